@@ -1,0 +1,45 @@
+"""Every error the library raises on purpose.
+
+    SerenityError
+    ├── InputError              a model, file, graph or option that cannot be used
+    │   ├── GraphError          a graph that is not well formed (names the op or tensor)
+    │   │   └── CycleError      operators that wait for each other
+    │   ├── ParseError          a text or CSV line that cannot be read (names the line)
+    │   └── UnsupportedError    well formed, but outside of what is supported (names the op)
+    ├── CheckError              a result that an independent checker rejects
+    └── MissingPartError        an optional package or tool is not installed (says which)
+
+The command line turns each into one line on standard error and exit status 2.
+"""
+
+
+class SerenityError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(SerenityError):
+    """A model, file, graph or option that cannot be used; the message says what is allowed."""
+
+
+class GraphError(InputError):
+    """A graph that is not well formed; the message names the op or tensor."""
+
+
+class CycleError(GraphError):
+    """Operators that wait for each other, named in order."""
+
+
+class ParseError(InputError):
+    """A line of a text or CSV file that cannot be read; the message names the line."""
+
+
+class UnsupportedError(InputError):
+    """Well formed, but outside of what is supported; the message names the op."""
+
+
+class CheckError(SerenityError):
+    """A result that an independent checker rejects."""
+
+
+class MissingPartError(SerenityError):
+    """An optional package or tool is not installed; the message says how to get it."""
