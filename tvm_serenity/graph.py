@@ -1,0 +1,315 @@
+"""The network as the searches see it: operators in a given order, tensors in bytes.
+
+A :class:`Graph` is immutable and checked when it is made. Tensors and operators are known by
+their index; names are for people and need not be unique in the source file (frontends make them
+so). The index order of the operators is the order that was *given*, and it must be topological.
+
+Memory semantics (``memory.py`` computes with them):
+
+* An activation is live from the operator that makes it to its last reader; a graph input from
+  the start; a graph output to the end. A tensor that nobody reads is live during its operator.
+* ``Op.view_of``: the outputs share the storage of that input (reshape, no-op split): no bytes.
+* ``Op.in_place``: output 0 takes over the storage of the first listed input that dies at the
+  operator, if any does; the sizes are equal, so the bytes live before and after do not change.
+* ``Op.workspace_bytes``: scratch that is live during the operator alone.
+* Constants (weights) are never in the profile; neither is what an operator makes from constants
+  alone (it is a constant too). State variables persist between runs and are counted apart;
+  operators that touch the same state variable keep their given order.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+from tvm_serenity.errors import CycleError, GraphError
+
+MAX_BYTES = 2**63 - 1
+"""No tensor, and no sum over all tensors and workspaces, may exceed this."""
+
+
+class Role(StrEnum):
+    """What a tensor is to the memory plan."""
+
+    ACTIVATION = "activation"
+    CONSTANT = "constant"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value: ``size_bytes`` in memory; ``shape`` and ``dtype`` (numpy's name) where known."""
+
+    name: str
+    size_bytes: int
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    role: Role = Role.ACTIVATION
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operator; ``inputs``, ``outputs``, ``view_of`` and ``in_place`` are tensor indices."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    workspace_bytes: int = 0
+    view_of: int | None = None
+    in_place: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network: ``ops`` in the given (topological) order over ``tensors``.
+
+    Raises :class:`GraphError` where the parts do not fit together, naming the op or tensor.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_sizes(self)
+        _check_references(self)
+        _check_producers(self)
+        _check_given_order(self)
+        _check_permissions(self)
+
+    @cached_property
+    def producer(self) -> tuple[int, ...]:
+        """For each tensor, the op that makes it, or -1."""
+        producer = [-1] * len(self.tensors)
+        for index, op in enumerate(self.ops):
+            for tensor in op.outputs:
+                producer[tensor] = index
+        return tuple(producer)
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """For each tensor, the ops that read it, ascending, each once."""
+        consumers: list[list[int]] = [[] for _ in self.tensors]
+        for index, op in enumerate(self.ops):
+            for tensor in dict.fromkeys(op.inputs):
+                consumers[tensor].append(index)
+        return tuple(map(tuple, consumers))
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """For each op, the ops that must have run before it: producers and state order."""
+        last_touch: dict[int, int] = {}
+        result = []
+        for index, op in enumerate(self.ops):
+            before = {self.producer[t] for t in op.inputs} - {-1}
+            for tensor in {*op.inputs, *op.outputs}:
+                if self.tensors[tensor].role is Role.STATE:
+                    if tensor in last_touch:
+                        before.add(last_touch[tensor])
+                    last_touch[tensor] = index
+            result.append(tuple(sorted(before)))
+        return tuple(result)
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each op, the ops that must run after it."""
+        successors: list[list[int]] = [[] for _ in self.ops]
+        for index, before in enumerate(self.predecessors):
+            for op in before:
+                successors[op].append(index)
+        return tuple(map(tuple, successors))
+
+    @cached_property
+    def constant_ops(self) -> frozenset[int]:
+        """Ops whose inputs (at least one) are all constants: what they make is a constant."""
+        constant = [t.role is Role.CONSTANT for t in self.tensors]
+        found = []
+        for index, op in enumerate(self.ops):
+            if op.inputs and all(constant[t] for t in op.inputs):
+                found.append(index)
+                for tensor in op.outputs:
+                    constant[tensor] = True
+        return frozenset(found)
+
+    @cached_property
+    def in_profile(self) -> tuple[bool, ...]:
+        """For each tensor, whether its bytes are activation memory."""
+        return tuple(
+            t.role is Role.ACTIVATION and self.producer[i] not in self.constant_ops
+            for i, t in enumerate(self.tensors)
+        )
+
+    @cached_property
+    def storage(self) -> tuple[int, ...]:
+        """For each tensor, the tensor whose bytes it is: itself, or the source of its views."""
+        root = list(range(len(self.tensors)))
+        for op in self.ops:
+            if op.view_of is not None:
+                for tensor in op.outputs:
+                    root[tensor] = root[op.view_of]
+        return tuple(root)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state variables, which persist between runs."""
+        return sum(t.size_bytes for t in self.tensors if t.role is Role.STATE)
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of the constants stored in the model."""
+        return sum(t.size_bytes for t in self.tensors if t.role is Role.CONSTANT)
+
+    def replace(self, **changes: object) -> "Graph":
+        """A new graph with some fields changed, checked again."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+def is_order(graph: Graph, order: Sequence[int]) -> bool:
+    """Whether ``order`` holds every op once, each after what it waits for."""
+    position = {op: step for step, op in enumerate(order)}
+    if len(order) != len(graph.ops) or set(position) != set(range(len(graph.ops))):
+        return False
+    return all(
+        position[before] < position[op]
+        for op in range(len(graph.ops))
+        for before in graph.predecessors[op]
+    )
+
+
+def _check_sizes(graph: Graph) -> None:
+    total = 0
+    for tensor in graph.tensors:
+        if tensor.size_bytes < 0:
+            raise GraphError(f"tensor {tensor.name!r}: negative size {tensor.size_bytes}")
+        total += tensor.size_bytes
+        if total > MAX_BYTES:
+            raise GraphError(f"tensor {tensor.name!r}: the sizes up to it exceed {MAX_BYTES} bytes")
+    for op in graph.ops:
+        if op.workspace_bytes < 0:
+            raise GraphError(f"op {op.name!r}: negative workspace {op.workspace_bytes}")
+        total += op.workspace_bytes
+        if total > MAX_BYTES:
+            raise GraphError(f"op {op.name!r}: the sizes up to it exceed {MAX_BYTES} bytes")
+
+
+def _check_references(graph: Graph) -> None:
+    known = range(len(graph.tensors))
+
+    def check(where: str, tensors: Iterable[int]) -> None:
+        for tensor in tensors:
+            if tensor not in known:
+                raise GraphError(f"{where}: unknown tensor {tensor}, there are {len(known)}")
+
+    for op in graph.ops:
+        check(f"op {op.name!r}", (*op.inputs, *op.outputs))
+    check("graph inputs", graph.inputs)
+    check("graph outputs", graph.outputs)
+
+
+def _check_producers(graph: Graph) -> None:
+    maker: dict[int, str] = dict.fromkeys(graph.inputs, "a graph input")
+    if len(maker) != len(graph.inputs):
+        raise GraphError("a tensor is listed twice among the graph inputs")
+    for op in graph.ops:
+        for tensor in op.outputs:
+            name = graph.tensors[tensor].name
+            if graph.tensors[tensor].role is Role.CONSTANT:
+                raise GraphError(f"op {op.name!r}: makes tensor {name!r}, which is a constant")
+            if graph.tensors[tensor].role is Role.STATE:
+                continue  # several ops may assign a variable
+            if tensor in maker:
+                raise GraphError(
+                    f"op {op.name!r}: makes tensor {name!r}, already made by {maker[tensor]}"
+                )
+            maker[tensor] = f"op {op.name!r}"
+    readers = [(f"op {op.name!r} reads", t) for op in graph.ops for t in op.inputs]
+    readers += [("the graph returns", t) for t in graph.outputs]
+    for who, tensor in readers:
+        if tensor not in maker and graph.tensors[tensor].role is Role.ACTIVATION:
+            raise GraphError(f"{who} tensor {graph.tensors[tensor].name!r}, which nothing makes")
+
+
+def _check_given_order(graph: Graph) -> None:
+    made = set(graph.inputs)
+    producer = graph.producer
+    for op in graph.ops:
+        for tensor in op.inputs:
+            if tensor not in made and producer[tensor] >= 0 and _is_activation(graph, tensor):
+                cycle = _find_cycle(graph)
+                if cycle:
+                    names = " -> ".join(repr(graph.ops[i].name) for i in cycle)
+                    raise CycleError(f"ops wait for each other: {names}")
+                raise GraphError(
+                    f"op {op.name!r}: reads tensor {graph.tensors[tensor].name!r} before op "
+                    f"{graph.ops[producer[tensor]].name!r} makes it; list ops in a valid order"
+                )
+        made.update(op.outputs)
+
+
+def _is_activation(graph: Graph, tensor: int) -> bool:
+    return graph.tensors[tensor].role is Role.ACTIVATION
+
+
+def _find_cycle(graph: Graph) -> list[int]:
+    """The ops of one cycle, first one repeated at the end, or an empty list."""
+    before = [
+        [
+            graph.producer[t]
+            for t in op.inputs
+            if graph.producer[t] >= 0 and _is_activation(graph, t)
+        ]
+        for op in graph.ops
+    ]
+    waiting = [len(set(b)) for b in before]
+    after: list[list[int]] = [[] for _ in graph.ops]
+    for op, ops in enumerate(before):
+        for b in set(ops):
+            after[b].append(op)
+    ready = [op for op, count in enumerate(waiting) if count == 0]
+    while ready:
+        for op in after[ready.pop()]:
+            waiting[op] -= 1
+            if waiting[op] == 0:
+                ready.append(op)
+    stuck = {op for op, count in enumerate(waiting) if count > 0}
+    if not stuck:
+        return []
+    walk = [min(stuck)]
+    while walk[-1] not in walk[:-1]:
+        walk.append(next(b for b in before[walk[-1]] if b in stuck))
+    return walk[walk.index(walk[-1]) :][::-1]
+
+
+def _check_permissions(graph: Graph) -> None:
+    storage = graph.storage
+    for op in graph.ops:
+        if op.view_of is not None:
+            _check_view(graph, op)
+        if op.in_place and (op.view_of is not None or not op.outputs):
+            raise GraphError(f"op {op.name!r}: in-place needs an output that is no view")
+        for tensor in op.in_place:
+            if tensor not in op.inputs:
+                raise GraphError(f"op {op.name!r}: in-place tensor is not one of its inputs")
+            taken, made = graph.tensors[storage[tensor]], graph.tensors[op.outputs[0]]
+            if taken.size_bytes != made.size_bytes:
+                raise GraphError(
+                    f"op {op.name!r}: in-place needs equal sizes, {taken.name!r} has "
+                    f"{taken.size_bytes} bytes and {made.name!r} {made.size_bytes}"
+                )
+
+
+def _check_view(graph: Graph, op: Op) -> None:
+    assert op.view_of is not None
+    if op.view_of not in op.inputs:
+        raise GraphError(f"op {op.name!r}: is a view of a tensor that is not one of its inputs")
+    source = graph.tensors[op.view_of]
+    for tensor in op.outputs:
+        view = graph.tensors[tensor]
+        if view.size_bytes > source.size_bytes:
+            raise GraphError(
+                f"op {op.name!r}: view {view.name!r} has {view.size_bytes} bytes, more than "
+                f"its source {source.name!r} with {source.size_bytes}"
+            )

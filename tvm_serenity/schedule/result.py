@@ -1,0 +1,60 @@
+"""What a scheduler is asked and what it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One report of a running search: best peak and proved bound so far, in bytes."""
+
+    states: int
+    best_bytes: int
+    lower_bound_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """Limits and switches of a search; the defaults prove the optimum where that is possible.
+
+    ``budget_bytes``: look only for orders with at most this peak (else *infeasible*).
+    ``time_limit_s``, ``memory_limit_bytes``: stop there with the best order so far (*timeout*).
+    ``progress``: called a few times a second at most, on the calling thread.
+    ``rules``: names of search rules to switch on (True) or off (False); see ``schedule.exact``.
+    """
+
+    budget_bytes: int | None = None
+    time_limit_s: float | None = None
+    memory_limit_bytes: int | None = None
+    progress: Callable[[Progress], None] | None = None
+    rules: Mapping[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("budget_bytes", "time_limit_s", "memory_limit_bytes"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise InputError(f"{name} must be 0 or more, got {value}")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """An order of the graph's ops and what is proved about it.
+
+    ``order`` holds op indices of the graph, every op once (the ops that make constants too).
+    ``peak_bytes`` is the order's; ``lower_bound_bytes`` holds for every order. ``outcome`` is
+    *optimal* iff they are equal. *infeasible* (a budget was given and no order meets it) and
+    *timeout* carry the best order known. ``statistics`` are the method's own counts.
+    """
+
+    method: str
+    order: tuple[int, ...]
+    peak_bytes: int
+    lower_bound_bytes: int
+    outcome: Outcome
+    states: int
+    seconds: float
+    statistics: Mapping[str, object] = field(default_factory=dict)
