@@ -136,10 +136,12 @@ class Graph:
 
     @cached_property
     def in_profile(self) -> tuple[bool, ...]:
-        """For each tensor, whether its bytes are activation memory."""
+        """For each tensor, whether its storage is activation memory."""
         return tuple(
-            t.role is Role.ACTIVATION and self.producer[i] not in self.constant_ops
-            for i, t in enumerate(self.tensors)
+            self.tensors[root].role is Role.ACTIVATION
+            and self.producer[root] not in self.constant_ops
+            and self.producer[tensor] not in self.constant_ops
+            for tensor, root in enumerate(self.storage)
         )
 
     @cached_property

@@ -67,7 +67,7 @@ class Problem:
 
     @cached_property
     def start_bytes(self) -> int:
-        """f of the empty set: what is live before the first op."""
+        """Bytes of f on the empty set: what is live before the first op."""
         return sum(
             size
             for t, size in enumerate(self.sizes)
@@ -76,7 +76,7 @@ class Problem:
 
     @cached_property
     def end_bytes(self) -> int:
-        """f of the full set: what is live after the last op."""
+        """Bytes of f on the full set: what is live after the last op."""
         return sum(size for size, kept in zip(self.sizes, self.kept, strict=True) if kept)
 
 

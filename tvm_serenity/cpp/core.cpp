@@ -1,8 +1,0 @@
-// The native core: searches over orders and offsets behind the Python API.
-#include <nanobind/nanobind.h>
-
-namespace nb = nanobind;
-
-NB_MODULE(_core, module) {
-    module.doc() = "Native searches of tvm-serenity.";
-}
