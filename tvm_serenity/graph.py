@@ -181,6 +181,28 @@ def is_order(graph: Graph, order: Sequence[int]) -> bool:
     )
 
 
+def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:
+    """Return ``partial`` with the ops it leaves out: each just before the first that needs it.
+
+    What nothing needs comes last. ``partial`` must be part of a topological order.
+    """
+    listed = set(partial)
+    done: set[int] = set()
+    result: list[int] = []
+    for op in [*partial, *(i for i in range(len(graph.ops)) if i not in listed)]:
+        stack = [op] if op not in done else []
+        while stack:
+            missing = [
+                p for p in graph.predecessors[stack[-1]] if p not in done and p not in listed
+            ]
+            if missing:
+                stack.append(missing[0])
+            else:
+                done.add(stack[-1])
+                result.append(stack.pop())
+    return tuple(result)
+
+
 def _check_sizes(graph: Graph) -> None:
     total = 0
     for tensor in graph.tensors:

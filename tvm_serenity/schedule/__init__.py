@@ -1,0 +1,145 @@
+"""Orders of a graph's operators: one signature, a table of methods.
+
+==========  =====================================================================  ============
+method      what it is                                                             proof
+==========  =====================================================================  ============
+``given``   the order of the file                                                  trivial bound
+``kahn``    Kahn's queue                                                           trivial bound
+``dfs``     depth first                                                            trivial bound
+``greedy``  largest immediate relief                                               trivial bound
+``dp``      SERENITY as written: levels by zero-indegree set, divide and conquer,  optimal
+            adaptive soft budgeting; statistics for each of the three
+``exact``   branch and bound over downsets with block moves (``docs/search.md``)   optimal
+``auto``    ``exact``, at most 60 s unless told otherwise                          as reached
+==========  =====================================================================  ============
+
+The trivial bound is the largest need of a single op, or what is live at the start or the end.
+``auto`` and ``exact`` never return an order worse than the given one.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import baselines, dp
+from tvm_serenity.schedule.check import check_schedule, naive_peak
+from tvm_serenity.schedule.exact import exact
+from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
+from tvm_serenity.schedule.result import Options, Progress, Schedule
+
+__all__ = [
+    "METHODS",
+    "Options",
+    "Progress",
+    "Schedule",
+    "check_schedule",
+    "naive_peak",
+    "schedule",
+    "trivial_bound",
+]
+
+AUTO_TIME_LIMIT_S = 60.0
+
+Method = Callable[[Problem, Options], Schedule]
+
+
+def schedule(graph: Graph, method: str = "auto", options: Options | None = None) -> Schedule:
+    """Return an order of ``graph``'s ops by ``method``, with its peak and what is proved.
+
+    Deterministic unless a time limit ends it. Raises :class:`InputError` on an unknown method.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    problem = problem_of(graph)
+    found = METHODS[method](problem, options or Options())
+    order = complete_order(graph, [problem.ops[i] for i in found.order])
+    return replace(found, method=method, order=order)
+
+
+def trivial_bound(problem: Problem) -> int:
+    """Return a bound on the peak of every order: one op alone, the start, the end."""
+
+    def need(op: int) -> int:
+        bytes_read = sum(problem.sizes[t] for t in problem.inputs[op])
+        credit = max(
+            (problem.sizes[t] for t in problem.in_place[op] if not problem.kept[t]), default=0
+        )
+        return bytes_read + problem.alloc[op] + problem.workspace[op] - credit
+
+    if not problem.count:
+        return 0
+    ends = max(problem.start_bytes, problem.end_bytes)
+    return max([ends, *(need(op) for op in range(problem.count))])
+
+
+def _baseline(order_of: Callable[[Problem], Sequence[int]]) -> Method:
+    def run(problem: Problem, options: Options) -> Schedule:
+        started = time.perf_counter()
+        order = tuple(order_of(problem))
+        peak, bound = peak_of(problem, order), trivial_bound(problem)
+        outcome = Outcome.OPTIMAL if peak == bound else Outcome.FEASIBLE
+        if options.budget_bytes is not None and bound > options.budget_bytes:
+            outcome = Outcome.INFEASIBLE
+        return Schedule("", order, peak, bound, outcome, 0, time.perf_counter() - started)
+
+    return run
+
+
+def _dp(problem: Problem, options: Options) -> Schedule:
+    started = time.perf_counter()
+    deadline = None if options.time_limit_s is None else started + options.time_limit_s
+    rows = {
+        "dp": dp.plain(problem, deadline),
+        "dp_divide_and_conquer": dp.divided(problem, deadline),
+        "dp_divide_and_conquer_adaptive_soft_budgeting": dp.budgeted(problem, deadline),
+    }
+    statistics = {name: row.statistics() for name, row in rows.items()}
+    finished = [row for row in rows.values() if row.finished]
+    seconds = time.perf_counter() - started
+    states = sum(row.states for row in rows.values())
+    if not finished:
+        order = tuple(baselines.given(problem))
+        peak, bound = peak_of(problem, order), trivial_bound(problem)
+        return Schedule("", order, peak, bound, Outcome.TIMEOUT, states, seconds, statistics)
+    best = finished[-1]
+    assert best.peak_bytes is not None
+    outcome = Outcome.OPTIMAL
+    if options.budget_bytes is not None and best.peak_bytes > options.budget_bytes:
+        outcome = Outcome.INFEASIBLE
+    peak = best.peak_bytes
+    return Schedule("", best.order, peak, peak, outcome, best.states, best.seconds, statistics)
+
+
+def _exact(problem: Problem, options: Options) -> Schedule:
+    starts = [order_of(problem) for order_of in (baselines.given, baselines.greedy)]
+    found = exact(problem, options, starts)
+    return Schedule(
+        "",
+        tuple(found.order),
+        found.peak_bytes,
+        found.lower_bound_bytes,
+        found.outcome,
+        found.states,
+        found.seconds,
+        found.statistics,
+    )
+
+
+def _auto(problem: Problem, options: Options) -> Schedule:
+    if options.time_limit_s is None:
+        options = replace(options, time_limit_s=AUTO_TIME_LIMIT_S)
+    return _exact(problem, options)
+
+
+METHODS: Mapping[str, Method] = {
+    "auto": _auto,
+    "exact": _exact,
+    "dp": _dp,
+    "greedy": _baseline(baselines.greedy),
+    "dfs": _baseline(baselines.dfs),
+    "kahn": _baseline(baselines.kahn),
+    "given": _baseline(baselines.given),
+}

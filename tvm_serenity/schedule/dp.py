@@ -1,0 +1,233 @@
+"""SERENITY's scheduler as the paper writes it (sections 3.1 and 3.2, appendix C).
+
+Level i of the dynamic program holds one entry per zero-indegree set that is reachable after i
+ops: the schedule with the least peak that leads there. A zero-indegree set determines which ops
+have run (all others are in it or descend from it), so an entry loses nothing (Theorem 1).
+
+*Divide and conquer* (``partition.py``) solves the parts between waists one by one. *Adaptive soft
+budgeting* (Algorithm 2) prunes entries above a budget tau, which a binary search adapts: a step
+that takes too long halves it, a search without a solution raises it half-way back. The paper's
+limit per search step is a time; here it is a number of entries, so that the same graph gives the
+same search on any machine.
+
+This is the reference that reads like the paper; ``exact`` is the search to use.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tvm_serenity.schedule.baselines import kahn
+from tvm_serenity.schedule.partition import divide
+from tvm_serenity.schedule.problem import Problem, peak_of
+
+STEP_LIMIT = 8_000
+"""Entries a level may hold before a search step counts as 'timeout' (Algorithm 2's T)."""
+
+PLAIN_LIMIT = 100_000
+"""Entries in all at which a search without budget is given up as not feasible."""
+
+Chain = tuple[int, "Chain"] | None
+"""A schedule as a linked list, last op first: entries share their common beginnings."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``entries`` in one level or in all, and the wall clock, at which a search gives up."""
+
+    step_entries: int | None = None
+    total_entries: int | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """One run of Algorithm 1: ``flag`` is 'solution', 'no solution' or 'timeout'."""
+
+    flag: str
+    order: tuple[int, ...] = ()
+    peak_bytes: int = 0
+    states: int = 0
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of the paper's Table 2."""
+
+    finished: bool
+    states: int
+    seconds: float
+    peak_bytes: int | None
+    budgets: tuple[int, ...] = ()
+    order: tuple[int, ...] = field(default=(), repr=False)
+
+    def statistics(self) -> dict[str, object]:
+        """Return the row as JSON has it."""
+        return {
+            "finished": self.finished,
+            "states": self.states,
+            "seconds": self.seconds,
+            "peak_bytes": self.peak_bytes,
+            "budgets": list(self.budgets),
+        }
+
+
+def algorithm_1(problem: Problem, budget: int | None = None, limits: Limits = Limits()) -> Search:
+    """Dynamic programming over zero-indegree sets; with ``budget``, pruned above it."""
+    successors = _successors(problem)
+    waits_for = [sum(1 << p for p in before) for before in problem.predecessors]
+    readers = [sum(1 << c for c in ops) for ops in problem.consumers]
+    ready = sum(1 << op for op, mask in enumerate(waits_for) if not mask)
+    # zero-indegree set -> (ops run, bytes live, peak so far, (last op, schedule before) or None)
+    level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, problem.start_bytes, 0, None)}
+    states = 1
+    for _ in range(problem.count):
+        following: dict[int, tuple[int, int, int, Chain]] = {}
+        for zero, (done, live, peak, schedule) in level.items():
+            for op in _bits(zero):
+                need, after = _run(problem, readers, op, done, live)
+                higher = max(peak, need)
+                if budget is not None and higher > budget:
+                    continue
+                ran = done | 1 << op
+                now = zero & ~(1 << op)
+                for other in successors[op]:
+                    if not waits_for[other] & ~ran:
+                        now |= 1 << other
+                known = following.get(now)
+                if known is None or higher < known[2]:
+                    following[now] = (ran, after, higher, (op, schedule))
+            if _over(limits, len(following), states + len(following)):
+                return Search("timeout", states=states + len(following))
+        states += len(following)
+        if not following:
+            return Search("no solution", states=states)
+        level = following
+    ((_, _, peak, schedule),) = level.values()
+    return Search("solution", _unwind(schedule), peak, states)
+
+
+def adaptive_soft_budgeting(
+    problem: Problem, step_entries: int = STEP_LIMIT, deadline: float | None = None
+) -> tuple[Search, list[int]]:
+    """Algorithm 2: the search and the budgets tried.
+
+    Kahn's order gives the hard budget. Halving and half-way raising closes in on a budget that is
+    both feasible and cheap; where none is (every feasible budget times out), the step limit is
+    doubled and the search starts over, so that it ends with a solution like the paper's does.
+    """
+    hard = peak_of(problem, kahn(problem))
+    budgets: list[int] = []
+    states = 0
+    while True:
+        new, low, high = hard, problem.end_bytes - 1, hard
+        while True:
+            budgets.append(new)
+            found = algorithm_1(problem, new, Limits(step_entries, None, deadline))
+            states += found.states
+            if found.flag == "solution" or _late(deadline):
+                return replace(found, states=states), budgets
+            if found.flag == "timeout":
+                high = min(high, new)
+                new = max(new // 2, low + 1) if new // 2 > low else (low + new) // 2
+            else:
+                low = max(low, new)
+                new = (new + high + 1) // 2
+            if not low < new <= high or new in budgets[-64:]:
+                break
+        step_entries *= 2
+
+
+def plain(problem: Problem, deadline: float | None = None) -> Variant:
+    """Plain dynamic programming, given up at ``PLAIN_LIMIT`` entries (Table 2, first row)."""
+    started = time.perf_counter()
+    found = algorithm_1(problem, None, Limits(None, PLAIN_LIMIT, deadline))
+    return _variant(started, [found], [problem])
+
+
+def divided(problem: Problem, deadline: float | None = None) -> Variant:
+    """Divide and conquer without a budget (Table 2, second row)."""
+    started = time.perf_counter()
+    found = []
+    parts = divide(problem)
+    for one in parts:
+        found.append(algorithm_1(one, None, Limits(None, PLAIN_LIMIT, deadline)))
+        if found[-1].flag != "solution":
+            break
+    return _variant(started, found, parts)
+
+
+def budgeted(problem: Problem, deadline: float | None = None) -> Variant:
+    """Divide and conquer with adaptive soft budgeting (Table 2, third row)."""
+    started = time.perf_counter()
+    found, budgets = [], []
+    parts = divide(problem)
+    for one in parts:
+        search, tried = adaptive_soft_budgeting(one, deadline=deadline)
+        found.append(search)
+        budgets += tried
+        if search.flag != "solution":
+            break
+    return replace(_variant(started, found, parts), budgets=tuple(budgets))
+
+
+def _variant(started: float, found: list[Search], parts: list[Problem]) -> Variant:
+    seconds = time.perf_counter() - started
+    states = sum(s.states for s in found)
+    if len(found) < len(parts) or any(s.flag != "solution" for s in found):
+        return Variant(False, states, seconds, None)
+    offsets = [one.ops[0] if len(parts) > 1 else 0 for one in parts]
+    order = tuple(op + first for s, first in zip(found, offsets, strict=True) for op in s.order)
+    peak = max((s.peak_bytes for s in found), default=0)
+    return Variant(True, states, seconds, peak, order=order)
+
+
+def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) -> tuple[int, int]:
+    """Bytes needed while ``op`` runs after ``done``, and bytes live afterwards."""
+    after_op = done | 1 << op
+    need = live + problem.alloc[op] + problem.workspace[op]
+    freed = 0
+    for t in problem.inputs[op]:
+        if not problem.kept[t] and not readers[t] & ~after_op:
+            freed += problem.sizes[t]
+    for t in problem.outputs[op]:
+        if not problem.kept[t] and not readers[t]:
+            freed += problem.sizes[t]
+    if any(not problem.kept[t] and not readers[t] & ~after_op for t in problem.in_place[op]):
+        need -= problem.sizes[problem.outputs[op][0]]
+    return need, live + problem.alloc[op] - freed
+
+
+def _over(limits: Limits, step: int, total: int) -> bool:
+    if limits.step_entries is not None and step > limits.step_entries:
+        return True
+    if limits.total_entries is not None and total > limits.total_entries:
+        return True
+    return _late(limits.deadline)
+
+
+def _late(deadline: float | None) -> bool:
+    return deadline is not None and time.perf_counter() > deadline
+
+
+def _unwind(schedule: Chain) -> tuple[int, ...]:
+    order = []
+    while schedule is not None:
+        order.append(schedule[0])
+        schedule = schedule[1]
+    return tuple(reversed(order))
+
+
+def _successors(problem: Problem) -> list[list[int]]:
+    successors: list[list[int]] = [[] for _ in range(problem.count)]
+    for op, before in enumerate(problem.predecessors):
+        for p in before:
+            successors[p].append(op)
+    return successors
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,94 @@
+"""Divide and conquer: cut a problem where the set of ops that have run is forced.
+
+SERENITY (section 3.2) cuts hourglass-shaped networks at their waists. An op that is comparable
+with every other op (each is its ancestor or its descendant) is such a waist: whatever the order,
+exactly its ancestors have run before it. So the memory at the cut is the same in every order,
+the parts are independent, and the peak of the whole is the largest peak of a part: exact, with
+any number of tensors live across the cut (they are live from the start, or kept, in the parts).
+"""
+
+from tvm_serenity.schedule.problem import Problem
+
+
+def waists(problem: Problem) -> list[int]:
+    """Return the ops comparable with every other op, in order.
+
+    In index order (a topological one), op v is comparable with all iff every earlier op reaches
+    v and v reaches every later op: no edge may jump from before v to after v past it, i.e. every
+    earlier op has a later reader up to v, and every later op a predecessor from v on.
+    """
+    count = problem.count
+    all_before = [False] * count  # every op before v is an ancestor of v
+    open_sinks: set[int] = set()  # ops so far that no later op waits for yet
+    for op, before in enumerate(problem.predecessors):
+        open_sinks.difference_update(before)
+        all_before[op] = not open_sinks
+        open_sinks.add(op)
+    all_after = [False] * count
+    open_sources: set[int] = set()
+    successors: list[list[int]] = [[] for _ in range(count)]
+    for op, before in enumerate(problem.predecessors):
+        for p in before:
+            successors[p].append(op)
+    for op in reversed(range(count)):
+        open_sources.difference_update(successors[op])
+        all_after[op] = not open_sources
+        open_sources.add(op)
+    return [op for op in range(count) if all_before[op] and all_after[op]]
+
+
+def divide(problem: Problem) -> list[Problem]:
+    """Return the parts between waists, each a problem whose ``ops`` are ours (not the graph's)."""
+    ends = [w + 1 for w in waists(problem)]
+    if problem.count and (not ends or ends[-1] != problem.count):
+        ends.append(problem.count)
+    live = _live_before(problem)
+    starts = [0, *ends][: len(ends)]
+    return [part(problem, s, e, live[s]) for s, e in zip(starts, ends, strict=True)]
+
+
+def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
+    """Return ops ``start`` to before ``end`` as a problem: exactly the ops before have run.
+
+    ``live_bytes`` are live at ``start``; what the part does not touch becomes one storage that
+    is there from the start and kept.
+    """
+    inside = range(start, end)
+    touched = sorted({t for op in inside for t in (*problem.inputs[op], *problem.outputs[op])})
+    held = live_bytes - sum(problem.sizes[t] for t in touched if problem.producer[t] < start)
+    number = {t: i for i, t in enumerate(touched)}
+
+    def needed_later(t: int) -> bool:
+        return problem.kept[t] or bool(problem.consumers[t] and problem.consumers[t][-1] >= end)
+
+    return Problem(
+        sizes=(*(problem.sizes[t] for t in touched), held),
+        producer=(*(max(problem.producer[t] - start, -1) for t in touched), -1),
+        consumers=(
+            *(tuple(c - start for c in problem.consumers[t] if start <= c < end) for t in touched),
+            (),
+        ),
+        kept=(*map(needed_later, touched), True),
+        workspace=problem.workspace[start:end],
+        in_place=tuple(tuple(number[t] for t in problem.in_place[op]) for op in inside),
+        predecessors=tuple(
+            tuple(p - start for p in problem.predecessors[op] if p >= start) for op in inside
+        ),
+        ops=tuple(inside),
+    )
+
+
+def _live_before(problem: Problem) -> list[int]:
+    """For each op, the bytes live when exactly the ops before it in index order have run."""
+    change = [0] * (problem.count + 1)
+    for t, size in enumerate(problem.sizes):
+        made = problem.producer[t] + 1
+        dead = problem.consumers[t][-1] + 1 if problem.consumers[t] else made
+        change[made] += size
+        if not problem.kept[t]:
+            change[dead] -= size
+    live, result = 0, []
+    for delta in change:
+        live += delta
+        result.append(live)
+    return result

@@ -1,0 +1,259 @@
+"""The text form of a graph: one line an operator, to read, write and put into a bug report.
+
+    graph example                                  # optional name; '#' starts a comment
+    input x[1,8,8,3]u8                             # shape and type, or bytes: x[192]
+    const w[16,3,3,3]i8
+    state h[128]f32
+    conv conv2d: x w -> y[1,8,8,16]u8; workspace 256
+    act relu: y -> z[1,8,8,16]u8; in-place y       # z may take y's storage where y dies
+    flat reshape: z -> f[1024]u8; view z           # f is z's storage
+    output f
+
+An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. Tensors are declared where
+they first appear with a size and named without one afterwards. Names with spaces or any of
+``[]:;,"#`` are written as JSON strings. ``parse(dump(graph))`` equals ``graph`` up to the order
+of its tensors.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tvm_serenity.errors import GraphError, ParseError
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+
+DTYPES = {
+    "bool": ("bool", 1),
+    "i8": ("int8", 1),
+    "u8": ("uint8", 1),
+    "i16": ("int16", 2),
+    "u16": ("uint16", 2),
+    "i32": ("int32", 4),
+    "u32": ("uint32", 4),
+    "i64": ("int64", 8),
+    "u64": ("uint64", 8),
+    "f16": ("float16", 2),
+    "bf16": ("bfloat16", 2),
+    "f32": ("float32", 4),
+    "f64": ("float64", 8),
+}
+"""Short type name to (numpy's name, bytes an element)."""
+
+_SHORT = {name: (short, width) for short, (name, width) in DTYPES.items()}
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<comment>\#.*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<arrow>->)"""
+    r"""|(?P<mark>[\[\]:;,])|(?P<bare>(?:(?!->)[^\s"\[\]:;,#])+))"""
+)
+_BARE = re.compile(r"(?:(?!->)[^\s\"\[\]:;,#])+")
+_ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
+
+
+def parse(text: str, name: str = "graph") -> Graph:
+    """Return the graph that ``text`` describes; :class:`ParseError` names the line."""
+    reader = _Reader(name)
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            reader.line(list(_tokens(line)))
+        except GraphError:
+            raise
+        except (ParseError, ValueError, StopIteration) as error:
+            reason = str(error) or "the line ends too early"
+            raise ParseError(f"{name}, line {number}: {reason}") from None
+    return Graph(
+        reader.name,
+        tuple(reader.tensors),
+        tuple(reader.ops),
+        tuple(reader.inputs),
+        tuple(reader.outputs),
+    )
+
+
+def dump(graph: Graph) -> str:
+    """Return the text form of ``graph``."""
+    declared: set[int] = set()
+
+    def spell(tensor: int) -> str:
+        if tensor in declared:
+            return _quote(graph.tensors[tensor].name)
+        declared.add(tensor)
+        return _declare(graph.tensors[tensor])
+
+    lines = [f"graph {_quote(graph.name)}"]
+    lines += [f"input {spell(t)}" for t in graph.inputs]
+    for word, role in (("const", Role.CONSTANT), ("state", Role.STATE)):
+        lines += [
+            f"{word} {spell(i)}"
+            for i, t in enumerate(graph.tensors)
+            if t.role is role and i not in declared
+        ]
+    for op in graph.ops:
+        head = " ".join(_quote(part) for part in (op.name, op.kind) if part)
+        inputs = " ".join(spell(t) for t in op.inputs)
+        outputs = " ".join(spell(t) for t in op.outputs)
+        line = f"{head}: {inputs} -> {outputs}".replace(":  ->", ": ->")
+        if op.view_of is not None:
+            line += f"; view {spell(op.view_of)}"
+        if op.in_place:
+            line += "; in-place " + " ".join(spell(t) for t in op.in_place)
+        if op.workspace_bytes:
+            line += f"; workspace {op.workspace_bytes}"
+        lines.append(line.rstrip())
+    if graph.outputs:
+        lines.append("output " + " ".join(spell(t) for t in graph.outputs))
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class _Reader:
+    """What has been read so far."""
+
+    name: str
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    number: dict[str, int] = field(default_factory=dict)
+
+    def line(self, tokens: list[str]) -> None:
+        if not tokens:
+            return
+        if ":" in tokens:
+            self.op(tokens)
+        elif tokens[0] == "graph" and len(tokens) == 2:
+            self.name = _unquote(tokens[1])
+        elif tokens[0] in _ROLES:
+            made = self.tensor_list(tokens[1:], _ROLES[tokens[0]])
+            if tokens[0] == "input":
+                self.inputs += made
+        elif tokens[0] == "output":
+            self.outputs += self.tensor_list(tokens[1:])
+        else:
+            raise ParseError(
+                "expected 'input', 'const', 'state', 'output' or 'NAME: INPUTS -> OUTPUTS'"
+            )
+
+    def op(self, tokens: list[str]) -> None:
+        colon = tokens.index(":")
+        if colon not in (1, 2) or "->" not in tokens:
+            raise ParseError("an operator is written 'NAME [KIND]: INPUTS -> OUTPUTS'")
+        arrow = tokens.index("->")
+        end = tokens.index(";") if ";" in tokens else len(tokens)
+        inputs = self.tensor_list(tokens[colon + 1 : arrow])
+        outputs = self.tensor_list(tokens[arrow + 1 : end])
+        view_of, in_place, workspace = self.options(tokens[end:])
+        self.ops.append(
+            Op(
+                _unquote(tokens[0]),
+                _unquote(tokens[1]) if colon == 2 else "",
+                tuple(inputs),
+                tuple(outputs),
+                workspace,
+                view_of,
+                in_place,
+            )
+        )
+
+    def options(self, tokens: list[str]) -> tuple[int | None, tuple[int, ...], int]:
+        view_of: int | None = None
+        in_place: tuple[int, ...] = ()
+        workspace = 0
+        for option in _split(tokens, ";"):
+            if option[0] == "view" and len(option) == 2:
+                (view_of,) = self.tensor_list(option[1:])
+            elif option[0] == "in-place" and len(option) > 1:
+                in_place = tuple(self.tensor_list(option[1:]))
+            elif option[0] == "workspace" and len(option) == 2:
+                workspace = int(option[1])
+            else:
+                raise ParseError(
+                    f"unknown option {' '.join(option)!r}; there are 'view TENSOR', "
+                    "'in-place TENSORS' and 'workspace BYTES'"
+                )
+        return view_of, in_place, workspace
+
+    def tensor_list(self, tokens: list[str], role: Role | None = None) -> list[int]:
+        result = []
+        rest = iter([t for t in tokens if t != ","] if "[" not in tokens else tokens)
+        pending = next(rest, None)
+        while pending is not None:
+            if pending == ",":
+                pending = next(rest, None)
+                continue
+            if pending in "[]:;->":
+                raise ParseError(f"expected a tensor's name, found {pending!r}")
+            name, pending = _unquote(pending), next(rest, None)
+            if pending == "[":
+                dims, dtype, pending = _dims(rest)
+                result.append(self.declare(name, dims, dtype, role or Role.ACTIVATION))
+            elif name in self.number and role is None:
+                result.append(self.number[name])
+            else:
+                raise ParseError(f"tensor {name!r} needs a size here, like {name}[64]")
+        return result
+
+    def declare(self, name: str, dims: list[int], dtype: str, role: Role) -> int:
+        if name in self.number:
+            raise ParseError(f"tensor {name!r} is declared twice")
+        self.number[name] = len(self.tensors)
+        if dtype:
+            full, width = DTYPES[dtype]
+            self.tensors.append(Tensor(name, math.prod(dims) * width, tuple(dims), full, role))
+        elif len(dims) == 1:
+            self.tensors.append(Tensor(name, dims[0], role=role))
+        else:
+            raise ParseError(f"tensor {name!r}: a shape needs a type, like {name}[2,3]i8")
+        return self.number[name]
+
+
+def _dims(rest: Iterator[str]) -> tuple[list[int], str, str | None]:
+    """Read ``1,2,3]i8``: the dimensions, the type and the token after them."""
+    dims = []
+    for token in rest:
+        if token == "]":
+            break
+        if token != ",":
+            dims.append(int(token))
+    else:
+        raise ParseError("']' is missing")
+    after = next(rest, None)
+    if after in DTYPES:
+        return dims, after, next(rest, None)
+    return dims, "", after
+
+
+def _tokens(line: str) -> Iterator[str]:
+    at = 0
+    while at < len(line.rstrip()):
+        match = _TOKEN.match(line, at)
+        if match is None:
+            raise ParseError(f"cannot read {line[at:].strip()[:20]!r}")
+        at = match.end()
+        if match.lastgroup != "comment":
+            yield match.group(match.lastgroup or 0)
+
+
+def _split(tokens: list[str], mark: str) -> Iterator[list[str]]:
+    part: list[str] = []
+    for token in [*tokens, mark]:
+        if token != mark:
+            part.append(token)
+        elif part:
+            yield part
+            part = []
+
+
+def _quote(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name)
+
+
+def _unquote(token: str) -> str:
+    return str(json.loads(token)) if token.startswith('"') else token
+
+
+def _declare(tensor: Tensor) -> str:
+    short, width = _SHORT.get(tensor.dtype, ("", 0))
+    if tensor.shape is None or math.prod(tensor.shape) * width != tensor.size_bytes or not short:
+        return f"{_quote(tensor.name)}[{tensor.size_bytes}]"
+    return f"{_quote(tensor.name)}[{','.join(map(str, tensor.shape))}]{short}"
