@@ -1,0 +1,23 @@
+"""Placing buffers: every tensor's offset in one arena, with a proved bound on the arena."""
+
+from tvm_serenity.plan.bound import lower_bound
+from tvm_serenity.plan.buffers import Buffer, Overlap, Region
+from tvm_serenity.plan.check import check_plan
+from tvm_serenity.plan.csvfile import read_csv, write_csv
+from tvm_serenity.plan.planners import PLANNERS, plan
+from tvm_serenity.plan.result import Plan, PlanOptions, Progress
+
+__all__ = [
+    "PLANNERS",
+    "Buffer",
+    "Overlap",
+    "Plan",
+    "PlanOptions",
+    "Progress",
+    "Region",
+    "check_plan",
+    "lower_bound",
+    "plan",
+    "read_csv",
+    "write_csv",
+]

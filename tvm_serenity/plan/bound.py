@@ -1,0 +1,68 @@
+"""How small an arena can be at best: what is live together must fit together."""
+
+from collections.abc import Sequence
+from math import gcd
+
+from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan.problem import Problem, prepare
+
+
+def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
+    """Bytes that every placement needs: the largest bound over all steps.
+
+    Of each step: buffers that must not share bytes count in full, each but the topmost rounded
+    up to the alignment that all offsets have in common (the next one starts at a multiple of it);
+    beside fixed buffers, a gap below the last of them counts only for what it can hold.
+    """
+    return problem_bound(prepare(buffers, alignment))
+
+
+def problem_bound(problem: Problem) -> int:
+    """The bound of :func:`lower_bound` on a prepared problem."""
+    return max((_section_bound(problem, live) for live in problem.live), default=0)
+
+
+def _section_bound(problem: Problem, live: Sequence[int]) -> int:
+    apart = _apart(problem, live)
+    step = 0
+    for i in apart:
+        step = gcd(step, int(problem.alignment[i]))
+    raw = [int(problem.size[i]) for i in apart]
+    padded = [-(-size // step) * step for size in raw]
+    bound = sum(padded) - max((p - r for p, r in zip(padded, raw, strict=True)), default=0)
+    fixed = [i for i in live if problem.fixed[i] >= 0]
+    return max(bound, _bound_beside_fixed(problem, apart, fixed)) if fixed else bound
+
+
+def _apart(problem: Problem, live: Sequence[int]) -> list[int]:
+    """Buffers of ``live`` that may not share bytes, chosen largest first.
+
+    Any such choice gives a sound bound; this one is the best where permissions come in pairs.
+    """
+    if not any(problem.partners[i] for i in live):
+        return list(live)
+    taken: set[int] = set()
+    for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
+        if not any(j in taken for j, _ in problem.partners[i]):
+            taken.add(i)
+    return sorted(taken)
+
+
+def _bound_beside_fixed(problem: Problem, apart: Sequence[int], fixed: Sequence[int]) -> int:
+    """The end of the last fixed buffer, and above it whatever the gaps below cannot hold.
+
+    A gap narrower than the narrowest free buffer holds nothing. Free buffers that may share
+    bytes with a fixed one need no gap, so they are left out.
+    """
+    spans = sorted((int(problem.fixed[i]), int(problem.fixed[i] + problem.size[i])) for i in fixed)
+    free = [
+        int(problem.size[i])
+        for i in apart
+        if problem.fixed[i] < 0 and not any(j in fixed for j, _ in problem.partners[i])
+    ]
+    end = room = 0
+    for start, stop in spans:
+        if free and start - end >= min(free):
+            room += start - end
+        end = max(end, stop)
+    return end + max(0, sum(free) - room)

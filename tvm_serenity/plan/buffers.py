@@ -1,0 +1,109 @@
+"""What is placed: buffers with a size, a lifetime and constraints on their offset.
+
+A buffer is live at the steps ``lower <= t < upper``. Two buffers that are live at a common step
+must not share a byte, unless one names the other in ``may_overlap``. A buffer of size zero or with
+an empty lifetime is legal and costs nothing: it never conflicts and never raises the arena.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tvm_serenity.errors import InputError
+
+MAX_BYTES = 2**62 - 1
+"""No offset, step or alignment may exceed this, nor the sum of all sizes (with their padding)."""
+
+
+class Overlap(StrEnum):
+    """How two buffers may share bytes while both are live."""
+
+    START = "start"  # both at the same offset, or apart: an element-wise operator in place
+    ANY = "any"  # in any way: the two are never read after the other is written
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One block of memory; raises :class:`InputError` where the fields contradict each other.
+
+    ``offset`` fixes the position. ``may_overlap`` names one other buffer with which bytes may be
+    shared as ``overlap`` says; the permission is mutual. ``regions`` lists the regions the
+    buffer may live in, best first; empty means all of them in the order of the options.
+    """
+
+    name: str
+    lower: int
+    upper: int
+    size_bytes: int
+    alignment: int = 1
+    offset: int | None = None
+    may_overlap: str | None = None
+    overlap: Overlap = Overlap.START
+    regions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        def refuse(reason: str) -> InputError:
+            return InputError(f"buffer {self.name!r}: {reason}")
+
+        if self.size_bytes < 0:
+            raise refuse(f"negative size {self.size_bytes}")
+        if self.lower > self.upper:
+            raise refuse(f"lifetime starts at {self.lower}, after its end {self.upper}")
+        if max(abs(self.lower), abs(self.upper)) > MAX_BYTES:
+            raise refuse(f"lifetime {self.lower}..{self.upper} is outside of +-{MAX_BYTES}")
+        if not 1 <= self.alignment <= MAX_BYTES:
+            raise refuse(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
+        if self.size_bytes > MAX_BYTES:
+            raise refuse(f"size {self.size_bytes} exceeds {MAX_BYTES} bytes")
+        if self.offset is not None:
+            if not 0 <= self.offset <= MAX_BYTES - self.size_bytes:
+                raise refuse(f"fixed offset {self.offset} is not in 0..{MAX_BYTES} minus the size")
+            if self.offset % self.alignment:
+                raise refuse(f"fixed offset {self.offset} is no multiple of {self.alignment}")
+        if self.may_overlap == self.name:
+            raise refuse("may_overlap names the buffer itself")
+        if len(set(self.regions)) != len(self.regions):
+            raise refuse("a region is listed twice")
+
+    @property
+    def costs(self) -> bool:
+        """Whether the buffer takes memory at some step."""
+        return self.size_bytes > 0 and self.lower < self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A memory of its own address range, with room for ``capacity_bytes`` (None: no limit)."""
+
+    name: str
+    capacity_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.capacity_bytes is not None and self.capacity_bytes < 0:
+            raise InputError(f"region {self.name!r}: negative capacity {self.capacity_bytes}")
+
+
+def check_buffers(buffers: Sequence[Buffer], alignment: int = 1) -> None:
+    """Raises :class:`InputError` where buffers contradict each other, naming them."""
+    known: set[str] = set()
+    total = 0
+    for buffer in buffers:
+        if buffer.name in known:
+            raise InputError(f"buffer {buffer.name!r}: the name is used twice")
+        known.add(buffer.name)
+        total += buffer.size_bytes + max(buffer.alignment, alignment)
+        if buffer.offset is not None:
+            total = max(total, buffer.offset + total)
+            if buffer.offset % alignment:
+                raise InputError(
+                    f"buffer {buffer.name!r}: fixed offset {buffer.offset} is no multiple of "
+                    f"the minimum alignment {alignment}"
+                )
+        if total > MAX_BYTES:
+            raise InputError(
+                f"buffer {buffer.name!r}: sizes, padding and fixed offsets up to it exceed "
+                f"{MAX_BYTES} bytes"
+            )
+    for buffer in buffers:
+        if buffer.may_overlap is not None and buffer.may_overlap not in known:
+            raise InputError(f"buffer {buffer.name!r}: may overlap unknown {buffer.may_overlap!r}")

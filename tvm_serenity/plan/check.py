@@ -1,0 +1,54 @@
+"""An independent check of placements: pair by pair, from the definition.
+
+Naive on purpose; it shares nothing with the planners but the :class:`Buffer` it is given.
+"""
+
+from collections.abc import Sequence
+
+from tvm_serenity.errors import CheckError
+from tvm_serenity.plan.buffers import Buffer
+
+
+def check_plan(
+    buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None
+) -> None:
+    """Raises :class:`CheckError` at the first violation, naming the buffers and their bytes."""
+    if len(buffers) != len(offsets):
+        raise CheckError(f"{len(buffers)} buffers have {len(offsets)} offsets")
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        _check_alone(buffer, offset, capacity)
+    taking = [(b.lower, i) for i, b in enumerate(buffers) if b.size_bytes > 0 and b.lower < b.upper]
+    live: list[int] = []
+    for lower, index in sorted(taking):
+        live = [other for other in live if buffers[other].upper > lower]
+        for other in live:
+            _check_pair(buffers[other], offsets[other], buffers[index], offsets[index])
+        live.append(index)
+
+
+def _check_alone(buffer: Buffer, offset: int, capacity: int | None) -> None:
+    if offset < 0:
+        raise CheckError(f"buffer {buffer.name!r}: negative offset {offset}")
+    if offset % buffer.alignment != 0:
+        raise CheckError(f"buffer {buffer.name!r}: offset {offset} is not {buffer.alignment}-fold")
+    if buffer.offset is not None and buffer.offset != offset:
+        raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
+    takes = buffer.size_bytes > 0 and buffer.upper > buffer.lower
+    if capacity is not None and takes and offset + buffer.size_bytes > capacity:
+        raise CheckError(
+            f"buffer {buffer.name!r}: ends at {offset + buffer.size_bytes}, past the capacity "
+            f"of {capacity} bytes"
+        )
+
+
+def _check_pair(one: Buffer, at: int, two: Buffer, there: int) -> None:
+    if at + one.size_bytes <= there or there + two.size_bytes <= at:
+        return
+    for first, second in ((one, two), (two, one)):
+        if first.may_overlap == second.name and (first.overlap == "any" or at == there):
+            return
+    raise CheckError(
+        f"buffers {one.name!r} and {two.name!r} are both live at step "
+        f"{max(one.lower, two.lower)} and share bytes: {at}..{at + one.size_bytes} and "
+        f"{there}..{there + two.size_bytes}"
+    )

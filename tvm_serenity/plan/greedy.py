@@ -1,0 +1,122 @@
+"""Greedy placement: one buffer after the other, each into the lowest gap that holds it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.plan.problem import Ints, Problem
+
+Order = Sequence[int]
+
+
+def place_in_order(problem: Problem, order: Iterable[int]) -> Ints:
+    """Offsets by first fit with gap filling; fixed buffers come first wherever they are listed.
+
+    A buffer that may overlap one already placed joins it where that keeps clear of all others.
+    """
+    offsets = np.zeros(len(problem.index), dtype=np.int64)
+    fixed = [i for i in range(len(offsets)) if problem.fixed[i] >= 0]
+    shelf = _Shelf(problem)
+    for i in fixed:
+        offsets[i] = problem.fixed[i]
+        shelf.add(i, int(offsets[i]))
+    for i in order:
+        if problem.fixed[i] < 0:
+            offsets[i] = shelf.fit(i)
+            shelf.add(i, int(offsets[i]))
+    return offsets
+
+
+class _Shelf:
+    """The buffers placed so far, sorted by offset."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.placed = np.zeros(0, dtype=np.int64)
+        self.starts = np.zeros(0, dtype=np.int64)
+
+    def add(self, i: int, offset: int) -> None:
+        where = int(np.searchsorted(self.starts, offset))
+        self.placed = np.insert(self.placed, where, i)
+        self.starts = np.insert(self.starts, where, offset)
+
+    def fit(self, i: int) -> int:
+        p = self.problem
+        meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
+        for j, free in p.partners[i]:
+            if not free and (where := np.flatnonzero(self.placed == j)).size:
+                start = int(self.starts[where[0]])
+                others = meets & (self.placed != j)
+                if start % p.alignment[i] == 0 and self._lowest(i, others, start) == start:
+                    return start
+            elif free:
+                meets &= self.placed != j
+        return self._lowest(i, meets, 0)
+
+    def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
+        """The lowest aligned offset from ``at`` on that is clear of the buffers in ``meets``."""
+        p = self.problem
+        starts = self.starts[meets]
+        ends = np.maximum.accumulate(starts + p.size[self.placed[meets]])
+        step, size = int(p.alignment[i]), int(p.size[i])
+        gaps = -(-np.concatenate(([at], np.maximum(ends, at))) // step) * step
+        fits = np.flatnonzero(gaps[:-1] + size <= starts)
+        return int(gaps[fits[0]] if fits.size else gaps[-1])
+
+
+def arena_of(problem: Problem, offsets: Ints) -> int:
+    """The highest end of any buffer."""
+    return int((offsets + problem.size).max(initial=0))
+
+
+def _pressure(problem: Problem) -> Ints:
+    """For each buffer, the largest sum of live sizes during its life."""
+    rise = np.zeros(problem.sections + 1, dtype=np.int64)
+    np.add.at(rise, problem.lower, problem.size)
+    np.add.at(rise, problem.upper, -problem.size)
+    load = np.cumsum(rise)
+    return np.array(
+        [load[lo:up].max() for lo, up in zip(problem.lower, problem.upper, strict=True)],
+        dtype=np.int64,
+    )
+
+
+def _sorted_by(*keys: npt.NDArray[Any]) -> Order:
+    """Indices with the largest first key first, ties by the next, then by index."""
+    return [int(i) for i in np.lexsort([-key for key in reversed(keys)])]
+
+
+def by_size(p: Problem) -> Order:
+    """Largest first (TVM USMP's and TFLite's rule, here with gap filling)."""
+    return _sorted_by(p.size, p.upper - p.lower)
+
+
+def by_lifetime(p: Problem) -> Order:
+    """Longest-lived first."""
+    return _sorted_by(p.upper - p.lower, p.size)
+
+
+def by_area(p: Problem) -> Order:
+    """Largest size times lifetime first."""
+    return _sorted_by((p.upper - p.lower).astype(np.float64) * p.size, p.size)
+
+
+def by_conflict(p: Problem) -> Order:
+    """Under the highest pressure first, larger ones first among them."""
+    return _sorted_by(_pressure(p), p.size, p.upper - p.lower)
+
+
+def by_start(p: Problem) -> Order:
+    """In the order of allocation, as a run-time allocator would."""
+    return _sorted_by(-p.lower, p.size)
+
+
+ORDERS: dict[str, Callable[[Problem], Order]] = {
+    "greedy_by_size": by_size,
+    "greedy_by_lifetime": by_lifetime,
+    "greedy_by_area": by_area,
+    "greedy_by_conflict": by_conflict,
+    "greedy_by_start": by_start,
+}

@@ -1,0 +1,119 @@
+"""Buffers made ready for the planners: only those that cost, lifetimes in sections.
+
+A section stands for a stretch of steps with one live set. Only the sections with a maximal live
+set are kept: two buffers meet at some step if and only if they meet in one of these (they are the
+maximal cliques of the interval graph), so nothing about conflicts or bounds is lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.plan.buffers import Buffer, Overlap, check_buffers
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The buffers that take memory; ``index`` is their position among ``buffers``.
+
+    ``lower`` and ``upper`` (half-open) count sections; ``fixed`` is -1 where the offset is free;
+    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``.
+    """
+
+    buffers: tuple[Buffer, ...]
+    index: tuple[int, ...]
+    lower: Ints
+    upper: Ints
+    size: Ints
+    alignment: Ints
+    fixed: Ints
+    partners: tuple[tuple[tuple[int, bool], ...], ...]
+    sections: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the buffers that are placed."""
+        return tuple(self.buffers[i].name for i in self.index)
+
+    @cached_property
+    def live(self) -> tuple[tuple[int, ...], ...]:
+        """For each section, the buffers live in it, ascending."""
+        members: list[list[int]] = [[] for _ in range(self.sections)]
+        for i, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
+            for section in range(lower, upper):
+                members[section].append(i)
+        return tuple(map(tuple, members))
+
+    def restore(self, placed: Iterable[int]) -> tuple[int, ...]:
+        """Offsets for all ``buffers``; those that cost nothing are at 0 or where they are fixed."""
+        offsets = [buffer.offset or 0 for buffer in self.buffers]
+        for i, offset in zip(self.index, placed, strict=True):
+            offsets[i] = int(offset)
+        return tuple(offsets)
+
+
+def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> Problem:
+    """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
+    check_buffers(buffers, alignment)
+    index = tuple(i for i, buffer in enumerate(buffers) if buffer.costs)
+    chosen = [buffers[i] for i in index]
+    lower, upper, sections = _sections(chosen)
+    return Problem(
+        buffers=tuple(buffers),
+        index=index,
+        lower=lower,
+        upper=upper,
+        size=_ints(b.size_bytes for b in chosen),
+        alignment=_ints(_common(b.alignment, alignment) for b in chosen),
+        fixed=_ints(-1 if b.offset is None else b.offset for b in chosen),
+        partners=_partners(chosen),
+        sections=sections,
+    )
+
+
+def _ints(values: object) -> Ints:
+    return np.fromiter(values, dtype=np.int64)  # type: ignore[call-overload, no-any-return]
+
+
+def _common(one: int, two: int) -> int:
+    """The least alignment that honours both."""
+    return int(np.lcm(one, two, dtype=object)) if one % two and two % one else max(one, two)
+
+
+def _sections(buffers: Sequence[Buffer]) -> tuple[Ints, Ints, int]:
+    """Lifetimes counted in maximal live sets, and how many there are.
+
+    Walking through time, a live set is maximal if it ends (somebody leaves) after somebody has
+    come since the last maximal one.
+    """
+    events = sorted(
+        [(b.upper, 0, i) for i, b in enumerate(buffers)]
+        + [(b.lower, 1, i) for i, b in enumerate(buffers)]
+    )
+    lower = np.zeros(len(buffers), dtype=np.int64)
+    upper = np.zeros(len(buffers), dtype=np.int64)
+    section, grown = 0, False
+    for _, comes, i in events:
+        if comes:
+            lower[i], grown = section, True
+        else:
+            section, grown = section + grown, False
+            upper[i] = section
+    return lower, upper, section
+
+
+def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], ...]:
+    position = {buffer.name: i for i, buffer in enumerate(buffers)}
+    found: list[dict[int, bool]] = [{} for _ in buffers]
+    for i, buffer in enumerate(buffers):
+        j = position.get(buffer.may_overlap or "", -1) if buffer.may_overlap is not None else -1
+        if j < 0 or buffer.lower >= buffers[j].upper or buffers[j].lower >= buffer.upper:
+            continue
+        free = buffer.overlap is Overlap.ANY
+        found[i][j] = found[j][i] = free or found[i].get(j, False)
+    return tuple(tuple(sorted(f.items())) for f in found)

@@ -1,0 +1,86 @@
+"""What a planner is asked for and what it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A message from a running search: best arena so far and proved bound."""
+
+    method: str
+    seconds: float
+    arena_bytes: int
+    lower_bound_bytes: int
+    nodes: int = 0
+
+
+RULES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What a planner may use; raises :class:`InputError` where a value makes no sense.
+
+    ``capacity_bytes`` asks for an arena of at most that size; ``alignment`` is the least one of
+    every buffer; ``time_limit_s`` None means until proved. ``rules`` turns pruning rules of the
+    exact search off (``{"memo": False}``); they are named and argued in :data:`RULES`.
+    """
+
+    capacity_bytes: int | None = None
+    alignment: int = 1
+    time_limit_s: float | None = 10.0
+    seed: int = 0
+    progress: Callable[[Progress], None] | None = None
+    rules: Mapping[str, bool] = field(default_factory=dict)
+    regions: tuple[Region, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.capacity_bytes is not None and self.capacity_bytes < 0:
+            raise InputError(f"negative capacity {self.capacity_bytes}")
+        if not 1 <= self.alignment <= MAX_BYTES:
+            raise InputError(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
+        if self.time_limit_s is not None and not self.time_limit_s >= 0:
+            raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+        for name in self.rules:
+            if name not in RULES:
+                raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Offsets for ``buffers``, in their order; empty where no placement fits the capacity.
+
+    ``outcome`` is ``optimal`` where the arena is proved least, ``feasible`` where the method
+    proves nothing, ``infeasible`` where nothing fits the capacity (``statistics["conflict"]``
+    names a minimal set of buffers that cannot be placed), ``timeout`` where a limit came first.
+    """
+
+    buffers: tuple[Buffer, ...]
+    offsets: tuple[int, ...]
+    arena_bytes: int
+    lower_bound_bytes: int
+    outcome: Outcome
+    method: str
+    seconds: float
+    statistics: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """How far the arena may be from the least one, as a share of the bound."""
+        if self.arena_bytes <= self.lower_bound_bytes:
+            return 0.0
+        return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
+
+    def __str__(self) -> str:
+        if not self.offsets and self.buffers:
+            return f"no placement ({self.outcome}), needs at least {self.lower_bound_bytes} bytes"
+        return (
+            f"{len(self.buffers)} buffers in {self.arena_bytes} bytes, bound "
+            f"{self.lower_bound_bytes} ({self.outcome}, {self.method}, {self.seconds:.3f} s)"
+        )
