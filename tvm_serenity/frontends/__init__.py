@@ -1,0 +1,129 @@
+"""Model files as graphs, and written back in another order.
+
+    model = load("model.tflite")            # .tflite, .onnx, or the text form .txt / .graph
+    save(model, order, "reordered.tflite")
+
+A format is one line in ``READERS``. The frontends to Relax are in ``frontends.relax``.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tvm_serenity.errors import InputError, MissingPartError, SerenityError
+from tvm_serenity.frontends.model_file import ModelFile
+
+__all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "load", "save"]
+
+MAX_FILE_BYTES = 4 * 2**30
+"""Larger files are refused before they are read."""
+
+_MAX_MESSAGE = 500
+"""Names in a damaged file can be of any length."""
+
+Reader = Callable[[Path, bytes, Mapping[str, int]], ModelFile]
+
+
+def _tflite(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
+    from tvm_serenity.frontends import tflite_file
+
+    return tflite_file.read(path, data, dims)
+
+
+def _onnx(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
+    from tvm_serenity.frontends import onnx_file
+
+    return onnx_file.read(path, data, dims)
+
+
+def _text(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
+    from tvm_serenity.frontends import text_file
+
+    return text_file.read(path, data, dims)
+
+
+READERS: dict[str, Reader] = {".tflite": _tflite, ".onnx": _onnx, ".txt": _text, ".graph": _text}
+"""Reader by suffix: takes the path, the bytes of the file and sizes for named dimensions."""
+
+
+def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> ModelFile:
+    """Return the model file at ``path`` with its graph, op ``i`` being operator ``i`` of the file.
+
+    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file, e.g. ``{"N": 1}``. Raises
+    :class:`InputError` (or a kind of it) with one line that names the file and what is wrong with
+    it, and :class:`MissingPartError` where the format needs a package that is not installed.
+    """
+    path = Path(path)
+    data = _read(path)
+    try:
+        return READERS[path.suffix.lower()](path, data, dims or {})
+    except MissingPartError:
+        raise
+    except SerenityError as error:
+        raise type(error)(_one_line(f"{path}: {error}")) from None
+    except (struct.error, LookupError, ValueError, ArithmeticError, RecursionError) as error:
+        raise InputError(_one_line(f"{path}: the file is corrupt ({error})")) from error
+    except MemoryError as error:
+        raise InputError(_one_line(f"{path}: needs more memory than there is")) from error
+
+
+def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str]) -> None:
+    """Write the file of ``model`` with its operators in ``order`` to ``out_path``.
+
+    An existing file is replaced in one step or left as it was. Raises :class:`InputError` with
+    one line that names the file where it cannot be written.
+    """
+    data = model.reordered(order)
+    target = Path(os.path.realpath(out_path))
+    try:
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(0, "Permission denied")
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a device or a pipe has nothing to keep
+        else:
+            _replace(target, data)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(_one_line(f"{out_path}: cannot be written: {reason}")) from error
+
+
+def _replace(target: Path, data: bytes) -> None:
+    partial = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    try:
+        with partial.open("xb") as file:
+            file.write(data)
+        if mode is not None:
+            partial.chmod(mode)
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> bytes:
+    try:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise InputError(_one_line(f"{path}: is a directory, not a model file"))
+        if path.suffix.lower() not in READERS:
+            known = ", ".join(READERS)
+            suffix = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
+            raise InputError(_one_line(f"{path}: {suffix}; known model files end in {known}"))
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(_one_line(f"{path}: not a regular file"))
+        if found.st_size == 0:
+            raise InputError(_one_line(f"{path}: the file is empty"))
+        if found.st_size > MAX_FILE_BYTES:
+            raise InputError(_one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(_one_line(f"{path}: cannot be read: {reason}")) from error
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}..."

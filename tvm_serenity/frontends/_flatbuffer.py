@@ -1,0 +1,146 @@
+"""Reads of a flatbuffer that check every offset before they follow it.
+
+The generated readers of the ``tflite`` package trust the file: an offset bent by a flipped bit
+lands anywhere. Here each access stays within the file or raises :class:`InputError`, and what is
+read in total is bounded by a multiple of the file size, so that vectors stored once and referred
+to a million times cannot exhaust memory. Layout: https://flatbuffers.dev/internals/
+"""
+
+import struct
+from dataclasses import dataclass
+
+from tvm_serenity.errors import InputError
+
+_U8, _U16, _I32, _U32, _U64 = (struct.Struct(f"<{code}") for code in "BHiIQ")
+_READS_PER_BYTE = 16
+"""Honest files stay below 1; sharing of equal strings and vectors is legal, hence the room."""
+
+
+class Source:
+    """The bytes of a file and what may still be read of them."""
+
+    __slots__ = ("data", "left")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.left = _READS_PER_BYTE * len(data)
+
+    def spend(self, count: int) -> None:
+        """Count bytes that are copied out of the file."""
+        self.left -= count
+        if self.left < 0:
+            raise InputError("the same parts are referred to too many times; the file is corrupt")
+
+    def check(self, start: int, size: int, what: str) -> None:
+        """Raise unless ``size`` bytes from ``start`` lie in the file."""
+        if start < 0 or start + size > len(self.data):
+            raise InputError(
+                f"{what} at byte {start} needs {size} bytes, the file ends at "
+                f"{len(self.data)}; it is truncated or corrupt"
+            )
+
+    def u32(self, position: int, what: str) -> int:
+        """The unsigned 32-bit number at ``position``."""
+        self.check(position, 4, what)
+        return int(_U32.unpack_from(self.data, position)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A flatbuffer table; fields are known by their number in the schema, from 0."""
+
+    source: Source
+    position: int
+    vtable: int
+    vtable_size: int
+    size: int
+
+    def _field(self, number: int, width: int) -> int:
+        """The position of a field, or 0 where the file leaves it out."""
+        slot = 4 + 2 * number
+        if slot + 2 > self.vtable_size:
+            return 0
+        offset = int(_U16.unpack_from(self.source.data, self.vtable + slot)[0])
+        if offset == 0:
+            return 0
+        if offset < 4 or offset + width > self.size:
+            raise InputError(f"a table at byte {self.position} is corrupt (field {number})")
+        return self.position + offset
+
+    def _number(self, number: int, code: struct.Struct, default: int) -> int:
+        position = self._field(number, code.size)
+        return int(code.unpack_from(self.source.data, position)[0]) if position else default
+
+    def u8(self, number: int, default: int = 0) -> int:
+        """An unsigned byte, or a boolean."""
+        return self._number(number, _U8, default)
+
+    def i32(self, number: int, default: int = 0) -> int:
+        """A signed 32-bit number."""
+        return self._number(number, _I32, default)
+
+    def u32(self, number: int, default: int = 0) -> int:
+        """An unsigned 32-bit number."""
+        return self._number(number, _U32, default)
+
+    def u64(self, number: int, default: int = 0) -> int:
+        """An unsigned 64-bit number."""
+        return self._number(number, _U64, default)
+
+    def _target(self, number: int) -> int:
+        position = self._field(number, 4)
+        return position + self.source.u32(position, "an offset") if position else 0
+
+    def table(self, number: int) -> "Table | None":
+        """A table, or None where it is left out."""
+        target = self._target(number)
+        return table_at(self.source, target) if target else None
+
+    def span(self, number: int, width: int) -> tuple[int, int]:
+        """First byte and length of a vector of ``width``-byte elements; (0, 0) if left out."""
+        target = self._target(number)
+        if not target:
+            return 0, 0
+        length = self.source.u32(target, "a vector")
+        self.source.check(target + 4, length * width, "a vector")
+        return target + 4, length
+
+    def ints(self, number: int) -> tuple[int, ...]:
+        """A vector of signed 32-bit numbers."""
+        start, length = self.span(number, 4)
+        self.source.spend(4 * length)
+        return struct.unpack_from(f"<{length}i", self.source.data, start)
+
+    def tables(self, number: int) -> tuple["Table", ...]:
+        """A vector of tables."""
+        start, length = self.span(number, 4)
+        self.source.spend(4 * length)
+        offsets = struct.unpack_from(f"<{length}I", self.source.data, start)
+        return tuple(table_at(self.source, start + 4 * i + o) for i, o in enumerate(offsets))
+
+    def string(self, number: int) -> str:
+        """A string, with bytes that are not UTF-8 replaced; empty where it is left out."""
+        start, length = self.span(number, 1)
+        self.source.spend(length)
+        return self.source.data[start : start + length].decode("utf-8", errors="replace")
+
+
+def table_at(source: Source, position: int) -> Table:
+    """Return the table at ``position`` after checking its vtable and its extent."""
+    source.check(position, 4, "a table")
+    vtable = position - int(_I32.unpack_from(source.data, position)[0])
+    source.check(vtable, 4, "a vtable")
+    vtable_size, size = struct.unpack_from("<HH", source.data, vtable)
+    if vtable_size < 4 or vtable_size % 2 or size < 4:
+        raise InputError(f"a table at byte {position} is corrupt")
+    source.check(vtable, vtable_size, "a vtable")
+    source.check(position, size, "a table")
+    return Table(source, position, vtable, vtable_size, size)
+
+
+def root_table(data: bytes, identifier: bytes) -> Table:
+    """Return the root of a flatbuffer whose bytes 4 to 8 are ``identifier``."""
+    if data[4:8] != identifier:
+        raise InputError(f"not a {identifier.decode()} flatbuffer (bytes 4 to 8 do not say so)")
+    source = Source(data)
+    return table_at(source, source.u32(0, "the root"))

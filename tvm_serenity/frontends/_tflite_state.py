@@ -1,0 +1,75 @@
+"""Resource variables of a TFLite subgraph as state tensors.
+
+VAR_HANDLE makes a handle, READ_VARIABLE and ASSIGN_VARIABLE use it, and operators that run other
+subgraphs may touch any variable. A handle becomes a state tensor of the variable's size; handles
+of the same variable become one; operators that run subgraphs read all handles and, where there
+are several such operators, one state tensor of no bytes that keeps them in order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_schema import CALLS_SUBGRAPH, OperatorField, VarHandleField
+from tvm_serenity.graph import Role, Tensor
+
+_Indices = list[tuple[int, ...]]
+
+
+def shared_state(
+    tensors: list[Tensor],
+    kinds: Sequence[str],
+    tables: Sequence[Table],
+    inputs: _Indices,
+    outputs: _Indices,
+) -> tuple[list[Tensor], _Indices, _Indices]:
+    """Return tensors, inputs and outputs of the operators with variables as state."""
+    callers = [i for i, kind in enumerate(kinds) if kind in CALLS_SUBGRAPH]
+    handles = [i for i, kind in enumerate(kinds) if kind == "VAR_HANDLE" and len(outputs[i]) == 1]
+    if not callers and not handles:
+        return tensors, inputs, outputs
+    variable: dict[int, int] = {}
+    first: dict[tuple[str, str], int] = {}
+    for index in handles:
+        (handle,) = outputs[index]
+        variable[handle] = first.setdefault(_key(tables[index]), handle)
+    inputs = [tuple(variable.get(t, t) for t in op) for op in inputs]
+    outputs = [tuple(variable.get(t, t) for t in op) for op in outputs]
+    tensors = _sized(tensors, kinds, inputs, outputs, set(variable.values()))
+    touched = tuple(i for i, t in enumerate(tensors) if t.role is Role.STATE)
+    if len(callers) > 1:
+        touched = (*touched, len(tensors))
+        tensors = [*tensors, Tensor("<state of subgraphs>", 0, role=Role.STATE)]
+    for index in callers:
+        inputs[index] = (*inputs[index], *touched)
+    return tensors, inputs, outputs
+
+
+def _key(handle: Table) -> tuple[str, str]:
+    options = handle.table(OperatorField.BUILTIN_OPTIONS)
+    if options is None:
+        raise InputError("a VAR_HANDLE operator has no options")
+    return options.string(VarHandleField.CONTAINER), options.string(VarHandleField.SHARED_NAME)
+
+
+def _sized(
+    tensors: list[Tensor],
+    kinds: Sequence[str],
+    inputs: _Indices,
+    outputs: _Indices,
+    variables: set[int],
+) -> list[Tensor]:
+    """Give each variable the size of the largest value read from it or assigned to it."""
+    sized = list(tensors)
+    for kind, ins, outs in zip(kinds, inputs, outputs, strict=True):
+        if kind == "READ_VARIABLE" and len(ins) == 1 and len(outs) == 1:
+            variable, value = ins[0], outs[0]
+        elif kind == "ASSIGN_VARIABLE" and len(ins) == 2:
+            variable, value = ins
+        else:
+            continue
+        if variable in variables:
+            size = max(sized[variable].size_bytes, tensors[value].size_bytes)
+            sized[variable] = replace(sized[variable], size_bytes=size)
+    return sized

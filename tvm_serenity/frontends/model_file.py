@@ -1,0 +1,62 @@
+"""What every file frontend returns, and what they share."""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.graph import MAX_BYTES, Graph, is_order
+
+
+class ModelFile(Protocol):
+    """A model as read from ``path``: its graph, and the file with its operators reordered."""
+
+    @property
+    def path(self) -> Path:
+        """Where it was read from."""
+
+    @property
+    def graph(self) -> Graph:
+        """The network; op ``i`` is the ``i``-th operator of the file."""
+
+    def reordered(self, order: Sequence[int]) -> bytes:
+        """The file with its operators stored in ``order``, all else kept.
+
+        Raises :class:`InputError` where ``order`` is no topological order of all ops, and
+        :class:`UnsupportedError` where something else in the file depends on the order.
+        """
+
+
+def check_order(graph: Graph, order: Sequence[int]) -> None:
+    """Raise :class:`InputError` unless ``order`` is a topological order of all ops."""
+    if not is_order(graph, order):
+        raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
+
+
+def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
+    """Return the bytes of a tensor, packed where an element has less than 8 bits."""
+    if any(dim < 0 for dim in shape):
+        raise UnsupportedError(f"tensor {name!r}: unknown dimension in shape {list(shape)}")
+    if 0 in shape:
+        return 0
+    if len(shape) > 64 or math.prod(shape) * bits > 8 * MAX_BYTES:
+        raise UnsupportedError(f"tensor {name!r}: more than {MAX_BYTES} bytes")
+    return -(-math.prod(shape) * bits // 8)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Return ``names`` with repeats told apart by ``_2``, ``_3``, ... in the order met."""
+    listed = list(names)
+    taken = set(listed)
+    count: dict[str, int] = {}
+    result = []
+    for name in listed:
+        count[name] = count.get(name, 0) + 1
+        fresh = name
+        while count[name] > 1 and fresh in taken:
+            fresh = f"{name}_{count[name]}"
+            count[name] += fresh in taken
+        taken.add(fresh)
+        result.append(fresh)
+    return result

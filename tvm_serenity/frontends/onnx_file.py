@@ -1,0 +1,163 @@
+"""``.onnx`` files as graphs, and written back with their nodes in another order.
+
+Every node is an operator, in file order. Initializers are constants; so is what a Constant node
+makes: the node reads its value as a constant tensor. A node with subgraphs (If, Loop, Scan) is
+opaque and reads the outer values that its subgraphs name. Shapes come from the file and ONNX
+shape inference; a shape that stays unknown is refused by the tensor's name.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.frontends._onnx_tensors import (
+    Shapes,
+    check_internal,
+    constant_tensor,
+    known_shapes,
+    stored_tensor,
+)
+from tvm_serenity.frontends.model_file import check_order, unique
+from tvm_serenity.graph import Graph, Op, Tensor
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An ``.onnx`` file; ``model`` is its ``onnx.ModelProto`` as stored."""
+
+    path: Path
+    graph: Graph
+    model: Any = field(repr=False)
+
+    def reordered(self, order: Sequence[int]) -> bytes:
+        """The file with its nodes stored in ``order``, everything else kept."""
+        check_order(self.graph, order)
+        model = type(self.model)()
+        model.CopyFrom(self.model)
+        del model.graph.node[:]
+        model.graph.node.extend(self.model.graph.node[op] for op in order)
+        return bytes(model.SerializeToString(deterministic=True))
+
+
+def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
+    """Return the model in ``data``; ``dims`` gives sizes to the named dimensions of its inputs.
+
+    Raises :class:`InputError` where the file is truncated, corrupt or no ONNX model, and
+    :class:`UnsupportedError` where the shape of a tensor is not known.
+    """
+    model = _parse(data)
+    if not model.graph.node and not model.graph.output:
+        raise InputError("not an ONNX model: it has no graph")
+    check_internal(model.graph)
+    reader = _GraphReader(known_shapes(model, dims), set(_read_names(model.graph)))
+    return OnnxFile(path, reader.read(path.name, model.graph), model)
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingPartError(
+            f"reading .onnx files needs {error.name}: pip install 'tvm-serenity[onnx]'"
+        ) from None
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise InputError(f"not an ONNX model, or truncated ({error})") from None
+    return model
+
+
+class _GraphReader:
+    """Collects the tensors of a graph by name while its nodes are read."""
+
+    def __init__(self, shapes: Shapes, read_names: Set[str]) -> None:
+        self.shapes = shapes
+        self.read_names = read_names
+        self.tensors: list[Tensor] = []
+        self.number: dict[str, int] = {}
+
+    def read(self, name: str, graph: Any) -> Graph:
+        for initializer in graph.initializer:
+            self._add(initializer.name, stored_tensor(initializer))
+        for sparse in graph.sparse_initializer:
+            self._add(sparse.values.name, stored_tensor(sparse.values))
+        inputs = [self._use(i.name) for i in graph.input if i.name not in self.number]
+        names = unique(_label(index, node) for index, node in enumerate(graph.node))
+        ops = [self._op(label, node) for label, node in zip(names, graph.node, strict=True)]
+        outputs = [self._use(o.name) for o in graph.output]
+        spelled = unique(tensor.name for tensor in self.tensors)
+        tensors = (
+            Tensor(new, t.size_bytes, t.shape, t.dtype, t.role)
+            for new, t in zip(spelled, self.tensors, strict=True)
+        )
+        return Graph(name, tuple(tensors), tuple(ops), tuple(inputs), tuple(outputs))
+
+    def _op(self, label: str, node: Any) -> Op:
+        reads = [name for name in node.input if name]
+        reads += [name for name in outer_reads(node) if name not in reads]
+        inputs = [self._use(name) for name in reads]
+        if node.op_type == "Constant" and not inputs:
+            self.tensors.append(constant_tensor(f"{label}:value", node))
+            inputs.append(len(self.tensors) - 1)
+        made = [name for name in node.output if name]
+        if node.op_type == "Dropout":  # inference makes no mask (unless something reads it)
+            made = [name for name in made if name == node.output[0] or name in self.read_names]
+        outputs = tuple(self._use(name) for name in made)
+        return Op(label, _kind(node), tuple(inputs), outputs)
+
+    def _use(self, name: str) -> int:
+        """The index of the tensor called ``name``, added where it is new."""
+        if name not in self.number:
+            self._add(name, self.shapes.tensor(name))
+        return self.number[name]
+
+    def _add(self, name: str, tensor: Tensor) -> None:
+        if name in self.number:
+            raise InputError(f"tensor {name!r} is stored twice")
+        self.number[name] = len(self.tensors)
+        self.tensors.append(tensor)
+
+
+def outer_reads(node: Any) -> Iterator[str]:
+    """Names that the subgraphs of ``node`` read from outside of them, each once."""
+    seen: set[str] = set()
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for name in _free_names(graph):
+                if name not in seen:
+                    seen.add(name)
+                    yield name
+
+
+def _free_names(graph: Any) -> Iterator[str]:
+    made = {i.name for i in graph.input} | {i.name for i in graph.initializer}
+    made |= {s.values.name for s in graph.sparse_initializer}
+    for node in graph.node:
+        for name in (*node.input, *outer_reads(node)):
+            if name and name not in made:
+                yield name
+        made.update(node.output)
+    yield from (o.name for o in graph.output if o.name not in made)
+
+
+def _read_names(graph: Any) -> Iterator[str]:
+    """Names that some node reads or the graph returns."""
+    for node in graph.node:
+        yield from node.input
+        yield from outer_reads(node)
+    yield from (output.name for output in graph.output)
+
+
+def _kind(node: Any) -> str:
+    if node.domain in ("", "ai.onnx"):
+        return str(node.op_type)
+    return f"{node.domain}.{node.op_type}"
+
+
+def _label(index: int, node: Any) -> str:
+    output = next((name for name in node.output if name), "")
+    return node.name or f"{node.op_type.lower()}_{index}" + (f":{output}" if output else "")

@@ -1,0 +1,35 @@
+"""The text form of a graph as a model file: comments are lost when it is written reordered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_serenity import text
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.model_file import check_order
+from tvm_serenity.graph import Graph
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A graph in text form (see ``tvm_serenity.text``)."""
+
+    path: Path
+    graph: Graph
+
+    def reordered(self, order: Sequence[int]) -> bytes:
+        """The text form with the operators in ``order``."""
+        check_order(self.graph, order)
+        ops = tuple(self.graph.ops[op] for op in order)
+        return text.dump(self.graph.replace(ops=ops)).encode()
+
+
+def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TextFile:
+    """Return the graph in ``data``; a :class:`ParseError` names the line."""
+    if dims:
+        raise InputError("the text form has no named dimensions to set")
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})") from None
+    return TextFile(path, text.parse(source, path.name))

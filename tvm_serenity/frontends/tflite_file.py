@@ -1,0 +1,150 @@
+"""``.tflite`` files as graphs, and written back with their operators in another order.
+
+The graph is subgraph 0 as the file means it: every operator is real, in file order. Operators
+that run other subgraphs (IF, WHILE, CALL_ONCE) are opaque. Tensors with data are constants;
+variable tensors and resource variables are state, so operators that touch one keep their order.
+
+A flatbuffer stores operators as a vector of offsets to tables. The writer permutes that vector
+alone: the file keeps its size and every other byte. Nothing else in the schema counts operators
+by their place, except two kinds of metadata, which are refused by name.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table, root_table
+from tvm_serenity.frontends._tflite_schema import (
+    BUILTIN_OPERATORS,
+    CUSTOM,
+    BufferField,
+    CodeField,
+    MetadataField,
+    ModelField,
+    OperatorField,
+    SubgraphField,
+)
+from tvm_serenity.frontends._tflite_state import shared_state
+from tvm_serenity.frontends._tflite_tensors import read_tensors
+from tvm_serenity.frontends.model_file import check_order, unique
+from tvm_serenity.graph import Graph, Op
+
+_ORDER_METADATA = {
+    "model_control_dependencies": "control dependencies between operators by their place",
+    "OfflineMemoryAllocation": "a memory plan made for the stored order",
+}
+
+
+@dataclass(frozen=True)
+class TfliteFile:
+    """A ``.tflite`` file; ``slots`` is where its vector of operator offsets starts."""
+
+    path: Path
+    graph: Graph
+    data: bytes = field(repr=False)
+    slots: int = field(repr=False)
+    pinned: str = ""
+    """Why the order cannot change, if it cannot."""
+
+    def reordered(self, order: Sequence[int]) -> bytes:
+        """The file with its operators stored in ``order``, every other byte kept."""
+        check_order(self.graph, order)
+        if self.pinned and list(order) != sorted(order):
+            raise UnsupportedError(f"{self.path}: cannot be reordered: {self.pinned}")
+        slot = [self.slots + 4 * i for i in range(len(order))]
+        offsets = struct.unpack_from(f"<{len(order)}I", self.data, self.slots)
+        moved = [slot[op] + offsets[op] - slot[step] for step, op in enumerate(order)]
+        if any(not 0 < offset < 2**32 for offset in moved):
+            raise UnsupportedError(f"{self.path}: an operator is stored before the operator list")
+        result = bytearray(self.data)
+        struct.pack_into(f"<{len(order)}I", result, self.slots, *moved)
+        return bytes(result)
+
+
+def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
+    """Return the model in ``data``; ``path`` names it.
+
+    Raises :class:`InputError` where the file is truncated, corrupt or no TFLite model, and
+    :class:`UnsupportedError` where a tensor's size is not known.
+    """
+    if dims:
+        raise InputError("a .tflite file has no named dimensions to set")
+    model = root_table(data, b"TFL3")
+    subgraphs = model.tables(ModelField.SUBGRAPHS)
+    if not subgraphs:
+        raise InputError("the model has no subgraph")
+    graph = _read_graph(path.name, model, subgraphs[0])
+    slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
+    return TfliteFile(path, graph, data, slots, _pinned(model))
+
+
+def _read_graph(name: str, model: Table, main: Table) -> Graph:
+    tables = main.tables(SubgraphField.OPERATORS)
+    kinds = _kinds(model, tables)
+    inputs = [_indices(op, OperatorField.INPUTS) for op in tables]
+    outputs = [_indices(op, OperatorField.OUTPUTS) for op in tables]
+    entry, result = main.ints(SubgraphField.INPUTS), main.ints(SubgraphField.OUTPUTS)
+    made = {t for op in outputs for t in op} | set(entry)
+    tensors = read_tensors(main, _buffer_sizes(model), made, made.union(*inputs, result))
+    for index in range(len(tables)):
+        if not all(0 <= t < len(tensors) for t in (*inputs[index], *outputs[index])):
+            raise InputError(f"operator {index} ({kinds[index]}) names a tensor that is not there")
+    tensors, inputs, outputs = shared_state(tensors, kinds, tables, inputs, outputs)
+    labels = unique(
+        f"{kind.lower()}_{index}" + (f":{tensors[made_here[0]].name}" if made_here else "")
+        for index, (kind, made_here) in enumerate(zip(kinds, outputs, strict=True))
+    )
+    parts = zip(labels, kinds, inputs, outputs, strict=True)
+    return Graph(name, tuple(tensors), tuple(Op(*part) for part in parts), entry, result)
+
+
+def _indices(op: Table, number: int) -> tuple[int, ...]:
+    """Tensor indices without the -1 of optional tensors that are left out."""
+    return tuple(t for t in op.ints(number) if t != -1)
+
+
+def _kinds(model: Table, tables: Sequence[Table]) -> list[str]:
+    """The kind of each operator; its options are checked to lie in the file."""
+    codes = [_kind(code) for code in model.tables(ModelField.OPERATOR_CODES)]
+    kinds = []
+    for op in tables:
+        code = op.u32(OperatorField.OPCODE_INDEX)
+        if code >= len(codes):
+            raise InputError(f"operator code {code} is not there, the file has {len(codes)}")
+        op.table(OperatorField.BUILTIN_OPTIONS)
+        op.span(OperatorField.CUSTOM_OPTIONS, 1)
+        kinds.append(codes[code])
+    return kinds
+
+
+def _kind(code: Table) -> str:
+    number = max(code.u8(CodeField.OLD_BUILTIN_CODE), code.i32(CodeField.BUILTIN_CODE))
+    if number == CUSTOM:
+        return code.string(CodeField.CUSTOM_CODE) or "CUSTOM"
+    if not 0 <= number < len(BUILTIN_OPERATORS):
+        return f"BUILTIN_{number}"
+    return BUILTIN_OPERATORS[number]
+
+
+def _buffer_sizes(model: Table) -> list[int]:
+    """Bytes of each buffer; all are checked to lie in the file."""
+    sizes = []
+    for buffer in model.tables(ModelField.BUFFERS):
+        _, size = buffer.span(BufferField.DATA, 1)
+        start = buffer.u64(BufferField.OFFSET)
+        if start > 1:
+            size = buffer.u64(BufferField.SIZE)
+            model.source.check(start, size, "a buffer")
+        sizes.append(size)
+    return sizes
+
+
+def _pinned(model: Table) -> str:
+    model.tables(ModelField.SIGNATURES)
+    for entry in model.tables(ModelField.METADATA):
+        name = entry.string(MetadataField.NAME)
+        if name in _ORDER_METADATA:
+            return f"its metadata {name!r} holds {_ORDER_METADATA[name]}"
+    return ""
