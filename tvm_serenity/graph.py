@@ -13,8 +13,9 @@ Memory semantics (``memory.py`` computes with them):
   operator, if any does; the sizes are equal, so the bytes live before and after do not change.
 * ``Op.workspace_bytes``: scratch that is live during the operator alone.
 * Constants (weights) are never in the profile; neither is what an operator makes from constants
-  alone (it is a constant too). State variables persist between runs and are counted apart;
-  operators that touch the same state variable keep their given order.
+  alone (it is a constant too), nor what lives in the caller's memory (``Role.EXTERNAL``). State
+  variables persist between runs and are counted apart; operators that touch the same state
+  variable keep their given order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,8 +33,9 @@ class Role(StrEnum):
     """What a tensor is to the memory plan."""
 
     ACTIVATION = "activation"
-    CONSTANT = "constant"
-    STATE = "state"
+    CONSTANT = "constant"  # weights
+    STATE = "state"  # persists between runs
+    EXTERNAL = "external"  # computed, but in memory the caller provides
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ def _check_producers(graph: Graph) -> None:
     readers = [(f"op {op.name!r} reads", t) for op in graph.ops for t in op.inputs]
     readers += [("the graph returns", t) for t in graph.outputs]
     for who, tensor in readers:
-        if tensor not in maker and graph.tensors[tensor].role is Role.ACTIVATION:
+        if tensor not in maker and _is_computed(graph, tensor):
             raise GraphError(f"{who} tensor {graph.tensors[tensor].name!r}, which nothing makes")
 
 
@@ -261,7 +263,7 @@ def _check_given_order(graph: Graph) -> None:
     producer = graph.producer
     for op in graph.ops:
         for tensor in op.inputs:
-            if tensor not in made and producer[tensor] >= 0 and _is_activation(graph, tensor):
+            if tensor not in made and producer[tensor] >= 0 and _is_computed(graph, tensor):
                 cycle = _find_cycle(graph)
                 if cycle:
                     names = " -> ".join(repr(graph.ops[i].name) for i in cycle)
@@ -273,18 +275,14 @@ def _check_given_order(graph: Graph) -> None:
         made.update(op.outputs)
 
 
-def _is_activation(graph: Graph, tensor: int) -> bool:
-    return graph.tensors[tensor].role is Role.ACTIVATION
+def _is_computed(graph: Graph, tensor: int) -> bool:
+    return graph.tensors[tensor].role in (Role.ACTIVATION, Role.EXTERNAL)
 
 
 def _find_cycle(graph: Graph) -> list[int]:
     """The ops of one cycle, first one repeated at the end, or an empty list."""
     before = [
-        [
-            graph.producer[t]
-            for t in op.inputs
-            if graph.producer[t] >= 0 and _is_activation(graph, t)
-        ]
+        [graph.producer[t] for t in op.inputs if graph.producer[t] >= 0 and _is_computed(graph, t)]
         for op in graph.ops
     ]
     waiting = [len(set(b)) for b in before]

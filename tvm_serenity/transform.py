@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.kinds import CONCATS, ELEMENTWISE, NO_OP_COPIES
-from tvm_serenity.graph import Graph, Op, Role, complete_order
+from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,21 @@ def cut(graph: Graph, first: int, last: int) -> Graph:
     made = {t for op in ops for t in op.outputs}
     read = dict.fromkeys(t for op in ops for t in op.inputs)
     inside = range(first, last + 1)
-    inputs = [t for t in read if t not in made and graph.tensors[t].role is Role.ACTIVATION]
+    weights = {t for op in graph.constant_ops for t in graph.ops[op].outputs} - made
+    inputs = [
+        t for t in read if t not in made | weights and (graph.producer[t] >= 0 or t in graph.inputs)
+    ]
     outputs = [
         t
         for op in ops
         for t in op.outputs
         if t in graph.outputs or any(c not in inside for c in graph.consumers[t])
     ]
-    return _compact(replace(graph, ops=ops, inputs=tuple(inputs), outputs=tuple(outputs)))
+    tensors = tuple(
+        replace(tensor, role=Role.CONSTANT) if t in weights else tensor
+        for t, tensor in enumerate(graph.tensors)
+    )
+    return _compact(graph.name, tensors, ops, inputs, outputs)
 
 
 def alias_copies(reduced: Reduced) -> Reduced:
@@ -120,7 +127,7 @@ def fold_concat(reduced: Reduced) -> Reduced:
         else:
             ops.append(op)
             kept.append(reduced.ops[index])
-    folded = _compact(graph.replace(ops=tuple(ops)))
+    folded = _compact(graph.name, graph.tensors, ops, graph.inputs, graph.outputs)
     return Reduced(folded, reduced.original, tuple(kept))
 
 
@@ -137,16 +144,21 @@ def _can_fold(graph: Graph, index: int) -> bool:
     )
 
 
-def _compact(graph: Graph) -> Graph:
-    """Return ``graph`` without the tensors that nothing names any more."""
-    used = {t for op in graph.ops for t in (*op.inputs, *op.outputs)}
-    used |= {*graph.inputs, *graph.outputs}
+def _compact(
+    name: str,
+    tensors: Sequence[Tensor],
+    ops: Sequence[Op],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+) -> Graph:
+    """Return the graph of these parts without the tensors that nothing names."""
+    used = {t for op in ops for t in (*op.inputs, *op.outputs)} | {*inputs, *outputs}
     number = {old: new for new, old in enumerate(sorted(used))}
 
-    def renumber(tensors: Sequence[int]) -> tuple[int, ...]:
-        return tuple(number[t] for t in tensors)
+    def renumber(old: Sequence[int]) -> tuple[int, ...]:
+        return tuple(number[t] for t in old)
 
-    ops = tuple(
+    renumbered = tuple(
         replace(
             op,
             inputs=renumber(op.inputs),
@@ -154,7 +166,7 @@ def _compact(graph: Graph) -> Graph:
             in_place=renumber(op.in_place),
             view_of=None if op.view_of is None else number[op.view_of],
         )
-        for op in graph.ops
+        for op in ops
     )
-    tensors = tuple(graph.tensors[t] for t in sorted(used))
-    return Graph(graph.name, tensors, ops, renumber(graph.inputs), renumber(graph.outputs))
+    kept = tuple(tensors[t] for t in sorted(used))
+    return Graph(name, kept, renumbered, renumber(inputs), renumber(outputs))

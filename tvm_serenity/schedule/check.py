@@ -22,12 +22,15 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
         raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
     _check_precedence(graph, order)
     constant = {i for i, t in enumerate(graph.tensors) if t.role is Role.CONSTANT}
-    state = {i for i, t in enumerate(graph.tensors) if t.role is Role.STATE}
+    elsewhere = {
+        i for i, t in enumerate(graph.tensors) if t.role in (Role.STATE, Role.EXTERNAL)
+    }
     shown_by: dict[int, set[int]] = {i: {i} for i in range(len(graph.tensors))}
     shows = list(range(len(graph.tensors)))
     peak, memory, waiting = 0, set(), list(order)
     for tensor in graph.inputs:
-        if tensor in graph.outputs or any(tensor in op.inputs for op in graph.ops):
+        used = tensor in graph.outputs or any(tensor in op.inputs for op in graph.ops)
+        if used and tensor not in elsewhere:
             memory.add(tensor)
     for tensor in range(len(graph.tensors)):
         for op in graph.ops:
@@ -42,7 +45,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
         made = [
             t
             for t in op.outputs
-            if op.view_of is None and shows[t] == t and t not in state and t not in constant
+            if op.view_of is None and shows[t] == t and t not in elsewhere and t not in constant
         ]
         rest = [graph.ops[i] for i in waiting]
         dying = {t for t in memory if not _needed(graph, shown_by[t], rest)}

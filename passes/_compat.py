@@ -1,0 +1,224 @@
+"""Everything that depends on the version of TVM: names that moved and calls that changed.
+
+Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
+``.struct_info``). Nothing else in the project names these directly.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relax, tirx
+from tvm.relax.backend.cpu_generic import pipeline as cpu
+
+from tvm_serenity.errors import MissingPartError, UnsupportedError
+
+if not hasattr(relax, "TensorType"):
+    raise MissingPartError(
+        f"the Relax passes need apache-tvm 0.27, TVM {tvm.__version__} is installed: "
+        "pip install 'apache-tvm==0.27.*'"
+    )
+
+ARENA_ALIGNMENT = 64
+"""Bytes TVM aligns its own allocations to, and lets kernels assume."""
+
+
+def lower_and_fuse(target: Any) -> Any:
+    """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
+    return tvm.transform.Sequential(
+        [
+            *cpu.library_dispatch_passes(target),
+            *cpu.legalize_passes(target),
+            relax.transform.DeadCodeElimination(),
+        ]
+    )
+
+
+def before_planning() -> Any:
+    """Return the passes between the order and the plan."""
+    return tvm.transform.Sequential(
+        [relax.transform.ToNonDataflow(), relax.transform.RemovePurityChecking()]
+    )
+
+
+def after_planning(target: Any) -> Any:
+    """Return the passes between the plan and the virtual machine; they plan what is left over."""
+    return tvm.transform.Sequential(
+        [*cpu.dataflow_lower_passes(target), *cpu.finalize_passes(target)]
+    )
+
+
+def current_target() -> Any:
+    """Return the target in scope, or plain ``llvm``."""
+    return tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
+
+
+def is_tensor(ty: Any) -> bool:
+    """Whether ``ty`` is the type of one tensor."""
+    return isinstance(ty, relax.TensorType)
+
+
+def is_tuple(ty: Any) -> bool:
+    """Whether ``ty`` is the type of a tuple."""
+    return isinstance(ty, relax.TupleType)
+
+
+def static_shape(ty: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of a tensor type; :class:`UnsupportedError` where it is not constant."""
+    shape = ty.shape
+    values = getattr(shape, "values", None)
+    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
+        raise UnsupportedError(f"tensor {name!r} has a symbolic shape; fix its sizes first")
+    return tuple(int(v) for v in values)
+
+
+def dtype_name(ty: Any) -> str:
+    """Return numpy's name of a tensor type's elements."""
+    return str(ty.dtype.dtype)
+
+
+def dtype_bits(dtype: str) -> int:
+    """Return the bits of one element."""
+    return 8 if dtype == "bool" else tvm.DataType(dtype).bits * tvm.DataType(dtype).lanes
+
+
+def size_bytes(shape: Sequence[int], dtype: str) -> int:
+    """Return the bytes of a compact tensor."""
+    elements = 1
+    for extent in shape:
+        elements *= extent
+    return (elements * dtype_bits(dtype) + 7) // 8
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an expression is a tensor literal."""
+    return isinstance(value, tvm.ir.expr.GenericConst)
+
+
+def op_name(call: Any) -> str:
+    """Return the name of the operator or function that a call calls."""
+    return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", "") or call.op)
+
+
+def is_prim_func(function: Any) -> bool:
+    """Whether a function of a module is a kernel."""
+    return isinstance(function, tirx.PrimFunc)
+
+
+def is_call(value: Any) -> bool:
+    """Whether an expression is a call."""
+    return isinstance(value, tvm.ir.expr.Call)
+
+
+def called_kernel(call: Any) -> Any:
+    """Return the GlobalVar of the kernel that ``call_tir`` runs, or None for any other call."""
+    if op_name(call) in ("relax.call_tir", "relax.call_tir_inplace"):
+        return call.args[0]
+    return None
+
+
+def is_buffer_param(param: Any) -> bool:
+    """Whether a kernel's parameter is a tensor."""
+    return bool(tirx.is_buffer_var(param))
+
+
+def buffer_shape(buffer: Any) -> tuple[int, ...]:
+    """Return the constant shape of a kernel's buffer."""
+    return tuple(int(extent) for extent in buffer.ty.shape)
+
+
+def buffer_dtype(buffer: Any) -> str:
+    """Return numpy's name of a kernel buffer's elements."""
+    return str(getattr(buffer.ty.dtype, "dtype", buffer.ty.dtype))
+
+
+def offset_buffer(old: Any, alignment: int) -> Any:
+    """Return a parameter like ``old`` that may start at any multiple of ``alignment`` bytes."""
+    width = max(dtype_bits(buffer_dtype(old)) // 8, 1)
+    return tirx.decl_buffer(
+        old.ty.shape,
+        old.ty.dtype,
+        f"{old.name}_at",
+        elem_offset=tirx.Var(f"{old.name}_offset", "int64"),
+        offset_factor=max(alignment // width, 1),
+    )
+
+
+def workspace_buffer(size: int, alignment: int) -> Any:
+    """Return a parameter of ``size`` bytes of scratch at any multiple of ``alignment`` bytes."""
+    return tirx.decl_buffer(
+        (size,),
+        "uint8",
+        "workspace",
+        elem_offset=tirx.Var("workspace_offset", "int64"),
+        offset_factor=alignment,
+    )
+
+
+def declare_on(buffer: Any, base: Any, offset: int) -> Any:
+    """Return the statement that puts ``buffer`` onto ``base``, ``offset`` elements in."""
+    index = [0] * (len(base.ty.shape) - 1) + [offset]
+    return tirx.DeclBuffer(buffer, data=tirx.address_of(base[tuple(index)]))
+
+
+_LOW_LEVEL = (
+    "relax.call_tir",
+    "relax.call_tir_inplace",
+    "relax.call_dps_packed",
+    "relax.call_pure_packed",
+    "relax.reshape",
+    "relax.memory.",
+    "relax.builtin.",
+    "relax.vm.",
+)
+
+
+def is_high_level(call: Any) -> bool:
+    """Whether a call is an operator that still has to be turned into a kernel."""
+    name = op_name(call)
+    return name.startswith("relax.") and not name.startswith(_LOW_LEVEL)
+
+
+def with_body(function: Any, body: Any, *, is_pure: bool | None = None) -> Any:
+    """Return a Relax function with another body."""
+    return relax.Function(
+        function.params,
+        body,
+        function.ret_ty,
+        function.is_pure if is_pure is None else is_pure,
+        function.attrs,
+    )
+
+
+def alloc_storage(size: int) -> Any:
+    """Return the expression that allocates ``size`` bytes at run time."""
+    return relax.op.memory.alloc_storage(relax.ShapeExpr([size]), 0, "global", "uint8")
+
+
+def alloc_in(storage: Any, offset: int, shape: Sequence[int], dtype: str) -> Any:
+    """Return the expression that makes a tensor ``offset`` bytes into ``storage``."""
+    return relax.op.memory.alloc_tensor(storage, offset, relax.ShapeExpr(list(shape)), dtype)
+
+
+def alloc_fresh(shape: Sequence[int], dtype: str) -> Any:
+    """Return the expression that allocates a tensor of its own."""
+    return relax.op.builtin.alloc_tensor(relax.ShapeExpr(list(shape)), dtype, 0)
+
+
+def kernel_arguments(call: Any) -> list[Any]:
+    """Return the arguments that ``call_tir`` passes to its kernel, without the results."""
+    arguments = call.args[1]
+    if len(call.args) > 2:
+        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: takes symbolic sizes")
+    return list(arguments.fields) if isinstance(arguments, relax.Tuple) else [arguments]
+
+
+def kernel_variable(name: str, kernel: Any) -> Any:
+    """Return a GlobalVar for ``kernel``: calls are checked against the type it carries."""
+    params = [
+        relax.TensorType(buffer_shape(p), buffer_dtype(p)) if is_buffer_param(p) else p.ty
+        for p in kernel.params
+    ]
+    variable = tvm.ir.GlobalVar(name)
+    relax.expr._update_type(variable, relax.FuncType(params, relax.TupleType([]), False))
+    return variable

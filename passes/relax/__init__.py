@@ -1,0 +1,7 @@
+"""Relax passes (apache-tvm 0.27); importing them registers the pipeline ``serenity``."""
+
+from tvm_serenity.passes.relax.pipeline import serenity_pipeline
+from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.schedule import SerenitySchedule
+
+__all__ = ["SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]

@@ -1,0 +1,48 @@
+"""The pipeline ``serenity``: TVM's CPU pipeline with our order and our arena.
+
+tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
+"""
+
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.schedule import SerenitySchedule
+from tvm_serenity.plan import PlanOptions
+from tvm_serenity.schedule import Options
+
+NAME = "serenity"
+
+
+def serenity_pipeline(
+    method: str = "auto",
+    options: Options | None = None,
+    planner: str = "auto",
+    plan_options: PlanOptions | None = None,
+) -> Any:
+    """Return the pass from a fresh or lowered module to one the Relax VM can run.
+
+    ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
+    planner's. ``method="given"`` keeps the order: what the arena alone is worth.
+    """
+
+    @tvm.transform.module_pass(opt_level=0, name="serenity")
+    def run(mod: Any, _context: Any) -> Any:
+        target = _compat.current_target()
+        with target:
+            return tvm.transform.Sequential(
+                [
+                    SerenitySchedule(method, target, options or Options()),
+                    SerenityPlanMemory("fresh", planner, plan_options or PlanOptions(), target),
+                    _compat.after_planning(target),
+                ]
+            )(mod)
+
+    return run
+
+
+if NAME not in relax.pipeline.PIPELINE_MAP:
+    relax.pipeline.register_pipeline(NAME)(serenity_pipeline)

@@ -1,0 +1,1 @@
+"""Running compiled modules and measuring what they allocate."""
