@@ -36,7 +36,7 @@ _BUILTIN_OPERATORS = """
     STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA STABLEHLO_DOT_GENERAL
     STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER STABLEHLO_TRANSPOSE
     DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT
-    STABLEHLO_CBRT
+    STABLEHLO_CBRT STABLEHLO_CASE
 """
 
 BUILTIN_OPERATORS = tuple(_BUILTIN_OPERATORS.split())
@@ -49,11 +49,14 @@ TENSOR_TYPES = (
     *(("float32", 32), ("float16", 16), ("int32", 32), ("uint8", 8), ("int64", 64)),
     *(("string", 0), ("bool", 8), ("int16", 16), ("complex64", 64), ("int8", 8)),
     *(("float64", 64), ("complex128", 128), ("uint64", 64), ("resource", 0), ("variant", 0)),
-    *(("uint32", 32), ("uint16", 16), ("int4", 4), ("bfloat16", 16)),
+    *(("uint32", 32), ("uint16", 16), ("int4", 4), ("bfloat16", 16), ("int2", 2)),
+    *(("uint4", 4), ("float8_e4m3fn", 8), ("float8_e5m2", 8)),
 )
 """Name and bits an element of each tensor type, by its code; 0 where a type has no fixed width."""
 
-CALLS_SUBGRAPH = frozenset({"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_WHILE"})
+CALLS_SUBGRAPH = frozenset(
+    {"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_CASE", "STABLEHLO_WHILE"}
+)
 """Operators that run other subgraphs, which may read and assign any variable."""
 
 
@@ -88,6 +91,7 @@ class TensorField(IntEnum):
     IS_VARIABLE = 5
     SPARSITY = 6
     SHAPE_SIGNATURE = 7
+    EXTERNAL_BUFFER = 10
 
 
 class OperatorField(IntEnum):

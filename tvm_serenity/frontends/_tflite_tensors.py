@@ -64,6 +64,10 @@ def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
     if quantization is not None:
         for number, width in _QUANTIZATION_VECTORS:
             quantization.span(number, width)
+    if table.u32(TensorField.EXTERNAL_BUFFER):
+        raise UnsupportedError(
+            f"tensor {name!r}: its data is in another file; store the model in one file"
+        )
     buffer = table.u32(TensorField.BUFFER)
     if buffer == 0:  # "no data" by the schema
         return 0

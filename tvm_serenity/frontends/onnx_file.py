@@ -6,14 +6,13 @@ opaque and reads the outer values that its subgraphs name. Shapes come from the 
 shape inference; a shape that stays unknown is refused by the tensor's name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends._onnx_tensors import (
-    Shapes,
     check_internal,
     constant_tensor,
     known_shapes,
@@ -51,8 +50,13 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     if not model.graph.node and not model.graph.output:
         raise InputError("not an ONNX model: it has no graph")
     check_internal(model.graph)
-    reader = _GraphReader(known_shapes(model, dims), set(_read_names(model.graph)))
-    return OnnxFile(path, reader.read(path.name, model.graph), model)
+    shapes = known_shapes(model, dims)
+    try:
+        graph = _GraphReader(shapes.tensor, model.graph).read(path.name)
+    except UnsupportedError:  # of an ill-formed graph nothing is inferred: say that first
+        _GraphReader(lambda name: Tensor(name, 0), model.graph).read(path.name)
+        raise
+    return OnnxFile(path, graph, model)
 
 
 def _parse(data: bytes) -> Any:
@@ -74,13 +78,15 @@ def _parse(data: bytes) -> Any:
 class _GraphReader:
     """Collects the tensors of a graph by name while its nodes are read."""
 
-    def __init__(self, shapes: Shapes, read_names: Set[str]) -> None:
-        self.shapes = shapes
-        self.read_names = read_names
+    def __init__(self, tensor: Callable[[str], Tensor], graph: Any) -> None:
+        self.tensor = tensor
+        self.graph = graph
+        self.read_names = set(_read_names(graph))
         self.tensors: list[Tensor] = []
         self.number: dict[str, int] = {}
 
-    def read(self, name: str, graph: Any) -> Graph:
+    def read(self, name: str) -> Graph:
+        graph = self.graph
         for initializer in graph.initializer:
             self._add(initializer.name, stored_tensor(initializer))
         for sparse in graph.sparse_initializer:
@@ -112,7 +118,7 @@ class _GraphReader:
     def _use(self, name: str) -> int:
         """The index of the tensor called ``name``, added where it is new."""
         if name not in self.number:
-            self._add(name, self.shapes.tensor(name))
+            self._add(name, self.tensor(name))
         return self.number[name]
 
     def _add(self, name: str, tensor: Tensor) -> None:

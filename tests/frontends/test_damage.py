@@ -1,0 +1,116 @@
+"""Truncated and bit-flipped files: read, or refused in one line, quickly."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.frontends.models import shared, small_tflite
+from tvm_serenity.errors import SerenityError
+from tvm_serenity.frontends import load
+
+CASES = 300
+FILES = [
+    "tflm/hello_world_int8.tflite",
+    "misc/split_concat.tflite",
+    "onnx_light/light_squeezenet.onnx",
+    "onnx_light/light_zfnet512.onnx",
+]
+
+
+def small_onnx() -> bytes:
+    onnx = pytest.importorskip("onnx")
+    value = onnx.helper.make_tensor_value_info
+    nodes = [
+        onnx.helper.make_node(kind, [a], [b], name=f"{kind} {a}")
+        for kind, a, b in (("Relu", "x", "a"), ("Sigmoid", "a", "b"), ("Softmax", "b", "y"))
+    ]
+    x, y = (value(name, onnx.TensorProto.FLOAT, [1, 3, 4]) for name in "xy")
+    graph = onnx.helper.make_graph(nodes, "made", [x], [y])
+    return bytes(onnx.helper.make_model(graph, producer_name="test").SerializeToString())
+
+
+def damage(rng: random.Random, data: bytes) -> bytes:
+    if rng.random() < 0.3:
+        return data[: rng.randrange(1, len(data))]
+    damaged = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8, 40))):
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+    return bytes(damaged)
+
+
+def refusal(path: Path) -> str:
+    """What the loader says about the file, or nothing if it can be read."""
+    try:
+        load(path)
+    except SerenityError as error:
+        return str(error)
+    return ""
+
+
+def attack(path: Path, data: bytes) -> None:
+    rng = random.Random(path.name)
+    for case in range(CASES):
+        path.write_bytes(damage(rng, data))
+        start = time.process_time()
+        message = refusal(path)
+        assert time.process_time() - start < 1, case
+        assert message.startswith(f"{path}: ") or not message, case
+        assert "\n" not in message, case
+        assert len(message) < 600, case
+
+
+def test_made_files(tmp_path: Path) -> None:
+    attack(tmp_path / "made.tflite", small_tflite())
+    attack(tmp_path / "made.onnx", small_onnx())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_shared_files(tmp_path: Path, name: str) -> None:
+    path = shared(name)
+    attack(tmp_path / path.name, path.read_bytes())
+
+
+@pytest.mark.parametrize("name", FILES[:2])
+def test_every_truncation_of_a_tflite_file_is_refused(tmp_path: Path, name: str) -> None:
+    data = shared(name).read_bytes()
+    for size in range(0, len(data), 3):
+        (tmp_path / "cut.tflite").write_bytes(data[:size])
+        assert refusal(tmp_path / "cut.tflite"), size
+
+
+def test_parts_shared_without_end_are_refused(tmp_path: Path) -> None:
+    """100,000 operators are one table whose 100,000 inputs would be read for each of them."""
+    flatbuffers = pytest.importorskip("flatbuffers")
+    builder = flatbuffers.Builder(1 << 20)
+    count = 100_000
+
+    def vector(offset: int | None) -> int:
+        builder.StartVector(4, count if offset is None else 1, 4)
+        if offset is None:
+            for _ in range(count):
+                builder.PrependInt32(0)
+        else:
+            builder.PrependUOffsetTRelative(offset)
+        return int(builder.EndVector())
+
+    def table(**offsets: int) -> int:
+        builder.StartObject(6)
+        for slot, offset in offsets.items():
+            builder.PrependUOffsetTRelativeSlot(int(slot[1:]), offset, 0)
+        return int(builder.EndObject())
+
+    codes = vector(table())
+    op = table(f1=vector(None))
+    builder.StartVector(4, count, 4)
+    for _ in range(count):
+        builder.PrependUOffsetTRelative(op)
+    operators = int(builder.EndVector())
+    subgraphs = vector(table(f3=operators))
+    builder.Finish(table(f1=codes, f2=subgraphs), b"TFL3")
+    path = tmp_path / "shared.tflite"
+    path.write_bytes(bytes(builder.Output()))
+    start = time.process_time()
+    assert "referred to too many times" in refusal(path)
+    assert time.process_time() - start < 2
