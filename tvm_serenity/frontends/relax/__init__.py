@@ -1,0 +1,76 @@
+"""Models as Relax modules, through TVM's importers with their gaps closed.
+
+    mod = to_relax("model.tflite")          # or .onnx, or a torch.export.ExportedProgram
+
+The module has one entry ``main`` with static shapes and the weights as constants. Quantised
+TFLite and ONNX models become ``dequantize``, float operators and ``quantize``, as TVM's
+importers make them: equal to integer kernels up to rounding.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
+from tvm_serenity.frontends import load
+
+__all__ = ["to_relax"]
+
+
+def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule:
+    """Return the model ``source`` as a Relax module.
+
+    ``source`` is the path of a ``.tflite`` or ``.onnx`` file or a ``torch.export`` program;
+    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file. Raises
+    :class:`InputError` for what ``load`` refuses, and :class:`UnsupportedError` naming the
+    operator that cannot be converted.
+    """
+    if not isinstance(source, str | os.PathLike):
+        from tvm_serenity.frontends.relax import from_torch
+
+        return _checked(from_torch.convert(source), "the exported program")
+    path = Path(source)
+    model = load(path, dims)
+    try:
+        return _checked(_convert(path, model, dims or {}), str(path))
+    except SerenityError as error:
+        raise type(error)(" ".join(f"{path}: {error}".split())) from error
+
+
+def _convert(path: Path, model: Any, dims: Mapping[str, int]) -> tvm.IRModule:
+    from tvm_serenity.frontends.onnx_file import OnnxFile
+    from tvm_serenity.frontends.tflite_file import TfliteFile
+
+    if isinstance(model, TfliteFile):
+        from tvm_serenity.frontends.relax import from_tflite
+
+        return from_tflite.convert(model)
+    if isinstance(model, OnnxFile):
+        from tvm_serenity.frontends.relax import from_onnx
+
+        return from_onnx.convert(model, dims)
+    raise InputError(f"a {path.suffix} file has no operators that can be compiled")
+
+
+def _checked(mod: tvm.IRModule, name: str) -> tvm.IRModule:
+    """``mod`` with its entry checked to have static shapes throughout."""
+    main = mod["main"]
+    bindings = [b.var for block in main.body.blocks for b in block.bindings]
+    for var in (*main.params, *bindings):
+        if not _is_static(var.ty):
+            raise UnsupportedError(f"value {var.name_hint!r} has a shape known at run time only")
+    return mod
+
+
+def _is_static(kind: Any) -> bool:
+    if isinstance(kind, relax.TupleType):
+        return all(_is_static(field) for field in kind.fields)
+    if isinstance(kind, relax.TensorType):
+        if not isinstance(kind.shape, relax.ShapeExpr):
+            return False
+        return all(isinstance(dim, tvm.tirx.IntImm) for dim in kind.shape.values)
+    return True

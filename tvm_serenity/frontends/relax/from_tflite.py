@@ -1,0 +1,155 @@
+"""``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
+
+Closed here, each as an override of one method:
+
+* operators that only move elements are refused on quantised tensors although they are exact
+  there (SPLIT, PAD, TRANSPOSE, ...): the list of quantised operators is extended;
+* a one-way SPLIT gives a tuple where its one output is expected;
+* the channel axis of a tensor with one scale is taken literally and may exceed its rank
+  (person_detect);
+* FULLY_CONNECTED does not flatten inputs of more than two dimensions (micro_speech);
+* weights stored as integers for float operators ("dynamic range") are refused: they are
+  dequantised, as LiteRT does where it does not quantise the activations on the fly;
+* tensors are known by name although names may repeat: refused, as results would be wrong.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_serenity.errors import MissingPartError, SerenityError, UnsupportedError
+from tvm_serenity.frontends.tflite_file import TfliteFile
+
+try:
+    import tflite
+    from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter, from_tflite
+except ImportError as error:
+    raise MissingPartError(
+        f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
+    ) from None
+
+_MOVES = """
+    BATCH_TO_SPACE_ND DEPTH_TO_SPACE EXPAND_DIMS GATHER GATHER_ND MIRROR_PAD PACK PAD PADV2
+    RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
+    SQUEEZE STRIDED_SLICE TILE TRANSPOSE UNPACK
+"""
+_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def convert(model: TfliteFile) -> tvm.IRModule:
+    """Return ``model`` as a Relax module; the operators that stop it are named."""
+    root = tflite.Model.GetRootAsModel(model.data, 0)
+    try:
+        return from_tflite(root, op_converter=Converter)
+    except SerenityError:
+        raise
+    except Exception as error:  # the importer asserts and raises all kinds
+        raise UnsupportedError(f"TVM cannot import it: {_first_line(error)}") from error
+
+
+class Converter(OperatorConverter):  # type: ignore[misc]
+    """TVM's operator converter with the gaps listed above closed."""
+
+    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split())
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.convert_map = {
+            kind: partial(self._named, kind, convert) for kind, convert in self.convert_map.items()
+        }
+
+    def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
+        try:
+            return convert(op)
+        except Exception as error:
+            raise UnsupportedError(f"{_label(self, kind, op)}: {_first_line(error)}") from error
+
+    def check_unsupported_ops(self) -> None:
+        """Raise for the first operator that the importer lacks; prepare float weights."""
+        names = Counter(
+            self.subgraph.Tensors(i).Name() for i in range(self.subgraph.TensorsLength())
+        )
+        name, count = max(names.items(), key=lambda item: item[1], default=(b"", 0))
+        if count > 1:
+            raise UnsupportedError(f"{count} tensors have the same name {name.decode()!r}")
+        for index in range(self.subgraph.OperatorsLength()):
+            op = self.subgraph.Operators(index)
+            try:
+                kind = self.get_op_code_str(op)
+            except NotImplementedError as error:
+                raise UnsupportedError(f"operator {index}: {_first_line(error)}") from None
+            if kind not in self.convert_map:
+                raise UnsupportedError(f"{_label(self, kind, op)}: TVM's importer lacks {kind}")
+            inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
+            quantised = [t for t in (*inputs, *outputs) if t.qnn_params is not None]
+            if quantised and kind not in self._SUPPORTED_QUANTIZED_OPS:
+                raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
+            if any(t in quantised for t in inputs[1:]) and not any(
+                t in quantised for t in (inputs[0], *outputs)
+            ):
+                self._dequantise_weights(kind, op, inputs[1:])
+
+    def _dequantise_weights(self, kind: str, op: Any, weights: list[Any]) -> None:
+        if kind not in _WEIGHTED:
+            raise UnsupportedError(f"{_label(self, kind, op)}: quantised weights of a float {kind}")
+        for weight in weights:
+            if weight.tensor_idx == -1 or weight.qnn_params is None:
+                continue
+            stored = self.get_tensor_value(weight)
+            scale = weight.qnn_params["scale"].value.numpy()
+            if scale.size > 1:
+                shape = [1] * stored.ndim
+                shape[weight.qnn_params["axis"]] = scale.size
+                scale = scale.reshape(shape)
+            zero_point = int(weight.qnn_params["zero_point"].value.numpy())
+            value = ((stored.astype(np.int32) - zero_point) * scale).astype(np.float32)
+            self.exp_tab.set_expr(weight.tensor.Name().decode(), relax.const(value))
+
+    def get_tensors(self, indices: Any) -> list[Any]:
+        """The tensors with their channel axis 0 where there is but one scale."""
+        found: list[Any] = super().get_tensors(indices)
+        for tensor in found:
+            params = tensor.qnn_params
+            if params is not None and params["scale"].value.numpy().size == 1:
+                params["axis"] = 0
+        return found
+
+    def convert_split(self, op: Any) -> Any:
+        """A one-way split is its input."""
+        if op.OutputsLength() == 1:
+            return self.get_tensor_expr(self.get_input_tensors(op)[1])
+        return super().convert_split(op)
+
+    def convert_fully_connected(self, op: Any) -> Any:
+        """Flatten the input to rows of the weight's length, as the operator defines it."""
+        value, weight = self.get_input_tensors(op)[:2]
+        columns = int(weight.tensor.Shape(1))
+        expr = self.bb.normalize(self.get_tensor_expr(value))
+        shape = [int(dim) for dim in expr.ty.shape]
+        if len(shape) == 2 and shape[1] == columns:
+            return super().convert_fully_connected(op)
+        rows = int(np.prod(shape)) // columns
+        name = value.tensor.Name().decode()
+        flat = self.bb.normalize(relax.op.reshape(expr, (rows, columns)))
+        self.exp_tab.set_expr(name, flat, force_override=True)
+        try:
+            result = super().convert_fully_connected(op)
+        finally:
+            self.exp_tab.set_expr(name, expr, force_override=True)
+        made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
+        return relax.op.reshape(result, [int(dim) for dim in made])
+
+
+def _label(converter: Converter, kind: str, op: Any) -> str:
+    outputs = [converter.subgraph.Tensors(i).Name() for i in op.OutputsAsNumpy()]
+    made = outputs[0].decode(errors="replace") if outputs and outputs[0] else "nothing"
+    return f"operator {kind} that makes {made!r}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
