@@ -1,4 +1,113 @@
-// Python bindings of the order searches.
+// Python bindings of the order searches; schedule/reference.py is the same in plain Python.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-NB_MODULE(_order, module) { module.doc() = "Native order searches of tvm-serenity."; }
+#include <tuple>
+
+#include "order/beam.hpp"
+#include "order/cut.hpp"
+#include "order/decide.hpp"
+
+namespace nb = nanobind;
+using namespace order;
+
+namespace {
+
+const char* name_of(Status status) {
+  switch (status) {
+    case Status::feasible: return "feasible";
+    case Status::infeasible: return "infeasible";
+    case Status::states: return "states";
+    case Status::time: return "time";
+    default: return "memory";
+  }
+}
+
+struct Core {
+  Instance instance;
+  Closures closures;
+  Rules rules;
+
+  Core(Instance given, Rules rules)
+      : instance(finished(std::move(given))), closures(instance), rules(rules) {}
+
+  static Instance finished(Instance given) {
+    given.finish();
+    return given;
+  }
+};
+
+// Ctrl-C and the progress report need the interpreter; the search runs without it.
+Limits limits_of(std::uint64_t states, double seconds, std::size_t memory_bytes,
+                 nb::object report) {
+  Limits limits;
+  limits.states = states;
+  limits.seconds = seconds;
+  limits.memory_bytes = memory_bytes;
+  limits.poll = [report](std::uint64_t done) {
+    nb::gil_scoped_acquire interpreter;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!report.is_none()) report(done);
+  };
+  return limits;
+}
+
+using Answer = std::tuple<std::string, std::vector<int>, Bytes, std::uint64_t>;
+
+Answer decide_in(const Core& core, Bytes budget, std::uint64_t states, double seconds,
+                 std::size_t memory_bytes, nb::object report) {
+  Limits limits = limits_of(states, seconds, memory_bytes, std::move(report));
+  Decision found;
+  {
+    nb::gil_scoped_release released;
+    found = decide(core.instance, core.closures, core.rules, budget, limits);
+  }
+  return {name_of(found.status), std::move(found.order), found.next, found.states};
+}
+
+std::vector<int> beam_in(const Core& core, Bytes budget, int width, double seconds,
+                         nb::object report) {
+  Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, std::move(report));
+  std::vector<int> found;
+  {
+    nb::gil_scoped_release released;
+    found = beam(core.instance, core.closures, core.rules, budget, width, limits);
+  }
+  return found;
+}
+
+}  // namespace
+
+NB_MODULE(_order, module) {
+  module.doc() = "Native order searches of tvm-serenity.";
+  nb::class_<Core>(module, "Core")
+      .def(
+          "__init__",
+          [](Core* self, std::vector<std::vector<int>> predecessors, std::vector<Bytes> sizes,
+             std::vector<std::vector<int>> producers, std::vector<std::vector<int>> consumers,
+             std::vector<Bytes> workspace, std::vector<std::vector<int>> in_place,
+             std::vector<Bytes> takeover, bool blocks, bool commit, bool visited) {
+            Instance instance;
+            instance.predecessors = std::move(predecessors);
+            instance.sizes = std::move(sizes);
+            instance.producers = std::move(producers);
+            instance.consumers = std::move(consumers);
+            instance.workspace = std::move(workspace);
+            instance.in_place = std::move(in_place);
+            instance.takeover = std::move(takeover);
+            new (self) Core(std::move(instance), Rules{blocks, commit, visited});
+          },
+          nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
+          nb::arg("workspace"), nb::arg("in_place"), nb::arg("takeover"), nb::arg("blocks"),
+          nb::arg("commit"), nb::arg("visited"))
+      .def("decide", &decide_in, nb::arg("budget"), nb::arg("states"), nb::arg("seconds"),
+           nb::arg("memory_bytes"), nb::arg("report").none())
+      .def("beam", &beam_in, nb::arg("budget"), nb::arg("width"), nb::arg("seconds"),
+           nb::arg("report").none())
+      .def("root_cut", [](const Core& core, int op) {
+        Cut cut = root_cut(core.instance, core.closures, op);
+        return std::make_tuple(cut.bytes, std::move(cut.set));
+      });
+}

@@ -1,0 +1,15 @@
+// The root bound of rule R7: a minimum cut for one op.
+#pragma once
+
+#include "order/closures.hpp"
+
+namespace order {
+
+struct Cut {
+  Bytes bytes = 0;       // every order needs at least this much at the op
+  std::vector<int> set;  // a least state before the op, ascending
+};
+
+Cut root_cut(const Instance& instance, const Closures& closures, int op);
+
+}  // namespace order

@@ -1,0 +1,90 @@
+// Maximum flow (Dinic's algorithm, no recursion) for small networks that are built often.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "order/bits.hpp"
+
+namespace order {
+
+class Flow {
+ public:
+  static constexpr Bytes unbounded = std::numeric_limits<Bytes>::max();
+
+  explicit Flow(int nodes) : first_(nodes, -1) {}
+
+  void arc(int from, int to, Bytes capacity) {
+    add(from, to, capacity);
+    add(to, from, 0);
+  }
+
+  Bytes run(int source, int sink) {
+    Bytes total = 0;
+    while (levels(source, sink)) {
+      next_ = first_;
+      while (Bytes pushed = augment(source, sink)) total += pushed;
+    }
+    return total;
+  }
+
+  // After run(): whether the node is on the source's side of the least cut.
+  bool reached(int node) const { return level_[node] >= 0; }
+
+ private:
+  struct Arc {
+    int to, next;
+    Bytes capacity;
+  };
+
+  void add(int from, int to, Bytes capacity) {
+    arcs_.push_back({to, first_[from], capacity});
+    first_[from] = int(arcs_.size()) - 1;
+  }
+
+  bool levels(int source, int sink) {
+    level_.assign(first_.size(), -1);
+    queue_.assign(1, source);
+    level_[source] = 0;
+    for (std::size_t i = 0; i < queue_.size(); ++i)
+      for (int a = first_[queue_[i]]; a >= 0; a = arcs_[a].next)
+        if (arcs_[a].capacity > 0 && level_[arcs_[a].to] < 0) {
+          level_[arcs_[a].to] = level_[queue_[i]] + 1;
+          queue_.push_back(arcs_[a].to);
+        }
+    return level_[sink] >= 0;
+  }
+
+  // One path in the level graph; 0 if there is none left.
+  Bytes augment(int source, int sink) {
+    path_.clear();
+    int node = source;
+    while (node != sink) {
+      int& a = next_[node];
+      while (a >= 0 && !(arcs_[a].capacity > 0 && level_[arcs_[a].to] == level_[node] + 1))
+        a = arcs_[a].next;
+      if (a >= 0) {
+        path_.push_back(a);
+        node = arcs_[a].to;
+      } else {
+        if (node == source) return 0;
+        node = arcs_[path_.back() ^ 1].to;
+        next_[node] = arcs_[next_[node]].next;
+        path_.pop_back();
+      }
+    }
+    Bytes pushed = unbounded;
+    for (int a : path_) pushed = std::min(pushed, arcs_[a].capacity);
+    for (int a : path_) {
+      if (arcs_[a].capacity != unbounded) arcs_[a].capacity -= pushed;
+      if (arcs_[a ^ 1].capacity != unbounded) arcs_[a ^ 1].capacity += pushed;
+    }
+    return pushed;
+  }
+
+  std::vector<int> first_, next_, level_, queue_, path_;
+  std::vector<Arc> arcs_;
+};
+
+}  // namespace order

@@ -1,0 +1,241 @@
+"""The exact search: an order with the least peak, and the proof (``docs/search.md``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule.instance import Instance, instance_of, profile, segment
+from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.probe import Part, Proof, core_module, solve
+from tvm_serenity.schedule.problem import Problem
+from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.starts import forced_ops, op_needs
+
+RULES: Mapping[str, str] = {
+    "native": "the compiled core; off: its twin in Python",
+    "divide": "split at ops that are comparable to all others: the state around them is forced",
+    "cells": "solve equal parts once",
+    "greedies": "start from greedy orders too",
+    "root-cuts": "R7: a minimum cut bounds what every order needs at an op",
+    "block-moves": "R1: a move runs all that must run before a storage can die",
+    "commitment": "R2: a move that ends no higher than it began is taken without alternatives",
+    "visited": "R5: a state is expanded once",
+    "next-budget": "R6: the least rejected key is the next budget that could be feasible",
+    "top-first": "probe just below the best peak instead of climbing from the bound",
+}
+"""The rules of the search by name; all are on unless ``Options.rules`` says otherwise."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An order of the problem's op numbers and what is proved about it.
+
+    *optimal* iff ``peak_bytes`` equals ``lower_bound_bytes``, which holds for every order.
+    ``statistics["proof"]`` says why it holds; op numbers in it are the graph's.
+    """
+
+    order: tuple[int, ...]
+    peak_bytes: int
+    lower_bound_bytes: int
+    outcome: Outcome
+    states: int
+    seconds: float
+    statistics: Mapping[str, object] = field(default_factory=dict)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during the search; ``solution`` is the best result so far."""
+
+    def __init__(self, solution: Solution) -> None:
+        super().__init__()
+        self.solution = solution
+
+
+def exact(
+    problem: Problem, options: Options | None = None, start: Sequence[Sequence[int]] = ()
+) -> Solution:
+    """Return an order with the least peak, proved; or the best and a bound where limits end it.
+
+    ``start``: orders to improve on, beside the given one; the result is never worse. Same input,
+    same output, unless a time limit ends the search. Ctrl-C raises :class:`Interrupted`. Raises
+    :class:`InputError` on a rule that does not exist.
+    """
+    options = options or Options()
+    run = Run(options, _rules(options))
+    search = _prepare(problem, run, start)
+    try:
+        _work(search)
+    except KeyboardInterrupt as interrupt:
+        run.stop("interrupt")
+        raise Interrupted(_solution(search)) from interrupt
+    return _solution(search)
+
+
+def _rules(options: Options) -> dict[str, bool]:
+    unknown = [name for name in options.rules if name not in RULES]
+    if unknown:
+        raise InputError(f"unknown search rule {unknown[0]!r}; there are {', '.join(RULES)}")
+    return {name: bool(options.rules.get(name, True)) for name in RULES}
+
+
+@dataclass
+class _Stretch:
+    """Ops ``first`` to ``last - 1``: they have the same steps in every order.
+
+    ``order`` and ``peak`` are of the best start; ``part`` is there once work on it began, with
+    its ops numbered from 0 and its bytes without the ``offset`` that is live throughout.
+    """
+
+    first: int
+    last: int
+    order: list[int]
+    peak: int
+    part: Part | None = None
+    offset: int = 0
+
+    @property
+    def best_bytes(self) -> int:
+        """The peak of the best order so far, in the whole graph's bytes."""
+        return self.peak if self.part is None else self.part.peak + self.offset
+
+    @property
+    def best_order(self) -> list[int]:
+        """The best order so far, in the problem's op numbers."""
+        if self.part is None:
+            return self.order
+        return [self.first + op for op in self.part.order]
+
+
+@dataclass
+class _Search:
+    """A running search: what is fixed, what is open, and the best bound with its proof."""
+
+    problem: Problem
+    run: Run
+    instance: Instance
+    base: int
+    live: tuple[int, ...]  # before each step, the same in every order where a stretch begins
+    stretches: list[_Stretch]
+    fixed_peak: int  # outside of the stretches
+    proof: Proof = field(default_factory=dict)
+    solved: dict[Instance, Part] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Bring the run's best peak up to date."""
+        self.run.best_bytes = max([self.fixed_peak, *(s.best_bytes for s in self.stretches)])
+
+    def prove(self, bound: int, proof: Proof) -> None:
+        """Take a bound on the whole graph's peak if it is better."""
+        if bound > self.run.bound_bytes or not self.proof:
+            self.run.bound_bytes, self.proof = bound, proof
+
+
+def _prepare(problem: Problem, run: Run, start: Sequence[Sequence[int]]) -> _Search:
+    """Split the problem, and choose the best known order of each stretch."""
+    instance, base = instance_of(problem)
+    orders = [list(range(problem.count)), *map(list, start)]
+    profiles = [profile(instance, order) for order in orders]
+    forced = forced_ops(instance.predecessors)
+    if not run.rules["divide"]:
+        forced = [False] * problem.count
+    stretches: list[_Stretch] = []
+    first = 0
+    for step in range(problem.count + 1):
+        if step < problem.count and not forced[step]:
+            continue
+        if first < step:
+            peaks = [base + max(p.need[first:step]) for p in profiles]
+            best = peaks.index(min(peaks))
+            stretches.append(_Stretch(first, step, orders[best][first:step], peaks[best]))
+        first = step + 1
+    needs = [base + profiles[0].need[op] for op in range(problem.count) if forced[op]]
+    fixed = max([base + profiles[0].live[0], base + profiles[0].live[-1], *needs])
+    search = _Search(problem, run, instance, base, profiles[0].live, stretches, fixed)
+    search.prove(base + profiles[0].live[0], {"kind": "start"})
+    search.prove(base + profiles[0].live[-1], {"kind": "end"})
+    for op, need in enumerate(op_needs(instance)):
+        alone = base + (profiles[0].need[op] if forced[op] else need)
+        search.prove(alone, {"kind": "op", "op": problem.ops[op]})
+    search.refresh()
+    return search
+
+
+def _work(search: _Search) -> None:
+    """Solve the stretches, highest first, until the rest cannot matter."""
+    run, ceiling = search.run, search.run.options.budget_bytes
+    for stretch in sorted(search.stretches, key=lambda s: (-s.peak, s.first)):
+        if stretch.peak <= run.bound_bytes or (ceiling is not None and run.bound_bytes > ceiling):
+            return
+        _improve(search, stretch)
+
+
+def _improve(search: _Search, stretch: _Stretch) -> None:
+    """Solve one stretch as an instance of its own, or recall an equal one."""
+    run, first = search.run, stretch.first
+    numbers = range(search.problem.count)
+    instance, _ = segment(search.instance, numbers, numbers, first, stretch.last)
+    offset = search.base + search.live[first] - instance.start_bytes
+
+    def changed(part: Part) -> None:
+        search.refresh()
+        if part.bound + offset > run.bound_bytes:
+            search.prove(part.bound + offset, _proof_in_graph(search, stretch, part.proof))
+
+    order = [op - first for op in stretch.order]
+    stretch.offset = offset
+    stretch.part = part = Part(instance, order, stretch.peak - offset, changed=changed)
+    known = search.solved.get(instance) if run.rules["cells"] else None
+    if known is not None:
+        run.count("cells_recalled")
+        part.offer(known.order)
+        part.prove(known.bound, known.proof)
+    ceiling = run.options.budget_bytes
+    solve(part, run, run.bound_bytes - offset, None if ceiling is None else ceiling - offset)
+    search.solved[instance] = part
+    run.count("parts")
+
+
+def _proof_in_graph(search: _Search, stretch: _Stretch, proof: Proof) -> Proof:
+    """A part's proof with the graph's op numbers and bytes."""
+    ops = search.problem.ops
+
+    def number(op: int) -> int:
+        return ops[stretch.first + op]
+
+    result: dict[str, Any] = dict(proof)
+    if "op" in proof:
+        result["op"] = number(result["op"])
+    if "ops" in proof:
+        result["ops"] = [number(op) for op in result["ops"]]
+    if "budget_bytes" in proof:
+        result["budget_bytes"] += stretch.offset
+    if stretch.last - stretch.first < len(ops):
+        result["part"] = [number(0), number(stretch.last - stretch.first - 1)]
+    return result
+
+
+def _solution(search: _Search) -> Solution:
+    run, problem = search.run, search.problem
+    order = list(range(problem.count))
+    for stretch in search.stretches:
+        order[stretch.first : stretch.last] = stretch.best_order
+    search.refresh()
+    peak, bound, budget = run.best_bytes, run.bound_bytes, run.options.budget_bytes
+    if budget is not None and bound > budget:
+        outcome = Outcome.INFEASIBLE
+    elif peak == bound:
+        outcome = Outcome.OPTIMAL
+    else:
+        outcome = Outcome.TIMEOUT if run.limited else Outcome.FEASIBLE
+    statistics: dict[str, object] = {
+        "core": "native" if core_module(run.rules).__name__.endswith("_order") else "python",
+        "stretches": len(search.stretches),
+        **run.counts,
+        "proof": search.proof,
+        "gap": (peak - bound) / bound if bound else 0.0,
+    }
+    if run.limited:
+        statistics["limit"] = run.limited
+    return Solution(tuple(order), peak, bound, outcome, run.states, run.seconds, statistics)

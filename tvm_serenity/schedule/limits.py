@@ -1,0 +1,65 @@
+"""What a running search may still use, and what it reports."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psutil
+
+from tvm_serenity.schedule.result import Options, Progress
+
+MEMORY_SHARE = 0.5
+"""The default memory limit, as a share of the memory that is available at the start."""
+
+
+@dataclass
+class Run:
+    """One run of the exact search: its limits, its counts, and the best result so far."""
+
+    options: Options
+    rules: dict[str, bool]
+    started: float = field(default_factory=time.monotonic)
+    states: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    best_bytes: int = 0
+    bound_bytes: int = 0
+    limited: str = ""
+
+    def __post_init__(self) -> None:
+        limit = self.options.memory_limit_bytes
+        if limit is None:
+            limit = int(MEMORY_SHARE * psutil.virtual_memory().available)
+        self.memory_bytes = limit
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the time limit."""
+        limit = self.options.time_limit_s
+        return 1e9 if limit is None else limit - self.seconds
+
+    @property
+    def reporter(self) -> Callable[[int], None] | None:
+        """What a core calls every now and then with its number of states."""
+        progress = self.options.progress
+        if progress is None:
+            return None
+
+        def report(states: int) -> None:
+            progress(
+                Progress(self.states + states, self.best_bytes, self.bound_bytes, self.seconds)
+            )
+
+        return report
+
+    def stop(self, limit: str) -> None:
+        """Note the first limit that cut something short."""
+        self.limited = self.limited or limit
+
+    def count(self, what: str) -> None:
+        """One more of something the statistics list."""
+        self.counts[what] = self.counts.get(what, 0) + 1
