@@ -3,6 +3,11 @@
 if __name__ == "passes":
     raise ImportError("import tvm_serenity.passes instead: the classes would exist twice")
 
-from tvm_serenity.passes.relax import SerenityPlanMemory, SerenitySchedule
+from tvm_serenity.passes.relax import (
+    LeanKernels,
+    SerenityPlanMemory,
+    SerenitySchedule,
+    serenity_pipeline,
+)
 
-__all__ = ["SerenityPlanMemory", "SerenitySchedule"]
+__all__ = ["LeanKernels", "SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]

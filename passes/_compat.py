@@ -222,3 +222,8 @@ def kernel_variable(name: str, kernel: Any) -> Any:
     variable = tvm.ir.GlobalVar(name)
     relax.expr._update_type(variable, relax.FuncType(params, relax.TupleType([]), False))
     return variable
+
+
+def has_blocks(kernel: Any) -> bool:
+    """Whether a kernel is in block form, which schedules work on."""
+    return isinstance(kernel.body, tvm.s_tir.SBlockRealize)

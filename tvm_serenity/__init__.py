@@ -10,4 +10,25 @@ The way of the data, from file to execution:
 module, asks the same searches, and writes order and offsets back into the module.
 """
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+
+_LAZY = {
+    "LeanKernels": "tvm_serenity.passes",
+    "SerenityPlanMemory": "tvm_serenity.passes",
+    "SerenitySchedule": "tvm_serenity.passes",
+    "Graph": "tvm_serenity.graph",
+    "schedule": "tvm_serenity.schedule",
+    "plan": "tvm_serenity.plan",
+    "load": "tvm_serenity.frontends",
+}
+
+__all__ = ["__version__", *_LAZY]
+
+
+def __getattr__(name: str) -> object:
+    """Import the public names on first use, so that importing the package loads no TVM."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Relax passes (apache-tvm 0.27); importing them registers the pipeline ``serenity``."""
 
+from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
 
-__all__ = ["SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]
+__all__ = ["LeanKernels", "SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]

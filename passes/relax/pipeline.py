@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
 from tvm_serenity.plan import PlanOptions
@@ -22,11 +23,13 @@ def serenity_pipeline(
     options: Options | None = None,
     planner: str = "auto",
     plan_options: PlanOptions | None = None,
+    lean: bool = True,
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
-    planner's. ``method="given"`` keeps the order: what the arena alone is worth.
+    planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
+    keeps TVM's default kernels and places the scratch they need in the arena.
     """
 
     @tvm.transform.module_pass(opt_level=0, name="serenity")
@@ -35,6 +38,7 @@ def serenity_pipeline(
         with target:
             return tvm.transform.Sequential(
                 [
+                    *([LeanKernels(target)] if lean else []),
                     SerenitySchedule(method, target, options or Options()),
                     SerenityPlanMemory("fresh", planner, plan_options or PlanOptions(), target),
                     _compat.after_planning(target),

@@ -12,8 +12,8 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.kernels import placeable
+from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.passes.relax.read import Region, Value, read_function
-from tvm_serenity.passes.relax.schedule import lowered
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
 
 ATTRIBUTE = "serenity.arena_bytes"
@@ -54,10 +54,13 @@ class SerenityPlanMemory:
 
 
 def plan_graph(
-    graph: Graph, method: str = "auto", options: PlanOptions | None = None
+    graph: Graph,
+    method: str = "auto",
+    options: PlanOptions | None = None,
+    order: Sequence[int] | None = None,
 ) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of ``graph`` in its given order, and a plan with an offset each."""
-    ranges = live_ranges(graph)
+    """Return the live ranges of ``graph`` under ``order``, and a plan with an offset each."""
+    ranges = live_ranges(graph, order)
     buffers = [
         Buffer(r.name, r.start, r.stop, r.size_bytes, _compat.ARENA_ALIGNMENT) for r in ranges
     ]

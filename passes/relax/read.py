@@ -16,6 +16,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.kernels import workspace_of
+from tvm_serenity.passes.relax.lower import lowered
 
 Value = int | tuple["Value", ...] | None
 """What a Relax variable holds: a tensor's index, a tuple of values, or nothing in memory."""
@@ -125,8 +126,8 @@ def read_region(
 
     ``params`` are the variables made before them, ``results`` those used after them; ``weights``
     are the params that hold constants. External inputs and outputs live in the caller's memory
-    and are not counted. ``workspace`` counts what kernels allocate inside. Raises :class:`UnsupportedError` on
-    symbolic shapes and control flow, naming the binding.
+    and are not counted. ``workspace`` counts what kernels allocate inside. Raises
+    :class:`UnsupportedError` on symbolic shapes and control flow, naming the binding.
     """
     reader = _Reader(module, workspace)
     inputs: list[int] = []
@@ -198,3 +199,14 @@ def _flat(values: Iterable[Value]) -> list[int]:
 
 def _with_role(tensor: Tensor, role: Role) -> Tensor:
     return Tensor(tensor.name, tensor.size_bytes, tensor.shape, tensor.dtype, role)
+
+
+def module_graph(module: Any, name: str) -> Graph:
+    """Return a fresh module's network: one op a fused kernel, inputs and outputs counted.
+
+    Kernels' scratch is left out: it belongs to the kernels that ``compile`` chooses.
+    """
+    region = read_function(
+        lowered(module), workspace=False, external_inputs=False, external_outputs=False
+    )
+    return region.graph.replace(name=name)

@@ -1,12 +1,15 @@
 """SerenitySchedule: put the operators of every dataflow block into the order of least peak."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
 from tvm import relax
 
+from tvm_serenity.graph import Graph
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.lower import functions_of, lowered
 from tvm_serenity.passes.relax.read import Region, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
 
@@ -35,30 +38,22 @@ class SerenitySchedule:
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the module in its new order."""
-        return order_module(lowered(mod, self.target), self.method, self.options)
+
+        def best(graph: Graph) -> Sequence[int]:
+            return schedule(graph, self.method, self.options).order
+
+        return order_module(lowered(mod, self.target), best)
 
 
-def lowered(mod: Any, target: Any = None) -> Any:
-    """Return ``mod`` as fused kernels in dataflow form, with reshapes as views."""
-    target = _compat.current_target() if target is None else tvm.target.Target(target)
-    if not all(_is_lowered(f) for _, f in _functions(mod)):
-        with target:
-            mod = tvm.transform.Sequential(
-                [relax.transform.ConvertToDataflow(), _compat.lower_and_fuse(target)]
-            )(mod)
-    return relax.transform.RewriteDataflowReshape()(mod)
-
-
-def order_module(mod: Any, method: str, options: Options) -> Any:
-    """Return lowered ``mod`` with the operators of each dataflow block ordered by ``method``."""
+def order_module(mod: Any, order_of: Callable[[Graph], Sequence[int]]) -> Any:
+    """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph."""
     result = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-    for name, function in _functions(mod):
+    for name, function in functions_of(mod):
         blocks = []
         for index, block in enumerate(function.body.blocks):
             if isinstance(block, relax.DataflowBlock):
                 region = _block_region(mod, function, index)
-                found = schedule(region.graph, method, options)
-                block = relax.DataflowBlock(region.arrange(found.order))
+                block = relax.DataflowBlock(region.arrange(order_of(region.graph)))
             blocks.append(block)
         body = relax.SeqExpr(blocks, function.body.body)
         result[name] = _compat.with_body(function, body)
@@ -74,18 +69,3 @@ def _block_region(mod: Any, function: Any, index: int) -> Region:
     return read_region(
         mod, [*function.params, *before], bindings, results, weights=weights_of(function)
     )
-
-
-def _functions(mod: Any) -> list[tuple[Any, Any]]:
-    """The Relax functions of a module, in the order of their names."""
-    found = [(g, f) for g, f in mod.functions.items() if isinstance(f, relax.Function)]
-    return sorted(found, key=lambda item: item[0].name_hint)
-
-
-def _is_lowered(function: Any) -> bool:
-    """Whether a function holds no operator that LegalizeOps would turn into a kernel."""
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            if _compat.is_call(binding.value) and _compat.is_high_level(binding.value):
-                return False
-    return True

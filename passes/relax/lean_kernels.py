@@ -1,0 +1,33 @@
+"""LeanKernels: kernels that need no memory beside their tensors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+
+from tvm_serenity.kernels.lean import lean
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.lower import lowered
+
+
+@tvm.transform.module_pass(opt_level=0, name="LeanKernels")
+@dataclass
+class LeanKernels:
+    """Replace every kernel by its lean form (``tvm_serenity.kernels.lean``).
+
+    1. A fresh module is lowered and fused first, as by ``SerenitySchedule``.
+    2. Each kernel keeps its parameters and its arithmetic, element by element in the same order;
+       padded copies, raw sums and epilogue stages are no longer stored.
+    3. A kernel no step applies to stays as it is.
+    """
+
+    target: Any = None
+
+    def transform_module(self, mod: Any, _context: Any) -> Any:
+        """Return the module with lean kernels."""
+        mod = lowered(mod, self.target)
+        functions = {
+            name: lean(f) if _compat.is_prim_func(f) and _compat.has_blocks(f) else f
+            for name, f in mod.functions.items()
+        }
+        return tvm.IRModule(functions, attrs=mod.attrs)

@@ -1,0 +1,5 @@
+"""``python -m tvm_serenity.cli``."""
+
+from tvm_serenity.cli import main
+
+main()

@@ -1,0 +1,58 @@
+"""A model by path or by name: ``model.tflite``, ``model.onnx``, ``graph.txt`` or ``zoo:NAME``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.text_file import TextFile
+
+ZOO = "zoo:"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from; ``spec`` is what the user wrote."""
+
+    spec: str
+    dims: Mapping[str, int]
+
+    @property
+    def is_zoo(self) -> bool:
+        """Whether it is built here rather than read from a file."""
+        return self.spec.startswith(ZOO)
+
+    def file(self) -> ModelFile:
+        """Return the model with its graph; a zoo network's operators are its fused kernels."""
+        if not self.is_zoo:
+            return load(self.spec, self.dims)
+        from tvm_serenity.passes.relax.read import module_graph
+
+        graph = module_graph(self.module(), self.spec)
+        return TextFile(Path(self.spec), graph)
+
+    def module(self) -> Any:
+        """Return the model as a Relax module."""
+        if self.is_zoo:
+            from tvm_serenity import zoo
+
+            if self.dims:
+                raise InputError(f"{self.spec}: set sizes as parameters, like zoo:NAME?size=96")
+            return zoo.build(self.spec)
+        from tvm_serenity.frontends.relax import to_relax
+
+        return to_relax(self.spec)
+
+
+def source(spec: str, dims: Sequence[str] = ()) -> Source:
+    """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``."""
+    sizes = {}
+    for item in dims:
+        name, _, size = item.partition("=")
+        if not name or not size.isdigit():
+            raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
+        sizes[name] = int(size)
+    return Source(spec, sizes)

@@ -1,0 +1,63 @@
+"""``serenity plan``: offsets for buffers with live ranges, from CSV to CSV."""
+
+from typing import Annotated
+
+import typer
+
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.schedule import Json, TimeLimit
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import PlanOptions, check_plan, plan, read_csv, write_csv
+
+
+@app.command("plan")
+def plan_command(
+    file: Annotated[str, typer.Argument(metavar="FILE.csv", help="id,lower,upper,size[,...].")],
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="Write the CSV with an offset column.")
+    ] = None,
+    capacity: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Does it fit this many bytes?")
+    ] = None,
+    align: Annotated[int, typer.Option(help="Least alignment of every buffer.")] = 1,
+    time_limit: TimeLimit = None,
+    json: Json = False,
+    check: Annotated[bool, typer.Option("--check", help="Verify by the naive checker.")] = False,
+) -> None:
+    """Place buffers in the smallest arena.
+
+    FILE.csv has the columns id,lower,upper,size and optionally alignment and offset (fixed); a
+    buffer is live in the steps lower <= t < upper. Exit status 1 when it does not fit --capacity.
+    """
+    buffers = read_csv(file)
+    with show.progress(f"placing {len(buffers)} buffers") as report:
+        limit = PlanOptions().time_limit_s if time_limit is None else time_limit
+        found = plan(
+            buffers,
+            options=PlanOptions(
+                capacity_bytes=capacity, alignment=align, time_limit_s=limit, progress=report
+            ),
+        )
+    placed = bool(found.offsets) or not buffers
+    if check and placed:
+        check_plan(buffers, found.offsets, capacity)
+    if output is not None and placed:
+        write_csv(output, buffers, found.offsets, source=file)
+    if json:
+        show.print_json(
+            {
+                "model": file,
+                "buffers": len(buffers),
+                "lower_bound_bytes": found.lower_bound_bytes,
+                "arena_bytes": found.arena_bytes if placed else None,
+                "outcome": str(found.outcome),
+                "method": found.method,
+                "seconds": found.seconds,
+                "statistics": dict(found.statistics),
+                "checked": check,
+            }
+        )
+    else:
+        show.console.print(str(found))
+    if found.outcome is Outcome.INFEASIBLE:
+        raise typer.Exit(1)

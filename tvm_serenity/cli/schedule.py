@@ -1,0 +1,159 @@
+"""``serenity schedule``: the order of least peak of a model file, with proof."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.reduce import Meaning, meaning
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends import save
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_ranges, peak_bytes, profile
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan, plan
+from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule, schedule
+from tvm_serenity.transform import Reduced
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="Size of a named dimension (.onnx)."),
+]
+Alias = Annotated[
+    bool, typer.Option("--alias-copies", help="No-op copies (one-way SPLIT, reshape) are views.")
+]
+Fold = Annotated[
+    bool, typer.Option("--fold-concat", help="Concats vanish: consumers read their inputs.")
+]
+InPlace = Annotated[
+    bool, typer.Option("--in-place", help="Elementwise ops may overwrite an input that dies.")
+]
+Slice = Annotated[
+    str | None, typer.Option("--slice", metavar="FIRST:LAST", help="Only these ops, inclusive.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
+]
+
+
+@app.command("schedule")
+def schedule_command(
+    model: Model,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="Write the reordered model here.")
+    ] = None,
+    method: Annotated[str, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = "auto",
+    time_limit: TimeLimit = None,
+    alias_copies: Alias = False,
+    fold_concat: Fold = False,
+    in_place: InPlace = False,
+    slice_text: Slice = None,
+    align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
+    dim: Dims = None,
+    json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
+    ] = False,
+) -> None:
+    """Order the operators of MODEL for the least peak memory.
+
+    Prints the peak of the given order, the best order's, the bound proved for every order, and
+    the arena that holds the tensors under each. With -o, writes the model in the new order; all
+    else in the file stays.
+
+    [dim]Examples[/dim]
+      serenity schedule model.tflite -o model-reordered.tflite
+      serenity schedule zoo:randwire?n=64 --json
+    """
+    choices = meaning(alias_copies, fold_concat, in_place, slice_text)
+    opened = source(model, dim or ()).file()
+    reduced = choices.apply(opened.graph)
+    show.warn_without_core()
+    with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
+        found = schedule(reduced.graph, method, Options(time_limit_s=time_limit, progress=report))
+    given_plan = plan_order(reduced.graph, None, align)
+    best_plan = plan_order(reduced.graph, found.order, align)
+    if check:
+        check_schedule(reduced.graph, found.order, found.peak_bytes)
+        check_plan(best_plan.buffers, best_plan.offsets)
+    order = choices.file_order(reduced, found.order)
+    if output is not None:
+        save(opened, _whole_order(opened.graph, choices, order), output)
+    result = {
+        "model": model,
+        "ops": reduced.nodes,
+        "file_ops": len(opened.graph.ops),
+        "options": choices.options(),
+        "state_bytes": reduced.graph.state_bytes,
+        "given": {
+            "peak_bytes": peak_bytes(reduced.graph),
+            "arena_bytes": given_plan.arena_bytes,
+        },
+        "schedule": _schedule_json(found, best_plan, order),
+        "checked": check,
+        "output": output,
+    }
+    if json:
+        show.print_json(result)
+    else:
+        _print(model, reduced, found, given_plan, best_plan)
+        if output is not None:
+            show.console.print(f"written to {output}")
+
+
+def plan_order(graph: Graph, order: tuple[int, ...] | None, align: int) -> Plan:
+    """Return a plan for the live ranges of ``graph`` under ``order``."""
+    buffers = [
+        Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in live_ranges(graph, order)
+    ]
+    return plan(buffers, options=replace(PlanOptions(), time_limit_s=5.0))
+
+
+def _schedule_json(found: Schedule, placed: Plan, order: tuple[int, ...]) -> dict[str, object]:
+    return {
+        "method": found.method,
+        "peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "outcome": str(found.outcome),
+        "arena_bytes": placed.arena_bytes,
+        "arena_lower_bound_bytes": placed.lower_bound_bytes,
+        "arena_outcome": str(placed.outcome),
+        "order": list(order),
+        "states": found.states,
+        "seconds": found.seconds,
+        "statistics": dict(found.statistics),
+    }
+
+
+def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list[int]:
+    """The order of all the file's ops in which a slice is reordered where it stands."""
+    if choices.first is None or choices.last is None:
+        return list(order)
+    if len(order) != choices.last - choices.first + 1:
+        raise InputError("the slice's order does not hold all of its ops")
+    return [*range(choices.first), *order, *range(choices.last + 1, len(graph.ops))]
+
+
+def _print(
+    model: str, reduced: Reduced, found: Schedule, given_plan: Plan, best_plan: Plan
+) -> None:
+    before, after = peak_bytes(reduced.graph), found.peak_bytes
+    saved = f" ({1 - after / before:.1%} less)" if after < before else " (no order needs less)"
+    shown = profile(reduced.graph, found.order)
+    peak_op = (
+        reduced.graph.ops[shown.steps[shown.peak_step].op] if shown.peak_step is not None else None
+    )
+    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in shown.peak_ranges[:4])
+    show.facts(
+        f"{model}: {reduced.nodes} ops",
+        {
+            "given order": f"peak {before:,} bytes, arena {given_plan.arena_bytes:,}",
+            "best order": f"peak {after:,} bytes{saved if after < before or found.outcome == 'optimal' else ''}, arena {best_plan.arena_bytes:,}",
+            "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
+            "peak at": f"{peak_op.name}: {tensors}" if peak_op else "-",
+            "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
+        },
+    )

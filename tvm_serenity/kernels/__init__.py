@@ -1,0 +1,1 @@
+"""Schedules of kernels (TIR) that need no memory beside their tensors."""

@@ -1,0 +1,108 @@
+"""A lean schedule for any kernel: no padded copies, accumulators in a register.
+
+TVM's default kernels write the padded input, the raw sums and every stage of the epilogue to
+buffers of their own. ``lean`` changes the loops, not the arithmetic:
+
+1. Every stage that only maps elements (padding, casts, bias, activation) is computed where it is
+   read, unless that would repeat an expensive function for every step of a reduction.
+2. In a reduction, loops over the output come first and reduction loops inside; its only consumer
+   is computed right after each output element, so that the sum never leaves a scalar.
+3. Buffers that are then used within one loop nest are allocated there and shrink to what is live.
+
+The order in which each element's terms are added stays the same. A block the schedule cannot
+transform stays as it is; the scratch it needs remains and is counted by the planner.
+"""
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir
+
+CHEAP = ("if_then_else", "likely", "reinterpret")
+"""Calls, without their namespace, that may be repeated inside a reduction."""
+
+
+def lean(kernel: Any) -> Any:
+    """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch."""
+    schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
+    _inline_stages(schedule)
+    for block in _blocks(schedule):
+        if _is_reduction(schedule, block):
+            _accumulate_in_place(schedule, block)
+    module = s_tir.transform.PlanAndUpdateBufferAllocationLocation()(schedule.mod)
+    result = module["main"]
+    symbol = (kernel.attrs or {}).get("global_symbol")
+    return result if symbol is None else result.with_attr("global_symbol", symbol)
+
+
+def _inline_stages(schedule: Any) -> None:
+    """Compute every elementwise stage where it is read; one pass per success, consumers change."""
+    refused: set[str] = set()
+    while True:
+        for block in _blocks(schedule):
+            name = schedule.get(block).name_hint
+            if name in refused:
+                continue
+            if _repeats_work(schedule, block) or not _try(schedule.compute_inline, block):
+                refused.add(name)
+                continue
+            break
+        else:
+            return
+
+
+def _repeats_work(schedule: Any, block: Any) -> bool:
+    """Whether inlining would evaluate an expensive function once per step of a reduction."""
+    reduced = any(_is_reduction(schedule, c) for c in schedule.get_consumers(block))
+    return reduced and _is_expensive(schedule.get(block).body)
+
+
+def _accumulate_in_place(schedule: Any, block: Any) -> None:
+    loops, variables = schedule.get_loops(block), schedule.get(block).iter_vars
+    if len(loops) != len(variables):
+        return
+    reducing = [
+        loop for loop, v in zip(loops, variables, strict=True) if int(v.iter_type) == _REDUCE
+    ]
+    spatial = [
+        loop for loop, v in zip(loops, variables, strict=True) if int(v.iter_type) != _REDUCE
+    ]
+    if not spatial or not reducing or not _try(schedule.reorder, *spatial, *reducing):
+        return
+    consumers = schedule.get_consumers(block)
+    if len(consumers) == 1 and not _is_reduction(schedule, consumers[0]):
+        _try(schedule.reverse_compute_at, consumers[0], spatial[-1], preserve_unit_loops=True)
+    _try(schedule.decompose_reduction, block, reducing[0])
+
+
+_REDUCE = 2
+"""``IterVar.CommReduce``."""
+
+
+def _blocks(schedule: Any) -> list[Any]:
+    return list(schedule.get_child_blocks(schedule.get_sblock("root")))
+
+
+def _is_reduction(schedule: Any, block: Any) -> bool:
+    return any(int(v.iter_type) == _REDUCE for v in schedule.get(block).iter_vars)
+
+
+def _is_expensive(body: Any) -> bool:
+    found = []
+
+    def visit(call: Any) -> None:
+        if str(getattr(call.op, "name", "")).rpartition(".")[2] not in CHEAP:
+            found.append(call)
+
+    tvm_ffi.structural_walk(body, (tvm.ir.expr.Call, visit))
+    return bool(found)
+
+
+def _try(primitive: Any, *arguments: Any, **options: Any) -> bool:
+    """Apply a schedule primitive; TVM says by exception that it does not apply here."""
+    try:
+        primitive(*arguments, **options)
+    except (s_tir.ScheduleError, RuntimeError, ValueError):
+        return False
+    return True
