@@ -1,0 +1,53 @@
+"""Networks built from their published definitions, as Relax modules with seeded weights.
+
+``NAMES`` lists them; ``build("swiftnet")`` or ``build("randwire?n=64&seed=7")`` builds one.
+Listing them imports no TVM.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.zoo import darts, liberis_lane, nasnet, randwire, swiftnet
+from tvm_serenity.zoo.entry import Param, ZooEntry
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+
+__all__ = ["NAMES", "Param", "ZooEntry", "build"]
+
+NAMES: dict[str, ZooEntry] = {
+    entry.name: entry
+    for module in (swiftnet, darts, nasnet, randwire, liberis_lane)
+    for entry in module.ENTRIES
+}
+
+
+def build(spec: str) -> IRModule:
+    """The module that ``spec`` names: "name" or "name?param=value&...", with or without "zoo:".
+
+    One function ``main``: the network's inputs are its parameters (float32, batch 1), its weights
+    constants, its operators the bindings of one dataflow block, a convolution's bias and relu
+    bindings of their own. The same spec gives the same module and the same weights.
+    InputError where the name, a parameter or a value is not one that is allowed.
+    """
+    name, _, query = spec.removeprefix("zoo:").partition("?")
+    if name not in NAMES:
+        raise InputError(f"the zoo has no network {name!r}: allowed are {', '.join(NAMES)}")
+    entry = NAMES[name]
+    values = entry.values(_pairs(query))
+    from tvm_serenity.zoo.net import module
+
+    own = {param.name: values[param.name] for param in entry.own}
+    return module(lambda net: entry.build(net, **own), values["layout"], values["seed"])
+
+
+def _pairs(query: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in filter(None, query.split("&")):
+        name, equals, value = part.partition("=")
+        if not equals or name in pairs:
+            raise InputError(f"{part!r}: allowed are parameters as name=value, each once")
+        pairs[name] = value
+    return pairs

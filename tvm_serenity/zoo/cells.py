@@ -1,0 +1,151 @@
+"""Cells found by architecture search: a notation for genotypes, and the networks stacked of them.
+
+A cell has two inputs, 0 = the output of the cell before the previous one and 1 = of the previous
+one. Its nodes 2, 3, ... each add up two operators' results; its output concatenates some nodes.
+One node a word: "sep3(0)+skip(2)" adds a separable 3x3 convolution of input 0 to node 2.
+
+Operators (F channels in, F channels out; BatchNorm folded into the convolution before it):
+    skip        identity; with stride 2, ``reduce``
+    avg3, max3  3x3 pooling
+    sepK        twice: relu, depthwise KxK, 1x1 convolution; the stride is in the first
+    dil3        relu, depthwise 3x3 with dilation 2, 1x1 convolution
+    1x7-7x1     relu, 1x7 convolution, 7x1 convolution
+Source of the notation's meaning: Liu et al., DARTS, 2019, section 2.1 and the code published with
+it (github.com/quark0/darts, cnn/operations.py and cnn/model.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tvm_serenity.zoo.window import Window, same
+
+if TYPE_CHECKING:
+    from tvm_serenity.zoo.net import Feature, Net
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One kind of cell: for each node two (operator, input) pairs, and the nodes concatenated."""
+
+    nodes: tuple[tuple[tuple[str, int], ...], ...]
+    concat: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cell of a stack: its recipe, its channels F, the stride of its operators on inputs."""
+
+    recipe: Recipe
+    channels: int
+    stride: int = 1
+
+
+def recipe(words: str, concat: tuple[int, ...]) -> Recipe:
+    """The recipe in the notation of the module, one word a node."""
+    return Recipe(
+        tuple(
+            tuple((op, int(arg)) for op, arg in re.findall(r"([\w-]+)\((\d)\)", word))
+            for word in words.split()
+        ),
+        concat,
+    )
+
+
+def cell(net: Net, step: Step, before: Feature, previous: Feature) -> Feature:
+    """The output of one cell: both inputs brought to F channels and one size, then the nodes."""
+    fit = project if before.height == previous.height else reduce
+    with net.scope("in0"):
+        first = fit(net, before, step.channels)
+    with net.scope("in1"):
+        second = project(net, previous, step.channels)
+    return nodes(net, step, first, second)
+
+
+def nodes(net: Net, step: Step, first: Feature, second: Feature) -> Feature:
+    """The output of one cell whose inputs already have F channels and one size."""
+    states = [first, second]
+    for number, operands in enumerate(step.recipe.nodes, start=2):
+        with net.scope(f"n{number}"):
+            terms = [
+                OPERATORS[op](net, states[arg], step.stride if arg < 2 else 1)
+                for op, arg in operands
+            ]
+            states.append(net.add(*terms))
+    return net.concat([states[number] for number in step.recipe.concat])
+
+
+def stack(net: Net, steps: Iterable[Step], before: Feature, previous: Feature) -> Feature:
+    """The output of the last of several cells, each fed by the two cells before it."""
+    for number, step in enumerate(steps):
+        with net.scope(f"cell{number}"):
+            before, previous = previous, cell(net, step, before, previous)
+    return previous
+
+
+def project(net: Net, x: Feature, channels: int) -> Feature:
+    """relu, 1x1 convolution."""
+    return net.conv(net.relu(x), channels)
+
+
+def reduce(net: Net, x: Feature, channels: int) -> Feature:
+    """Half the size without dropping pixels: two strided 1x1 convolutions, one pixel apart.
+
+    Where the size is odd, the second one reads zeros beyond the edge.
+    """
+    x = net.relu(x)
+    odd = (x.height % 2, x.width % 2)
+    even_pixels = net.conv(x, channels // 2, Window(stride=(2, 2)))
+    odd_pixels = net.conv(
+        net.shift(x), channels - channels // 2, Window(stride=(2, 2), padding=(0, 0, *odd))
+    )
+    return net.concat([even_pixels, odd_pixels])
+
+
+def separable(net: Net, x: Feature, channels: int, window: Window) -> Feature:
+    """relu, depthwise convolution, 1x1 convolution."""
+    return net.conv(net.depthwise(net.relu(x), window, bias=False), channels)
+
+
+def _skip(net: Net, x: Feature, stride: int) -> Feature:
+    return x if stride == 1 else reduce(net, x, x.channels)
+
+
+def _sep(net: Net, x: Feature, stride: int, kernel: int) -> Feature:
+    for window in (same(kernel, stride), same(kernel)):
+        x = separable(net, x, x.channels, window)
+    return x
+
+
+def _dil(net: Net, x: Feature, stride: int) -> Feature:
+    return separable(net, x, x.channels, same(3, stride, dilation=2))
+
+
+def _avg(net: Net, x: Feature, stride: int) -> Feature:
+    return net.avg_pool(x, same(3, stride))
+
+
+def _max(net: Net, x: Feature, stride: int) -> Feature:
+    return net.max_pool(x, same(3, stride))
+
+
+def _rows_then_columns(net: Net, x: Feature, stride: int) -> Feature:
+    row = Window((1, 7), (1, stride), (0, 3, 0, 3))
+    column = Window((7, 1), (stride, 1), (3, 0, 3, 0))
+    return net.conv(net.conv(net.relu(x), x.channels, row, bias=False), x.channels, column)
+
+
+OPERATORS: dict[str, Callable[[Net, Feature, int], Feature]] = {
+    "skip": _skip,
+    "avg3": _avg,
+    "max3": _max,
+    "sep3": partial(_sep, kernel=3),
+    "sep5": partial(_sep, kernel=5),
+    "sep7": partial(_sep, kernel=7),
+    "dil3": _dil,
+    "1x7-7x1": _rows_then_columns,
+}

@@ -1,0 +1,117 @@
+"""What the zoo knows of a network before building it: its name, its source, its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.errors import InputError
+
+if TYPE_CHECKING:
+    from tvm_serenity.zoo.net import Feature
+
+Value = int | float | str | None
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a network: a number within [low, high], or one of ``choices``.
+
+    A default of None leaves the choice to the network; ``help`` then says which it makes.
+    """
+
+    name: str
+    default: Value
+    help: str
+    low: float = 0
+    high: float = 0
+    choices: tuple[str, ...] = ()
+    kind: type[int] | type[float] = int
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        if self.choices:
+            return " or ".join(self.choices)
+        word = "an integer" if self.kind is int else "a number"
+        return f"{word} from {self.low} to {self.high}"
+
+    def parse(self, text: str) -> Value:
+        """The value that ``text`` stands for; InputError names what is allowed."""
+        if self.choices:
+            if text in self.choices:
+                return text
+        else:
+            try:
+                value = self.kind(text)
+            except ValueError:
+                value = None
+            if value is not None and self.low <= value <= self.high:
+                return value
+        raise InputError(f"{self.name}={text}: {self.name} must be {self.allowed}")
+
+
+def choice(name: str, choices: tuple[str, ...], help: str) -> Param:
+    """A parameter with a few values; the first is the default."""
+    return Param(name, choices[0], help, choices=choices)
+
+
+def switch(name: str, default: int, help: str) -> Param:
+    """A parameter that is 0 or 1."""
+    return Param(name, default, help, 0, 1)
+
+
+def image_size(default: int) -> Param:
+    """Height and width of the image that enters a whole network."""
+    return Param("size", default, "height and width of the image", 32, 4096)
+
+
+def size(default: int, of: str) -> Param:
+    """Height and width of what enters a part of a network."""
+    return Param("size", default, f"height and width of {of}", 2, 4096)
+
+
+def channels(default: int, help: str, low: int = 2) -> Param:
+    """The width of the network."""
+    return Param("channels", default, help, low, 4096)
+
+
+COMMON = (
+    choice("layout", ("NCHW", "NHWC"), "order of the axes of every feature map"),
+    choice("dtype", ("float32",), "element type"),
+    Param("seed", 0, "seed of the weights and of random graphs", 0, 2**32 - 1),
+)
+
+
+@dataclass(frozen=True)
+class ZooEntry:
+    """One network of the zoo.
+
+    ``build`` writes the network on a ``Net``, given the values of the entry's own parameters by
+    name, and returns its output. ``params`` lists them and the ones every network has.
+    """
+
+    name: str
+    description: str
+    source: str
+    build: Callable[..., Feature]
+    own: tuple[Param, ...] = ()
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """All parameters, the network's own first."""
+        return self.own + COMMON
+
+    def values(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """A value for every parameter: the given text parsed, else the default."""
+        known = {param.name: param for param in self.params}
+        for name in given:
+            if name not in known:
+                raise InputError(
+                    f"{self.name} has no parameter {name}: allowed are {', '.join(known)}"
+                )
+        return {
+            name: param.parse(given[name]) if name in given else param.default
+            for name, param in known.items()
+        }

@@ -1,0 +1,213 @@
+"""The hand that writes networks down: a Relax function, one binding an operator, seeded weights.
+
+Networks are written against ``Net`` alone, so that a definition reads like its paper and importing
+one costs nothing: only this module imports TVM, and only ``zoo.build`` imports this module.
+
+The weights stand for a trained network whose batch normalisations are folded into the
+convolutions. A folded normalisation gives every channel about unit variance, whatever comes in;
+the same is reached here by following the mean square of every feature map (``Feature.moment``)
+and scaling each weight by it (He et al., 2015, section 2.2, with the mean square that sums and
+concatenations really have). So no activation overflows or dies out, however deep the network.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from tvm import IRModule, relax
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.zoo.weights import Weights
+from tvm_serenity.zoo.window import POINT, Window
+
+_BIAS = 0.1  # half the range of the biases
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A tensor of the network: its Relax variable, its extents, its expected mean square.
+
+    The batch is 1. A vector has height and width 1.
+    """
+
+    var: Any
+    channels: int
+    height: int
+    width: int
+    moment: float = 1.0
+
+
+class Net:
+    """Appends operators to a dataflow block; each method returns the ``Feature`` it produces.
+
+    ``layout`` is "NCHW" or "NHWC"; the weights of a seed have the same values in both.
+    """
+
+    def __init__(self, builder: Any, layout: str, seed: int) -> None:
+        self.seed = seed
+        self.params: list[Any] = []
+        self._builder = builder
+        self._layout = layout
+        self._kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
+        self._channel_axis = layout.index("C")
+        self._spatial_axes = [layout.index("H"), layout.index("W")]
+        self._weights = Weights(seed)
+        self._prefix = ""
+
+    def input(self, name: str, channels: int, size: int) -> Feature:
+        """A parameter of ``main`` of ``channels`` maps of ``size`` x ``size``."""
+        extent = {"N": 1, "C": channels, "H": size, "W": size}
+        var = relax.Var(name, relax.TensorType([extent[a] for a in self._layout], "float32"))
+        self.params.append(var)
+        return Feature(var, channels, size, size)
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Prefix the names of the variables bound inside with ``name`` and an underscore."""
+        outer, self._prefix = self._prefix, f"{self._prefix}{name}_"
+        yield
+        self._prefix = outer
+
+    # Layers with weights: a mean square of 1 comes out.
+
+    def conv(
+        self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
+    ) -> Feature:
+        """A convolution; the sum with its bias is a binding of its own."""
+        name = "conv" if groups == 1 else "dwconv"
+        fan_in = x.channels // groups * math.prod(window.kernel)
+        weight = self._weights.uniform(
+            (channels, x.channels // groups, *window.kernel), _half_range(fan_in, x.moment)
+        )
+        call = relax.op.nn.conv2d(
+            x.var,
+            relax.const(weight.transpose(["OIHW".index(a) for a in self._kernel_layout])),
+            strides=window.stride,
+            padding=window.padding,
+            dilation=window.dilation,
+            groups=groups,
+            data_layout=self._layout,
+            kernel_layout=self._kernel_layout,
+        )
+        y = self._emit(call, name, 1.0)
+        return self._add_bias(y, name) if bias else y
+
+    def depthwise(self, x: Feature, window: Window, bias: bool = True) -> Feature:
+        """A depthwise convolution of multiplier 1."""
+        return self.conv(x, x.channels, window, x.channels, bias)
+
+    def dense(self, x: Feature, units: int) -> Feature:
+        """A fully connected layer on a vector."""
+        weight = self._weights.uniform((x.channels, units), _half_range(x.channels, x.moment))
+        return self._add_bias(
+            self._emit(relax.op.matmul(x.var, relax.const(weight)), "dense", 1.0), "dense"
+        )
+
+    def _add_bias(self, x: Feature, name: str) -> Feature:
+        bias = self._weights.uniform((x.channels,), _BIAS)
+        if len(x.var.ty.shape) == 4 and self._layout == "NCHW":
+            bias = bias.reshape(x.channels, 1, 1)
+        return self._emit(relax.op.add(x.var, relax.const(bias)), f"{name}_bias", 1.0)
+
+    # Operators without weights
+
+    def relu(self, x: Feature) -> Feature:
+        """max(x, 0)."""
+        return self._emit(relax.op.nn.relu(x.var), "relu", x.moment / 2)
+
+    def add(self, x: Feature, y: Feature) -> Feature:
+        """The sum of two features of one shape."""
+        return self._emit(relax.op.add(x.var, y.var), "add", x.moment + y.moment)
+
+    def scale(self, x: Feature, factor: float) -> Feature:
+        """``x`` times a constant."""
+        call = relax.op.multiply(x.var, relax.const(factor, "float32"))
+        return self._emit(call, "scale", x.moment * factor * factor)
+
+    def weighted_sum(self, xs: Sequence[Feature]) -> Feature:
+        """The sum of features times positive weights: sigmoids of values in [-1, 1)."""
+        logits = self._weights.uniform((len(xs),), 1.0)
+        terms = [
+            self.scale(x, 1 / (1 + math.exp(-float(logit))))
+            for x, logit in zip(xs, logits, strict=True)
+        ]
+        return reduce(self.add, terms)
+
+    def average(self, xs: Sequence[Feature]) -> Feature:
+        """The mean of features of one shape."""
+        return xs[0] if len(xs) == 1 else self.scale(reduce(self.add, xs), 1 / len(xs))
+
+    def concat(self, xs: Sequence[Feature]) -> Feature:
+        """The features one after the other along the channels."""
+        moment = sum(x.channels * x.moment for x in xs) / sum(x.channels for x in xs)
+        call = relax.op.concat([x.var for x in xs], axis=self._channel_axis)
+        return self._emit(call, "concat", moment)
+
+    def max_pool(self, x: Feature, window: Window) -> Feature:
+        """Max pooling; padding never wins."""
+        # The largest of several values: their mean square about doubles.
+        return self._pool(relax.op.nn.max_pool2d, x, window, 2 * x.moment)
+
+    def avg_pool(self, x: Feature, window: Window) -> Feature:
+        """Average pooling; padding is not counted."""
+        return self._pool(relax.op.nn.avg_pool2d, x, window, x.moment)
+
+    def _pool(self, op: Any, x: Feature, window: Window, moment: float) -> Feature:
+        call = op(x.var, window.kernel, window.stride, window.padding, layout=self._layout)
+        return self._emit(call, "pool", moment)
+
+    def mean(self, x: Feature) -> Feature:
+        """Global average pooling: the vector of the channels' means."""
+        return self._emit(relax.op.mean(x.var, self._spatial_axes), "mean", x.moment)
+
+    def flatten(self, x: Feature) -> Feature:
+        """A 1 x 1 feature as a vector."""
+        return self._emit(relax.op.reshape(x.var, (1, x.channels)), "flatten", x.moment)
+
+    def shift(self, x: Feature) -> Feature:
+        """``x`` without its first row and its first column."""
+        call = relax.op.strided_slice(
+            x.var, self._spatial_axes, begin=[1, 1], end=[x.height, x.width]
+        )
+        return self._emit(call, "shift", x.moment)
+
+    def split(self, x: Feature) -> Feature:
+        """A split into one part: a copy."""
+        return self._emit(relax.op.split(x.var, 1, axis=self._channel_axis), "split", x.moment)
+
+    def softmax(self, x: Feature) -> Feature:
+        """The softmax of a vector."""
+        return self._emit(relax.op.nn.softmax(x.var), "softmax", 1.0)
+
+    def _emit(self, call: Any, name: str, moment: float) -> Feature:
+        var = self._builder.emit(call, self._prefix + name)
+        dims = [int(d) for d in var.ty.shape]
+        height, width = (dims[a] for a in self._spatial_axes) if len(dims) == 4 else (1, 1)
+        channels = dims[self._channel_axis] if len(dims) == 4 else dims[1]
+        return Feature(var, channels, height, width, moment)
+
+
+def _half_range(fan_in: int, moment: float) -> float:
+    """Weights uniform in [-r, r) have variance r^2 / 3; fan_in * moment * r^2 / 3 shall be 1."""
+    return math.sqrt(3 / (fan_in * moment))
+
+
+def module(write: Callable[[Net], Feature], layout: str, seed: int) -> IRModule:
+    """The module whose ``main`` returns what ``write`` wrote, in one dataflow block."""
+    builder = relax.BlockBuilder()
+    try:
+        with builder.function("main"):
+            with builder.dataflow():
+                net = Net(builder, layout, seed)
+                output = builder.emit_output(write(net).var, "output")
+            builder.emit_func_output(output, net.params)
+    except InputError:
+        builder._end_block()  # a builder given up with a block open complains on standard error
+        raise
+    # emit_output binds an alias; without it every binding is an operator.
+    return relax.transform.CanonicalizeBindings()(builder.get())

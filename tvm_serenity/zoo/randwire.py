@@ -1,0 +1,102 @@
+"""RandWire: stages wired at random (Xie, Kirillov, Girshick, He, ICCV 2019, section 3).
+
+A node sums its inputs with positive weights (sigmoids), then relu, separable 3x3 convolution,
+BatchNorm. Nodes without a predecessor read the stage's input with stride 2 and bring it to the
+stage's channels; the nodes without a successor are averaged into the stage's output. The weight of
+a node with one input is left out: relu and convolution are positively homogeneous, so it is part
+of the convolution's weights.
+
+``randwire-cifar10`` and ``-cifar100`` are the networks in SERENITY's table 1 (MLSys 2020), which
+gives multiply-accumulates and weights (111.0 M, 1.2 M; 160.0 M, 4.7 M) and, in figure 10, two and
+three cells, but no layers. Built here: the small regime of Xie et al. (C = 78, WS(32, 4, 0.75),
+channels doubled from stage to stage, 1280 features before the classifier) on 32 x 32 images, with
+one 3x3 convolution in front. That comes within 8 % of those counts; the rest is up to the graphs,
+which decide how many nodes read a stage's narrower input.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.zoo.cells import separable
+from tvm_serenity.zoo.entry import Param, ZooEntry, channels, choice, image_size, size
+from tvm_serenity.zoo.window import same
+from tvm_serenity.zoo.wiring import Wiring
+
+if TYPE_CHECKING:
+    from tvm_serenity.zoo.net import Feature, Net
+
+_SOURCE = "Xie et al., Exploring Randomly Wired Neural Networks for Image Recognition, ICCV 2019"
+
+
+def _stage(net: Net, x: Feature, wiring: list[list[int]], channels: int, stride: int) -> Feature:
+    """The output of one stage; ``wiring`` has the predecessors of every node."""
+    nodes: list[Feature] = []
+    for number, predecessors in enumerate(wiring):
+        with net.scope(f"n{number}"):
+            inputs = [nodes[p] for p in predecessors]
+            node = net.weighted_sum(inputs) if len(inputs) > 1 else inputs[0] if inputs else x
+            nodes.append(separable(net, node, channels, same(3, 1 if inputs else stride)))
+    with net.scope("out"):
+        inner = {p for predecessors in wiring for p in predecessors}
+        return net.average([node for i, node in enumerate(nodes) if i not in inner])
+
+
+def _single(net: Net, channels: int, size: int, stride: int, **graph: Any) -> Feature:
+    x = net.input("x", channels, size)
+    return _stage(net, x, Wiring(**graph).predecessors(net.seed), channels, stride)
+
+
+def _cifar(net: Net, stages: int, classes: int, channels: int, size: int, **graph: Any) -> Feature:
+    with net.scope("stem"):
+        y = net.conv(net.input("image", 3, size), channels, same(3))
+    for stage in range(stages):
+        wiring = Wiring(**graph).predecessors(net.seed + stage)
+        with net.scope(f"stage{stage}"):
+            y = _stage(net, y, wiring, channels << stage, stride=2)
+    with net.scope("head"):
+        y = net.relu(net.dense(net.mean(net.relu(y)), 1280))
+        return net.dense(y, classes)
+
+
+def _params(channels_help: str, *more: Param) -> tuple[Param, ...]:
+    ws = Wiring()
+    return (
+        Param("n", ws.n, "nodes of a stage", 2, 10_000),
+        choice("model", ("ws", "er", "ba"), "Watts-Strogatz, Erdos-Renyi or Barabasi-Albert graph"),
+        Param("k", ws.k, "ws: neighbours of a node in the ring", 2, 10_000),
+        Param("p", None, "rewiring (ws, 0.75 if not given), edge (er, 0.2)", 0, 1, kind=float),
+        Param("m", ws.m, "ba: edges of a new node", 1, 10_000),
+        channels(78, channels_help),
+        *more,
+    )
+
+
+ENTRIES = (
+    ZooEntry(
+        "randwire",
+        "one stage wired at random: 32 nodes, 78 channels, 32 x 32 in and 16 x 16 out",
+        _SOURCE,
+        _single,
+        _params(
+            "channels of the input and of every node",
+            size(32, "the input of the stage"),
+            Param("stride", 2, "stride of the nodes that read the input", 1, 2),
+        ),
+    ),
+    ZooEntry(
+        "randwire-cifar10",
+        "RandWire for CIFAR-10 as in SERENITY, two stages of 32 nodes, 32 x 32",
+        _SOURCE,
+        partial(_cifar, stages=2, classes=10),
+        _params("channels of the first stage", image_size(32)),
+    ),
+    ZooEntry(
+        "randwire-cifar100",
+        "RandWire for CIFAR-100 as in SERENITY, three stages of 32 nodes, 32 x 32",
+        _SOURCE,
+        partial(_cifar, stages=3, classes=100),
+        _params("channels of the first stage", image_size(32)),
+    ),
+)

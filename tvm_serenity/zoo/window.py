@@ -1,0 +1,22 @@
+"""Windows of convolutions and poolings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Window:
+    """Kernel, stride (height, width), zero padding (top, left, bottom, right) and dilation."""
+
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: int = 1
+
+
+POINT = Window()
+
+
+def same(kernel: int, stride: int = 1, dilation: int = 1) -> Window:
+    """The window of an odd square kernel, padded alike on all sides: n in, ceil(n / stride) out."""
+    margin = kernel // 2 * dilation
+    return Window((kernel, kernel), (stride, stride), (margin,) * 4, dilation)
