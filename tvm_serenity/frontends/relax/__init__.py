@@ -62,7 +62,7 @@ def _checked(mod: tvm.IRModule, name: str) -> tvm.IRModule:
     bindings = [b.var for block in main.body.blocks for b in block.bindings]
     for var in (*main.params, *bindings):
         if not _is_static(var.ty):
-            raise UnsupportedError(f"value {var.name_hint!r} has a shape known at run time only")
+            raise UnsupportedError(f"value {var.name!r} has a shape known at run time only")
     return mod
 
 

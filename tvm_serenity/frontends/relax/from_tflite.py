@@ -10,10 +10,9 @@ Closed here, each as an override of one method:
 * FULLY_CONNECTED does not flatten inputs of more than two dimensions (micro_speech);
 * weights stored as integers for float operators ("dynamic range") are refused: they are
   dequantised, as LiteRT does where it does not quantise the activations on the fly;
-* tensors are known by name although names may repeat: refused, as results would be wrong.
+* tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,7 +26,11 @@ from tvm_serenity.frontends.tflite_file import TfliteFile
 
 try:
     import tflite
-    from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter, from_tflite
+    from tvm.relax.frontend.tflite.tflite_frontend import (
+        ExprTable,
+        OperatorConverter,
+        from_tflite,
+    )
 except ImportError as error:
     raise MissingPartError(
         f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
@@ -43,40 +46,75 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 def convert(model: TfliteFile) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
-    root = tflite.Model.GetRootAsModel(model.data, 0)
-    try:
-        return from_tflite(root, op_converter=Converter)
+    root = _Model(model)
+    try:  # checked beforehand: an import that stops halfway leaves TVM's warnings behind
+        Converter(
+            root, root.Subgraphs(0), ExprTable(), relax.BlockBuilder()
+        ).check_unsupported_ops()
+        mod = from_tflite(root, op_converter=Converter)
     except SerenityError:
         raise
     except Exception as error:  # the importer asserts and raises all kinds
         raise UnsupportedError(f"TVM cannot import it: {_first_line(error)}") from error
+    mod["main"] = mod["main"].without_attr("params")  # a second copy of every constant
+    return mod
+
+
+class _Model(tflite.Model):  # type: ignore[misc]
+    """The file with the tensors of its main graph called as in our graph: uniquely."""
+
+    def __init__(self, model: TfliteFile) -> None:
+        root = tflite.Model.GetRootAsModel(model.data, 0)
+        self.Init(root._tab.Bytes, root._tab.Pos)
+        self.names = [tensor.name.encode() for tensor in model.graph.tensors]
+
+    def Subgraphs(self, j: int) -> Any:  # noqa: N802
+        plain = super().Subgraphs(j)
+        if j != 0:
+            return plain
+        named = _SubGraph()
+        named.Init(plain._tab.Bytes, plain._tab.Pos)
+        named.names = self.names
+        return named
+
+
+class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
+    names: list[bytes]
+
+    def Tensors(self, j: int) -> Any:  # noqa: N802
+        plain = super().Tensors(j)
+        named = _Tensor()
+        named.Init(plain._tab.Bytes, plain._tab.Pos)
+        named.name = self.names[j]
+        return named
+
+
+class _Tensor(tflite.Tensor):  # type: ignore[misc]
+    name: bytes
+
+    def Name(self) -> bytes:  # noqa: N802
+        return self.name
 
 
 class Converter(OperatorConverter):  # type: ignore[misc]
     """TVM's operator converter with the gaps listed above closed."""
 
+    convert_map: dict[str, Callable[..., Any]]
     _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split())
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.convert_map = {
-            kind: partial(self._named, kind, convert) for kind, convert in self.convert_map.items()
-        }
+        for kind, convert in tuple(self.convert_map.items()):
+            self.convert_map[kind] = partial(self._named, kind, convert)
 
     def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
         try:
-            return convert(op)
+            return convert(op=op)
         except Exception as error:
             raise UnsupportedError(f"{_label(self, kind, op)}: {_first_line(error)}") from error
 
     def check_unsupported_ops(self) -> None:
         """Raise for the first operator that the importer lacks; prepare float weights."""
-        names = Counter(
-            self.subgraph.Tensors(i).Name() for i in range(self.subgraph.TensorsLength())
-        )
-        name, count = max(names.items(), key=lambda item: item[1], default=(b"", 0))
-        if count > 1:
-            raise UnsupportedError(f"{count} tensors have the same name {name.decode()!r}")
         for index in range(self.subgraph.OperatorsLength()):
             op = self.subgraph.Operators(index)
             try:
@@ -111,12 +149,14 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             self.exp_tab.set_expr(weight.tensor.Name().decode(), relax.const(value))
 
     def get_tensors(self, indices: Any) -> list[Any]:
-        """The tensors with their channel axis 0 where there is but one scale."""
+        """The tensors with a channel axis that they have, 0 where there is but one scale."""
         found: list[Any] = super().get_tensors(indices)
         for tensor in found:
             params = tensor.qnn_params
-            if params is not None and params["scale"].value.numpy().size == 1:
-                params["axis"] = 0
+            if params is not None:
+                several = params["scale"].value.numpy().size > 1
+                last = max(tensor.tensor.ShapeLength() - 1, 0)
+                params["axis"] = min(params["axis"], last) if several else 0
         return found
 
     def convert_split(self, op: Any) -> Any:
@@ -124,6 +164,13 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if op.OutputsLength() == 1:
             return self.get_tensor_expr(self.get_input_tensors(op)[1])
         return super().convert_split(op)
+
+    def convert_pool2d(self, op: Any, pool_type: str) -> Any:
+        """Round the mean of quantised values instead of cutting it off."""
+        result = super().convert_pool2d(op, pool_type)
+        if pool_type != "average" or self.get_input_tensors(op)[0].qnn_params is None:
+            return result
+        return _rounded(result)
 
     def convert_fully_connected(self, op: Any) -> Any:
         """Flatten the input to rows of the weight's length, as the operator defines it."""
@@ -143,6 +190,15 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             self.exp_tab.set_expr(name, expr, force_override=True)
         made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
         return relax.op.reshape(result, [int(dim) for dim in made])
+
+
+def _rounded(expr: Any) -> Any:
+    """``expr`` with the integer ``avg_pool2d`` in it done in float32 and rounded."""
+    if expr.op.name == "relax.nn.avg_pool2d":
+        (source,) = expr.args[0].args
+        mean = relax.Call(expr.op, [relax.op.astype(source, "float32")], expr.attrs)
+        return relax.op.round(mean)
+    return relax.Call(expr.op, [_rounded(expr.args[0]), *expr.args[1:]], expr.attrs)
 
 
 def _label(converter: Converter, kind: str, op: Any) -> str:

@@ -1,5 +1,6 @@
 """``torch.export`` programs to Relax through TVM's importer."""
 
+import warnings
 from typing import Any
 
 import tvm
@@ -22,7 +23,11 @@ def convert(program: Any) -> tvm.IRModule:
             "or a torch.export.ExportedProgram"
         )
     try:
-        return from_exported_program(program, keep_params_as_input=False)
+        with warnings.catch_warnings():  # torch's decomposition uses a part torch deprecates
+            warnings.filterwarnings("ignore", r".*LeafSpec", FutureWarning)
+            return from_exported_program(
+                program, keep_params_as_input=False, unwrap_unit_return_tuple=True
+            )
     except Exception as error:  # the importer asserts and raises all kinds
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnsupportedError(f"TVM cannot import the exported program: {lines[0]}") from error
