@@ -8,9 +8,10 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.instance import Instance, instance_of, profile, segment
 from tvm_serenity.schedule.limits import Run
-from tvm_serenity.schedule.probe import Part, Proof, core_module, solve
+from tvm_serenity.schedule.probe import Part, Proof, core_module
 from tvm_serenity.schedule.problem import Problem
 from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.solve import solve
 from tvm_serenity.schedule.starts import forced_ops, op_needs
 
 RULES: Mapping[str, str] = {
@@ -23,6 +24,10 @@ RULES: Mapping[str, str] = {
     "commitment": "R2: a move that ends no higher than it began is taken without alternatives",
     "visited": "R5: a state is expanded once",
     "next-budget": "R6: the least rejected key is the next budget that could be feasible",
+    "reverse": "R8: if a probe is hard, try the reversed instance",
+    "beam": "if a probe is hard, look for a better order by beam search",
+    "segments": "R10: re-order segments of the best order around its peak",
+    "windows": "R9: relaxed windows around the peak bound the whole",
     "top-first": "probe just below the best peak instead of climbing from the bound",
 }
 """The rules of the search by name; all are on unless ``Options.rules`` says otherwise."""

@@ -1,0 +1,98 @@
+"""The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
+
+from typing import Any
+
+from tvm_serenity.schedule.improve import relax_windows, reorder_segments
+from tvm_serenity.schedule.instance import reverse
+from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
+from tvm_serenity.schedule.starts import greedy_orders, op_needs
+
+FIRST_STATES = 2_000
+"""States of the first probe; each round may use ``GROWTH`` times as many."""
+GROWTH = 8
+LARGE_STATES = 20_000
+"""States a window may use where the whole part is too large for probes."""
+BEAM_WIDTH = 32
+BEAM_OPS = 512
+SEGMENTS_FIRST_OPS = 200
+"""Parts of so many ops have their segments re-ordered before the first probe."""
+
+
+def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
+    """Improve order and bound of ``part`` until they meet, or a limit ends it.
+
+    ``floor``: orders within it are good enough. ``ceiling``: it is enough to prove that no order
+    is within it. Parts of more than ``DENSE_OPS`` ops end without a proof if windows give none.
+    """
+    for op, need in enumerate(op_needs(part.instance)):
+        part.prove(need, {"kind": "op", "op": op})
+    if run.rules["greedies"] and not part.closed(floor, ceiling):
+        for order in greedy_orders(part.instance):
+            part.offer(order)
+    if part.closed(floor, ceiling):
+        return
+    if part.instance.count > DENSE_OPS:
+        _approach(part, run, floor, ceiling, LARGE_STATES)
+        return
+    core = core_of(part.instance, run.rules)
+    if run.rules["root-cuts"]:
+        root_cuts(part, run, core, floor, ceiling)
+    if part.instance.count >= SEGMENTS_FIRST_OPS and not part.closed(floor, ceiling):
+        _approach(part, run, floor, ceiling, FIRST_STATES)
+    _probe_deeper(part, run, core, floor, ceiling)
+
+
+def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | None) -> None:
+    """Rounds of probes, forward and backward; between them better orders and bounds."""
+    backward = None
+    states = FIRST_STATES
+    while not part.closed(floor, ceiling):
+        if probe(part, run, core, _budget(part, run, floor, ceiling), states, False):
+            continue
+        if run.limited:
+            return
+        if run.rules["beam"] and states == FIRST_STATES and part.instance.count <= BEAM_OPS:
+            _beam(part, run, core)
+        if run.rules["segments"] and states == FIRST_STATES:
+            reorder_segments(part, run)
+        if run.rules["reverse"] and not any(part.instance.in_place):
+            if part.closed(floor, ceiling):
+                return
+            backward = backward or core_of(reverse(part.instance), run.rules)
+            if probe(part, run, backward, _budget(part, run, floor, ceiling), states, True):
+                continue
+            if run.limited:
+                return
+        if run.rules["windows"]:
+            relax_windows(part, run, states, floor, ceiling)
+        states *= GROWTH
+
+
+def _approach(part: Part, run: Run, floor: int, ceiling: int | None, states: int) -> None:
+    """Orders and bounds for a part that is large for probes of the whole."""
+    if run.rules["segments"]:
+        reorder_segments(part, run)
+    if run.rules["windows"] and not part.closed(floor, ceiling):
+        relax_windows(part, run, states, floor, ceiling)
+    if run.seconds_left <= 0:
+        run.stop("time")
+
+
+def _beam(part: Part, run: Run, core: Any) -> None:
+    """Beam search under the best peak, as long as that helps."""
+    while part.peak > part.bound and run.seconds_left > 0:
+        run.count("beams")
+        order = core.beam(part.peak - 1, BEAM_WIDTH, run.seconds_left, run.reporter)
+        if not order or not part.offer(order):
+            return
+
+
+def _budget(part: Part, run: Run, floor: int, ceiling: int | None) -> int:
+    """The next budget to probe, in the part's bytes."""
+    if ceiling is not None and part.peak > ceiling:
+        return ceiling
+    if run.rules["top-first"]:
+        return part.peak - 1
+    low = max(part.bound, floor)
+    return low if run.rules["next-budget"] else (low + part.peak - 1) // 2

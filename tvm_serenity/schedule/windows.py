@@ -1,0 +1,135 @@
+"""Relaxed windows: instances over some of the ops whose optimum bounds the whole (rule R9)."""
+
+from collections.abc import Iterable, Sequence
+
+from tvm_serenity.schedule.instance import Instance
+from tvm_serenity.schedule.reference import bits
+
+REACH = 2
+"""How many window lengths before and after a window are searched for what depends on what."""
+
+
+def window(
+    instance: Instance, order: Sequence[int], position: Sequence[int], first: int, last: int
+) -> tuple[Instance, tuple[int, ...]]:
+    """The relaxed instance of steps ``first`` to ``last - 1`` of an order, and its op numbers.
+
+    Its least peak is at most the instance's, whatever the order. A storage counts as live as soon
+    as an op runs that comes after its producer, and as dead as soon as all ops have run that come
+    before its consumers; it is kept only if its producer is inside, if an op is both after the
+    producer and before a consumer, or if it is live from the start or kept to the end. Without
+    that condition the bound is wrong (``docs/search.md``, trap a). The instance's storages must
+    have one producer at most.
+    """
+    ops = tuple(sorted(order[first:last]))
+    local = {op: i for i, op in enumerate(ops)}
+    reach = REACH * (last - first) + 64
+    storages = _storages(instance, position, ops, first)
+    after = _after_producers(instance, [*order[max(0, first - reach) : first], *ops], storages)
+    before = _before_consumers(instance, [*ops, *order[last : last + reach]], storages)
+    starts, ends = _ends(instance, ops, after, before)
+
+    number: dict[int, int] = {}
+    producers: list[tuple[int, ...]] = []
+    consumers: list[tuple[int, ...]] = []
+    within = 0
+    for op in ops:
+        within |= after[op] & before[op]
+    for index, t in enumerate(storages):
+        makers, readers = instance.producers[t], instance.consumers[t]
+        inside = tuple(op for op in makers if op in local)
+        first_ops = inside or (starts.get(index, ()) if makers else ())
+        last_ops = ends.get(index, ()) if readers else ()
+        if (makers and not first_ops) or (readers and not last_ops):
+            continue
+        if makers and readers and not inside and not within >> index & 1:
+            continue
+        number[t] = len(number)
+        producers.append(tuple(local[op] for op in first_ops))
+        consumers.append(tuple(local[op] for op in last_ops))
+    in_place = tuple(
+        tuple(number[t] for t in instance.in_place[op] if t in number and i in consumers[number[t]])
+        for i, op in enumerate(ops)
+    )
+    relaxed = Instance(
+        predecessors=tuple(
+            tuple(local[p] for p in instance.predecessors[op] if p in local) for op in ops
+        ),
+        sizes=tuple(instance.sizes[t] for t in number),
+        producers=tuple(producers),
+        consumers=tuple(consumers),
+        workspace=tuple(instance.workspace[op] for op in ops),
+        in_place=in_place,
+        takeover=tuple(
+            instance.takeover[op] if taken else 0 for op, taken in zip(ops, in_place, strict=True)
+        ),
+    )
+    return relaxed, ops
+
+
+def _storages(
+    instance: Instance, position: Sequence[int], ops: Sequence[int], first: int
+) -> list[int]:
+    """The storages that the window's ops make or read, or that are live when it begins."""
+    touched = {t for op in ops for t in (*instance.made[op], *instance.read[op])}
+    for t, readers in enumerate(instance.consumers):
+        made = all(position[op] < first for op in instance.producers[t])
+        if made and (not readers or any(position[op] >= first for op in readers)):
+            touched.add(t)
+    return sorted(touched)
+
+
+def _after_producers(
+    instance: Instance, ops: Iterable[int], storages: Sequence[int]
+) -> dict[int, int]:
+    """For each op, the set of storages (by index) whose producer has run before it, or is it."""
+    index = {t: i for i, t in enumerate(storages)}
+    after: dict[int, int] = {}
+    for op in ops:
+        mask = 0
+        for other in instance.predecessors[op]:
+            mask |= after.get(other, 0)
+        for t in (*instance.made[op], *instance.read[op]):
+            if t in index:
+                mask |= 1 << index[t]
+        after[op] = mask
+    return after
+
+
+def _before_consumers(
+    instance: Instance, ops: Sequence[int], storages: Sequence[int]
+) -> dict[int, int]:
+    """For each op, the set of storages (by index) with a consumer that runs after it, or is it."""
+    index = {t: i for i, t in enumerate(storages)}
+    before = dict.fromkeys(ops, 0)
+    for op in reversed(ops):
+        mask = before[op]
+        for t in instance.read[op]:
+            if t in index:
+                mask |= 1 << index[t]
+        before[op] = mask
+        for other in instance.predecessors[op]:
+            if other in before:
+                before[other] |= mask
+    return before
+
+
+def _ends(
+    instance: Instance, ops: Sequence[int], after: dict[int, int], before: dict[int, int]
+) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+    """By storage index: the window's first ops after the producer, its last before consumers."""
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    later = dict.fromkeys(ops, 0)  # what the op's successors in the window are before
+    for op in ops:
+        known = 0
+        for other in instance.predecessors[op]:
+            if other in later:
+                known |= after[other]
+                later[other] |= before[op]
+        for i in bits(after[op] & ~known):
+            starts.setdefault(i, []).append(op)
+    for op in ops:
+        for i in bits(before[op] & ~later[op]):
+            ends.setdefault(i, []).append(op)
+    return {i: tuple(o) for i, o in starts.items()}, {i: tuple(o) for i, o in ends.items()}
