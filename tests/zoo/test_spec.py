@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,9 @@ def test_listing_imports_neither_tvm_nor_numpy_nor_networkx() -> None:
         "import sys\nfrom tvm_serenity import zoo\n"
         "print(len(zoo.NAMES), {'tvm', 'numpy', 'networkx'} & set(sys.modules))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     assert out.stdout.split() == [str(len(zoo.NAMES)), "set()"]
 
 
