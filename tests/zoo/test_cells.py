@@ -108,7 +108,7 @@ def test_reductions_stand_where_published(spec: str, cells: int, reductions: lis
 
 @pytest.mark.parametrize(
     ("spec", "millions", "mega_macs"),
-    [  # DARTS tables 1 and 3, NASNet tables 1 and 2, AmoebaNet tables 1 and 2, SERENITY table 1
+    [  # the papers of DARTS, NASNet and AmoebaNet; SERENITY (MLSys 2020), table 1
         ("darts-imagenet", 4.7, None),
         ("darts-cifar10", 3.3, None),
         ("nasnet-imagenet?concat=all", 5.3, 564),

@@ -13,7 +13,7 @@ from tvm_serenity.errors import InputError
 
 MAX_EDGES = 100_000
 _TRIES = 100
-_DEFAULT_P = {"ws": 0.75, "er": 0.2, "ba": 0.0}  # Xie et al., table 1 and figure 4
+_DEFAULT_P = {"ws": 0.75, "er": 0.2, "ba": 0.0}  # Xie et al., section 4.1
 
 
 @dataclass(frozen=True)
