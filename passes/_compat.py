@@ -8,16 +8,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline as cpu
 
-from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity import errors
+from tvm_serenity.errors import MissingPartError, SerenityError, UnsupportedError
 
 if not hasattr(relax, "TensorType"):
     raise MissingPartError(
         f"the Relax passes need apache-tvm 0.27, TVM {tvm.__version__} is installed: "
         "pip install 'apache-tvm==0.27.*'"
     )
+
+for _error in vars(errors).values():
+    if isinstance(_error, type) and issubclass(_error, SerenityError):
+        tvm_ffi.error.register_error(_error)  # so that passes raise them through TVM unchanged
 
 ARENA_ALIGNMENT = 64
 """Bytes TVM aligns its own allocations to, and lets kernels assume."""

@@ -86,7 +86,8 @@ def brute_force_peak(graph: Graph) -> int:
         readers = {i for i, op in enumerate(graph.ops) if set(op.inputs) & set(names)}
         return not readers <= ran
 
-    best: dict[frozenset[int], int] = {frozenset(): 0}
+    start = [t for t in counted if t in graph.inputs and alive(t, frozenset())]
+    best: dict[frozenset[int], int] = {frozenset(): sum(graph.tensors[t].size_bytes for t in start)}
     for _ in range(count):
         following: dict[frozenset[int], int] = {}
         for ran, peak in best.items():

@@ -108,13 +108,13 @@ def profile(graph: Graph, order: Sequence[int] | None = None) -> Profile:
     ranges = live_ranges(graph, order)
     live: list[list[int]] = [[] for _ in order]
     for index, found in enumerate(ranges):
-        for step in range(found.start, found.stop):
+        for step in range(found.start, min(found.stop, len(order))):
             live[step].append(index)
     steps = tuple(
         Step(op, sum(ranges[i].size_bytes for i in live[step]), tuple(live[step]))
         for step, op in enumerate(order)
     )
-    peak = max((s.live_bytes for s in steps), default=0)
+    peak = max((s.live_bytes for s in steps), default=sum(r.size_bytes for r in ranges))
     where = next((i for i, s in enumerate(steps) if s.live_bytes == peak), None)
     return Profile(ranges, steps, peak, where)
 
@@ -122,7 +122,7 @@ def profile(graph: Graph, order: Sequence[int] | None = None) -> Profile:
 def peak_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     """Return the peak of ``graph`` under ``order`` in bytes, workspace included."""
     ranges = live_ranges(graph, order)
-    change = [0] * (len(graph.ops) + 1)
+    change = [0] * (len(graph.ops) + 2)
     for found in ranges:
         change[found.start] += found.size_bytes
         change[found.stop] -= found.size_bytes
@@ -146,7 +146,7 @@ def _last_use(graph: Graph, step_of: dict[int, int], tensors: list[int]) -> int:
     """The step after the last one at which a storage is needed; 0 where it never is."""
     outputs = set(graph.outputs)
     if any(t in outputs for t in tensors):
-        return len(step_of)
+        return max(len(step_of), 1)
     made = [step_of[graph.producer[t]] for t in tensors if graph.producer[t] >= 0]
     used = [step_of[op] for t in tensors for op in graph.consumers[t]]
     return max([*made, *used], default=-1) + 1

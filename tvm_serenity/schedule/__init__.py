@@ -69,8 +69,6 @@ def trivial_bound(problem: Problem) -> int:
         )
         return bytes_read + problem.alloc[op] + problem.workspace[op] - credit
 
-    if not problem.count:
-        return 0
     ends = max(problem.start_bytes, problem.end_bytes)
     return max([ends, *(need(op) for op in range(problem.count))])
 

@@ -27,7 +27,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
     }
     shown_by: dict[int, set[int]] = {i: {i} for i in range(len(graph.tensors))}
     shows = list(range(len(graph.tensors)))
-    peak, memory, waiting = 0, set(), list(order)
+    memory, waiting = set(), list(order)
     for tensor in graph.inputs:
         used = tensor in graph.outputs or any(tensor in op.inputs for op in graph.ops)
         if used and tensor not in elsewhere:
@@ -37,6 +37,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
             if op.view_of is not None and tensor in op.outputs:
                 shows[tensor] = shows[op.view_of]
                 shown_by[shows[tensor]].add(tensor)
+    peak = sum(graph.tensors[t].size_bytes for t in memory)
     for _ in order:
         op = graph.ops[waiting.pop(0)]
         if op.inputs and all(t in constant for t in op.inputs):

@@ -79,7 +79,7 @@ def algorithm_1(problem: Problem, budget: int | None = None, limits: Limits = Li
     readers = [sum(1 << c for c in ops) for ops in problem.consumers]
     ready = sum(1 << op for op, mask in enumerate(waits_for) if not mask)
     # zero-indegree set -> (ops run, bytes live, peak so far, (last op, schedule before) or None)
-    level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, problem.start_bytes, 0, None)}
+    level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, problem.start_bytes, problem.start_bytes, None)}
     states = 1
     for _ in range(problem.count):
         following: dict[int, tuple[int, int, int, Chain]] = {}

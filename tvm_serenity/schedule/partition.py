@@ -40,7 +40,7 @@ def waists(problem: Problem) -> list[int]:
 def divide(problem: Problem) -> list[Problem]:
     """Return the parts between waists, each a problem whose ``ops`` are ours (not the graph's)."""
     ends = [w + 1 for w in waists(problem)]
-    if problem.count and (not ends or ends[-1] != problem.count):
+    if not ends or ends[-1] != problem.count:
         ends.append(problem.count)
     live = _live_before(problem)
     starts = [0, *ends][: len(ends)]

@@ -10,7 +10,7 @@ they show. With S the set of ops that have run (a downset of the precedence orde
   is the sum of the storages u produces and ``credit`` the size of u's output if one of
   ``in_place[u]`` dies at u (all its other consumers are in S and it is not kept), else 0.
 
-The peak of an order is the largest such need (0 where there is no op).
+The peak of an order is the largest such need, and at least ``f`` of the empty set.
 """
 
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ def problem_of(graph: Graph) -> Problem:
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
     """The peak in bytes of an order of the problem's own op numbers (not checked)."""
     waiting = [len(c) for c in problem.consumers]
-    live, peak = problem.start_bytes, 0
+    live, peak = problem.start_bytes, problem.start_bytes
     for op in order:
         credit = 0
         if any(waiting[t] == 1 and not problem.kept[t] for t in problem.in_place[op]):

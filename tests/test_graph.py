@@ -1,0 +1,94 @@
+import pytest
+
+from tvm_serenity.errors import CycleError, GraphError
+from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order, is_order
+from tvm_serenity.text import parse
+
+
+def make(ops: list[Op], tensors: int = 3, inputs: tuple[int, ...] = ()) -> Graph:
+    return Graph("g", tuple(Tensor(f"t{i}", 8) for i in range(tensors)), tuple(ops), inputs, ())
+
+
+@pytest.mark.parametrize(
+    ("ops", "message"),
+    [
+        ([Op("a", "", (0,), (1,))], "op 'a' reads tensor 't0', which nothing makes"),
+        ([Op("a", "", (7,), (1,))], "op 'a': unknown tensor 7, there are 3"),
+        ([Op("a", "", (), (1,)), Op("b", "", (), (1,))], "op 'b': makes tensor 't1', already"),
+        ([Op("a", "", (1,), (0,)), Op("b", "", (), (1,))], "op 'a': reads tensor 't1' before"),
+        ([Op("a", "", (), (0,), -1)], "op 'a': negative workspace -1"),
+        ([Op("a", "", (), (0,)), Op("b", "", (0,), (1,), 0, 2)], "op 'b': is a view of"),
+        ([Op("a", "", (), (0,)), Op("b", "", (0,), (1,), 0, None, (2,))], "op 'b': in-place"),
+        ([Op("a", "", (), (0,), 2**63)], "op 'a': the sizes up to it exceed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(ops: list[Op], message: str) -> None:
+    with pytest.raises(GraphError, match=message.replace("'", "'")):
+        make(ops)
+
+
+def test_a_cycle_is_named_in_order() -> None:
+    ops = [Op("a", "", (2,), (0,)), Op("b", "", (0,), (1,)), Op("c", "", (1,), (2,))]
+    with pytest.raises(CycleError, match="'a' -> 'b' -> 'c' -> 'a'"):
+        make(ops)
+
+
+def test_sizes_are_bounded() -> None:
+    with pytest.raises(GraphError, match="negative size -1"):
+        Graph("g", (Tensor("t", -1),), (), (), ())
+    big = (Tensor("t", 2**62), Tensor("u", 2**62))
+    with pytest.raises(GraphError, match="'u': the sizes up to it exceed"):
+        Graph("g", big, (), (), ())
+
+
+def test_in_place_needs_equal_sizes() -> None:
+    tensors = (Tensor("x", 8), Tensor("y", 4))
+    with pytest.raises(GraphError, match="'x' has 8 bytes and 'y' 4"):
+        Graph("g", tensors, (Op("a", "", (0,), (1,), 0, None, (0,)),), (0,), (1,))
+
+
+def test_constants_of_constants_and_views_are_found() -> None:
+    graph = parse(
+        """
+        input x[8]
+        const w[4]
+        dq dequantize: w -> v[16]
+        mul: x v -> y[8]
+        flat reshape: y -> z[8]; view y
+        output z
+        """
+    )
+    assert graph.constant_ops == {0}
+    names = [t.name for t, counted in zip(graph.tensors, graph.in_profile, strict=True) if counted]
+    assert names == ["x", "y", "z"]
+    assert graph.storage[4] == graph.storage[3] == 3
+    assert (graph.constant_bytes, graph.state_bytes) == (4, 0)
+
+
+def test_operators_on_one_state_variable_keep_their_order() -> None:
+    graph = parse(
+        """
+        input x[8]
+        state h[8]
+        read: h -> a[8]
+        write: x h -> b[8]
+        output a b
+        """
+    )
+    assert graph.predecessors == ((), (0,))
+    assert not is_order(graph, (1, 0))
+    assert graph.tensors[1].role is Role.STATE
+
+
+def test_complete_order_puts_what_is_left_out_before_its_first_reader() -> None:
+    graph = parse("input x[1]\na: x -> p[1]\nb: x -> q[1]\nc: p -> r[1]\nd: q r -> s[1]\noutput s")
+    assert complete_order(graph, [1, 3]) == (1, 0, 2, 3)
+    assert complete_order(graph, []) == (0, 1, 2, 3)
+
+
+def test_a_deep_chain_needs_no_recursion() -> None:
+    count = 50_000
+    tensors = tuple(Tensor(f"t{i}", 1) for i in range(count + 1))
+    ops = tuple(Op(f"o{i}", "", (i,), (i + 1,)) for i in range(count))
+    graph = Graph("chain", tensors, ops, (0,), (count,))
+    assert complete_order(graph, [count - 1]) == tuple(range(count))
