@@ -91,12 +91,26 @@ class Search {
 
   // To the next untried move; false when there is none left.
   bool descend() {
-    while (depth_ > 0 && frames_[depth_ - 1].next == frames_[depth_ - 1].moves.size()) --depth_;
-    if (depth_ == 0) return false;
-    Frame& frame = frames_[depth_ - 1];
-    order_.resize(frame.order_length);
-    take(frame.node, frame.moves[frame.next++], current_);
-    return true;
+    while (depth_ > 0) {
+      Frame& frame = frames_[depth_ - 1];
+      if (frame.next == frame.moves.size()) {
+        --depth_;
+        continue;
+      }
+      const Move& move = frame.moves[frame.next++];
+      if (known(frame.node, move)) continue;
+      order_.resize(frame.order_length);
+      take(frame.node, move, current_);
+      return true;
+    }
+    return false;
+  }
+
+  bool known(const Node& node, const Move& move) {
+    if (!rules_.visited) return false;
+    moves_.block_of(node, move, block_.data());
+    for (std::size_t i = 0; i < block_.size(); ++i) block_[i] |= node.set[i];
+    return visited_.contains(block_.data());
   }
 
   Moves<N> moves_;

@@ -10,6 +10,8 @@ Moves<N>::Moves(const Instance& instance, const Closures& closures, Rules rules)
       closures_(closures),
       rules_(rules),
       width_{closures.words},
+      plain_(std::all_of(closures.list.begin(), closures.list.end(),
+                         [](const Closure& c) { return c.workspace_op < 0 && c.takers.empty(); })),
       closure_mark_(closures.count()),
       storage_mark_(instance.sizes.size()),
       block_(closures.words),
@@ -39,26 +41,37 @@ template <int N>
 void Moves<N>::expand_blocks(const Node& node, Bytes budget, std::vector<Move>& moves,
                              Bytes& rejected) {
   gather(node);
-  for (int i = 0; i < group_count_; ++i) {
-    const Group& group = groups_[i];
-    Move move{0, 0, group.id, group.workspace_op, false};
-    Bytes extra = 0;  // of the last op: its workspace less its credit
-    if (group.workspace_op >= 0) {
-      const int op = group.workspace_op;
-      extra = instance_.workspace[op];
-      if (std::find(group.takers.begin(), group.takers.end(), op) != group.takers.end())
-        extra -= instance_.takeover[op];
-    } else {
-      for (int op : group.takers) {
-        const Bytes with = instance_.workspace[op] - instance_.takeover[op];
-        if (move.last >= 0 && with >= extra) continue;
-        extra = with;
-        move.last = op;
-      }
-    }
-    const Word* block = group_blocks_.data() + std::size_t(i) * width_.words();
-    if (consider(node, block, move, extra, group.minimal, budget, moves, rejected)) return;
+  for (Word candidate : candidates_) {
+    const bool fresh = add_group(node, candidate);
+    // A later candidate can only change a group by its workspace or takers.
+    if (plain_ && fresh && consider_group(node, group_count_ - 1, budget, moves, rejected)) return;
   }
+  if (plain_) return;
+  for (int i = 0; i < group_count_; ++i)
+    if (consider_group(node, i, budget, moves, rejected)) return;
+}
+
+template <int N>
+bool Moves<N>::consider_group(const Node& node, int i, Bytes budget, std::vector<Move>& moves,
+                              Bytes& rejected) {
+  const Group& group = groups_[i];
+  Move move{0, 0, group.id, group.workspace_op, false};
+  Bytes extra = 0;  // of the last op: its workspace less its credit
+  if (group.workspace_op >= 0) {
+    const int op = group.workspace_op;
+    extra = instance_.workspace[op];
+    if (std::find(group.takers.begin(), group.takers.end(), op) != group.takers.end())
+      extra -= instance_.takeover[op];
+  } else {
+    for (int op : group.takers) {
+      const Bytes with = instance_.workspace[op] - instance_.takeover[op];
+      if (move.last >= 0 && with >= extra) continue;
+      extra = with;
+      move.last = op;
+    }
+  }
+  const Word* block = group_blocks_.data() + std::size_t(i) * width_.words();
+  return consider(node, block, move, extra, group.minimal, budget, moves, rejected);
 }
 
 template <int N>
@@ -100,46 +113,47 @@ bool Moves<N>::consider(const Node& node, const Word* block, Move move, Bytes ex
   return move.commits;
 }
 
-// The candidate blocks, without those that a smaller one makes superfluous, into groups_.
+// The candidate blocks, small ones first.
 template <int N>
 void Moves<N>::gather(const Node& node) {
   const int words = width_.words();
   candidates_.clear();
   blocks_.resize(node.active.size() * words);
+  group_blocks_.resize(blocks_.size());
+  group_count_ = 0;
+  Word slot = 0;
   for (int id : node.active) {
-    const int slot = int(candidates_.size());
-    Word* block = blocks_.data() + std::size_t(slot) * words;
+    Word* block = blocks_.data() + slot * words;
     const Word* closure = closures_.sets[id];
     for (int i = 0; i < words; ++i) block[i] = closure[i] & ~node.set[i];
-    candidates_.push_back({size(block, width_), id, slot});
+    candidates_.push_back(Word(size(block, width_)) << 42 | Word(id) << 21 | slot++);
   }
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.size != b.size ? a.size < b.size : a.id < b.id;
-  });
-  group_count_ = 0;
-  group_blocks_.resize(blocks_.size());
-  for (const Candidate& c : candidates_)
-    add_group(node, c.size, c.id, blocks_.data() + std::size_t(c.slot) * words);
+  std::sort(candidates_.begin(), candidates_.end());
 }
 
+// Makes a candidate a group unless a smaller or equal one makes it superfluous.
 template <int N>
-void Moves<N>::add_group(const Node& node, int size, int id, const Word* block) {
+bool Moves<N>::add_group(const Node& node, Word candidate) {
+  const int words = width_.words();
+  const Word low = (Word{1} << 21) - 1;
+  const int size = int(candidate >> 42), id = int(candidate >> 21 & low);
+  const Word* block = blocks_.data() + (candidate & low) * words;
   const Closure& closure = closures_.list[id];
   takers_.clear();
   for (int op : closure.takers)
     if (!test(node.set.data(), op)) takers_.push_back(op);
   bool minimal = true;
   for (int i = 0; i < group_count_; ++i) {
-    Group& group = groups_[i];
-    const Word* smaller = group_blocks_.data() + std::size_t(i) * width_.words();
+    const Word* smaller = group_blocks_.data() + std::size_t(i) * words;
     if (!subset(smaller, block, width_)) continue;
+    Group& group = groups_[i];
     if (group.size == size) {
       if (closure.workspace_op >= 0) group.workspace_op = closure.workspace_op;
       for (int op : takers_)
         if (std::find(group.takers.begin(), group.takers.end(), op) == group.takers.end())
           group.takers.push_back(op);
       std::sort(group.takers.begin(), group.takers.end());
-      return;
+      return false;
     }
     minimal = false;
     auto superfluous = [&](int op) {
@@ -147,7 +161,7 @@ void Moves<N>::add_group(const Node& node, int size, int id, const Word* block) 
              std::find(group.takers.begin(), group.takers.end(), op) != group.takers.end();
     };
     takers_.erase(std::remove_if(takers_.begin(), takers_.end(), superfluous), takers_.end());
-    if (takers_.empty()) return;
+    if (takers_.empty()) return false;
   }
   if (group_count_ == int(groups_.size())) groups_.emplace_back();
   Group& group = groups_[group_count_];
@@ -156,9 +170,9 @@ void Moves<N>::add_group(const Node& node, int size, int id, const Word* block) 
   group.workspace_op = minimal ? closure.workspace_op : -1;
   group.minimal = minimal;
   group.takers.assign(takers_.begin(), takers_.end());
-  std::copy(block, block + width_.words(),
-            group_blocks_.data() + std::size_t(group_count_) * width_.words());
+  std::copy(block, block + words, group_blocks_.data() + std::size_t(group_count_) * words);
   ++group_count_;
+  return true;
 }
 
 template <int N>

@@ -63,7 +63,9 @@ class Moves {
   };
 
   void gather(const Node& node);
-  void add_group(const Node& node, int size, int id, const Word* block);
+  bool add_group(const Node& node, Word candidate);
+  bool consider_group(const Node& node, int group, Bytes budget, std::vector<Move>& moves,
+                      Bytes& rejected);
   bool consider(const Node& node, const Word* block, Move move, Bytes extra, bool minimal,
                 Bytes budget, std::vector<Move>& moves, Bytes& rejected);
   void expand_blocks(const Node& node, Bytes budget, std::vector<Move>& moves, Bytes& rejected);
@@ -76,12 +78,10 @@ class Moves {
   const Closures& closures_;
   Rules rules_;
   Width<N> width_;
+  bool plain_;  // no workspace and nothing in place: every group is one closure
 
   // Scratch of expand() and advance().
-  struct Candidate {
-    int size, id, slot;
-  };
-  std::vector<Candidate> candidates_;
+  std::vector<Word> candidates_;  // size, closure and slot in one word, to sort by
   std::vector<Word> blocks_;  // of the candidates, by slot
   std::vector<Group> groups_;
   std::vector<Word> group_blocks_;
