@@ -14,7 +14,6 @@ from tvm_serenity.errors import SerenityError
 
 app = typer.Typer(
     name="serenity",
-    help="Order a neural network's operators for the least memory, plan one arena, run it on TVM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -1,0 +1,15 @@
+"""Where the shared models lie, for the tests that read them."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real models and traces; tests that need it are skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the shared data is not at {SHARED}")
+    return SHARED
