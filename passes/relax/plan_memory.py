@@ -142,7 +142,7 @@ class _Writer:
         """Append the allocations for a call's result; return the tuple they form, if it is one."""
         if _compat.is_tuple(ty):
             fields = []
-            for i, (part, member) in enumerate(zip(ty.fields, value, strict=True)):  # type: ignore[arg-type]
+            for i, (part, member) in enumerate(zip(ty.fields, value, strict=True)):
                 inner = relax.Var(f"{var.name}_{i}", part)
                 nested = self.make(part, member, inner, made)
                 fields.append(inner if nested is None else nested)

@@ -141,19 +141,24 @@ def _print(
     model: str, reduced: Reduced, found: Schedule, given_plan: Plan, best_plan: Plan
 ) -> None:
     before, after = peak_bytes(reduced.graph), found.peak_bytes
-    saved = f" ({1 - after / before:.1%} less)" if after < before else " (no order needs less)"
-    shown = profile(reduced.graph, found.order)
-    peak_op = (
-        reduced.graph.ops[shown.steps[shown.peak_step].op] if shown.peak_step is not None else None
-    )
-    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in shown.peak_ranges[:4])
+    saved = f" ({1 - after / before:.1%} less)" if after < before else ""
     show.facts(
         f"{model}: {reduced.nodes} ops",
         {
             "given order": f"peak {before:,} bytes, arena {given_plan.arena_bytes:,}",
-            "best order": f"peak {after:,} bytes{saved if after < before or found.outcome == 'optimal' else ''}, arena {best_plan.arena_bytes:,}",
+            "best order": f"peak {after:,} bytes{saved}, arena {best_plan.arena_bytes:,}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
-            "peak at": f"{peak_op.name}: {tensors}" if peak_op else "-",
+            "peak at": _peak_text(reduced.graph, found.order),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
         },
     )
+
+
+def _peak_text(graph: Graph, order: tuple[int, ...]) -> str:
+    """The op of the peak and the largest tensors in memory then."""
+    shown = profile(graph, order)
+    if shown.peak_step is None:
+        return "-"
+    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in shown.peak_ranges[:4])
+    more = f" and {len(shown.peak_ranges) - 4} more" if len(shown.peak_ranges) > 4 else ""
+    return f"{graph.ops[shown.steps[shown.peak_step].op].name}: {tensors}{more}"

@@ -78,8 +78,9 @@ def algorithm_1(problem: Problem, budget: int | None = None, limits: Limits = Li
     waits_for = [sum(1 << p for p in before) for before in problem.predecessors]
     readers = [sum(1 << c for c in ops) for ops in problem.consumers]
     ready = sum(1 << op for op, mask in enumerate(waits_for) if not mask)
-    # zero-indegree set -> (ops run, bytes live, peak so far, (last op, schedule before) or None)
-    level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, problem.start_bytes, problem.start_bytes, None)}
+    # zero-indegree set -> (ops run, bytes live, peak so far, schedule)
+    start = problem.start_bytes
+    level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, start, start, None)}
     states = 1
     for _ in range(problem.count):
         following: dict[int, tuple[int, int, int, Chain]] = {}
