@@ -71,17 +71,17 @@ def barabasi_albert(count: int, seeds: int) -> Family:
 
 
 def windowed(count: int, width: int, seeds: int) -> Family:
-    """Every op reads one to three of the ``width`` ops before it; random sizes."""
+    """Every op reads one to three of the ``width`` ops before it, and what else would be lost."""
 
     def graphs() -> Iterator[Problem]:
         for seed in range(seeds):
             rng = random.Random(seed)
-            inputs = [
-                [rng.randrange(max(0, op - width), op) for _ in range(rng.randint(1, 3))]
-                if op
-                else []
-                for op in range(count)
-            ]
+            inputs: list[list[int]] = [[]]
+            unread = {0}
+            for op in range(1, count):
+                reads = {rng.randrange(max(0, op - width), op) for _ in range(rng.randint(1, 3))}
+                inputs.append(sorted(reads | ({op - width} & unread)))
+                unread = (unread | {op}).difference(inputs[-1])
             yield network(inputs, random_sizes(count, seed))
 
     return graphs

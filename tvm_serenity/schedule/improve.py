@@ -9,9 +9,9 @@ from tvm_serenity.schedule.windows import window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256)
 SEGMENT_STATES = 500
-WINDOW_OPS = (32, 64, 128, 256, 512, 1024)
+WINDOW_OPS = (32, 64, 96, 128, 192, 256, 512)
 WINDOW_PLACES = 3
-WINDOW_PROBES = 8
+WINDOW_PROBES = 6
 
 
 def reorder_segments(part: Part, run: Run, states: int = SEGMENT_STATES) -> bool:
@@ -55,8 +55,14 @@ def reorder_segments(part: Part, run: Run, states: int = SEGMENT_STATES) -> bool
     return part.peak < before
 
 
-def relax_windows(part: Part, run: Run, states: int, floor: int, ceiling: int | None) -> None:
-    """Bounds from relaxed windows around the peak (R9), smallest first."""
+def relax_windows(
+    part: Part, run: Run, states: int, floor: int, ceiling: int | None, climb: bool
+) -> None:
+    """Bounds from relaxed windows around the peak (R9), small ones first.
+
+    Each is asked whether it fits below the best peak, within ``states`` states; ``climb``: if not
+    refuted, what its own least peak is, and at more places.
+    """
     need = profile(part.instance, part.order).need
     count = len(need)
     position = [0] * count
@@ -65,22 +71,28 @@ def relax_windows(part: Part, run: Run, states: int, floor: int, ceiling: int | 
     for length in WINDOW_OPS:
         if length >= min(count, DENSE_OPS):
             return
-        for step in _peaks(need, length):
+        hard = False
+        for step in _peaks(need, length, WINDOW_PLACES if climb else 1):
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
-            bound_window(part, run, (position, first, first + length), states, ceiling)
+            place = (position, first, first + length)
+            hard |= bound_window(part, run, place, states, climb)
+        if hard and not climb:
+            return
 
 
 def bound_window(
-    part: Part,
-    run: Run,
-    place: tuple[list[int], int, int],
-    states: int,
-    ceiling: int | None,
-) -> None:
-    """The bound of one relaxed window: its least peak, or what is proved of it in a few probes."""
+    part: Part, run: Run, place: tuple[list[int], int, int], states: int, climb: bool
+) -> bool:
+    """Bound the part by one relaxed window; whether the window was too hard."""
     position, first, last = place
+    key = tuple(part.order[first:last])
+    # The window's least peak is at least `low` and, unless `hard`, at most `high`.
+    low, high = part.windows.get(key, (part.bound, part.peak))
+    low, high, hard = max(low, part.bound), min(high, part.peak), False
+    if low >= high or (high < part.peak and not climb):
+        return False
     relaxed, ops = window(part.instance, part.order, position, first, last)
     core = core_of(relaxed, run.rules)
     run.count("windows")
@@ -89,18 +101,16 @@ def bound_window(
         proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
         part.prove(min(bound, part.peak), proof)
 
-    local = {op: i for i, op in enumerate(ops)}
-    steps = [local[op] for op in part.order[first:last]]
-    for op, need in by_need(relaxed, steps):
-        if need <= part.bound:
+    if run.rules["root-cuts"]:
+        local = {op: i for i, op in enumerate(ops)}
+        for op, need in by_need(relaxed, [local[op] for op in part.order[first:last]]):
+            if need <= part.bound:
+                break
+            prove(core.root_cut(op)[0])
+    low = max(low, part.bound)
+    for _ in range(WINDOW_PROBES if climb else 1):
+        if low >= high or run.seconds_left <= 0:
             break
-        prove(core.root_cut(op)[0])
-    # Not feasible below `low`; nothing more to learn from `high` on, where `high` is either
-    # feasible or too hard.
-    low, high, hard = part.bound, part.peak, False
-    for _ in range(WINDOW_PROBES):
-        if low >= high or run.seconds_left <= 0 or (ceiling is not None and low > ceiling):
-            return
         budget = (low + high - 1) // 2 if hard else high - 1
         status, order, following, done = core.decide(
             budget, states, run.seconds_left, run.memory_bytes, run.reporter
@@ -113,6 +123,9 @@ def bound_window(
             high, hard = profile(relaxed, order).peak, False
         else:
             high, hard = budget, True
+    if not hard:
+        part.windows[key] = (low, high)
+    return hard
 
 
 def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
@@ -127,12 +140,12 @@ def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
                 yield place
 
 
-def _peaks(need: tuple[int, ...], length: int) -> list[int]:
+def _peaks(need: tuple[int, ...], length: int, places: int) -> list[int]:
     """The highest steps, at least half a window apart."""
     chosen: list[int] = []
     for step in sorted(range(len(need)), key=lambda i: (-need[i], i)):
         if all(abs(step - other) >= length // 2 for other in chosen):
             chosen.append(step)
-            if len(chosen) == WINDOW_PLACES:
+            if len(chosen) == places:
                 break
     return chosen

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import Instance, profile
 from tvm_serenity.schedule.limits import Run
-
-try:
-    from tvm_serenity import _order as native
-except ImportError:  # built without a C++ compiler
-    native = None
 
 Proof = Mapping[str, object]
 
@@ -29,6 +26,7 @@ class Part:
     peak: int
     bound: int = 0
     proof: Proof = field(default_factory=dict)
+    windows: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
     changed: Callable[["Part"], None] = lambda part: None
 
     def offer(self, order: Sequence[int]) -> bool:
@@ -54,10 +52,16 @@ class Part:
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
     """The native core, or its twin in Python."""
-    if rules["native"] and native is not None:
-        module: ModuleType = native
-        return module
-    return reference
+    native = _native() if rules["native"] else None
+    return native or reference
+
+
+@cache
+def _native() -> ModuleType | None:
+    try:
+        return import_module("tvm_serenity._order")
+    except ImportError:  # installed without a C++ compiler
+        return None
 
 
 def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm_serenity.schedule.improve import relax_windows, reorder_segments
+from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import Run
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
@@ -11,12 +11,14 @@ from tvm_serenity.schedule.starts import greedy_orders, op_needs
 FIRST_STATES = 2_000
 """States of the first probe; each round may use ``GROWTH`` times as many."""
 GROWTH = 8
-LARGE_STATES = 20_000
-"""States a window may use where the whole part is too large for probes."""
+WINDOW_STATES = 100_000
+"""States of the first window of a part of many ops."""
+LARGE_ROUNDS = 3
+"""Rounds on a part that is too large for probes of the whole."""
 BEAM_WIDTH = 32
 BEAM_OPS = 512
-SEGMENTS_FIRST_OPS = 200
-"""Parts of so many ops have their segments re-ordered before the first probe."""
+MANY_OPS = 200
+"""Parts of so many ops are approached by segments and windows before the first probe."""
 
 
 def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
@@ -33,13 +35,16 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
     if part.closed(floor, ceiling):
         return
     if part.instance.count > DENSE_OPS:
-        _approach(part, run, floor, ceiling, LARGE_STATES)
+        for round_ in range(LARGE_ROUNDS):
+            _approach(part, run, floor, ceiling, round_)
         return
     core = core_of(part.instance, run.rules)
+    if part.instance.count >= MANY_OPS and run.rules["segments"]:
+        reorder_segments(part, run)
     if run.rules["root-cuts"]:
         root_cuts(part, run, core, floor, ceiling)
-    if part.instance.count >= SEGMENTS_FIRST_OPS and not part.closed(floor, ceiling):
-        _approach(part, run, floor, ceiling, FIRST_STATES)
+    if part.instance.count >= MANY_OPS:
+        _approach(part, run, floor, ceiling, 0)
     _probe_deeper(part, run, core, floor, ceiling)
 
 
@@ -65,16 +70,20 @@ def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | No
             if run.limited:
                 return
         if run.rules["windows"]:
-            relax_windows(part, run, states, floor, ceiling)
+            relax_windows(part, run, states, floor, ceiling, climb=True)
         states *= GROWTH
 
 
-def _approach(part: Part, run: Run, floor: int, ceiling: int | None, states: int) -> None:
+def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int) -> None:
     """Orders and bounds for a part that is large for probes of the whole."""
-    if run.rules["segments"]:
-        reorder_segments(part, run)
+    for states in (SEGMENT_STATES, GROWTH * SEGMENT_STATES):
+        if run.rules["segments"] and not part.closed(floor, ceiling):
+            reorder_segments(part, run, states * GROWTH**round_)
     if run.rules["windows"] and not part.closed(floor, ceiling):
-        relax_windows(part, run, states, floor, ceiling)
+        windows = WINDOW_STATES * GROWTH**round_
+        relax_windows(part, run, windows, floor, ceiling, climb=False)
+        if round_ == LARGE_ROUNDS - 1:
+            relax_windows(part, run, WINDOW_STATES, floor, ceiling, climb=True)
     if run.seconds_left <= 0:
         run.stop("time")
 
