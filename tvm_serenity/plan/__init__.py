@@ -1,14 +1,16 @@
 """Placing buffers: every tensor's offset in one arena, with a proved bound on the arena."""
 
+from tvm_serenity.plan.api import plan
 from tvm_serenity.plan.bound import lower_bound
 from tvm_serenity.plan.buffers import Buffer, Overlap, Region
-from tvm_serenity.plan.check import check_plan
+from tvm_serenity.plan.check import check_plan, check_regions
 from tvm_serenity.plan.csvfile import read_csv, write_csv
-from tvm_serenity.plan.planners import PLANNERS, plan
-from tvm_serenity.plan.result import Plan, PlanOptions, Progress
+from tvm_serenity.plan.planners import PLANNERS
+from tvm_serenity.plan.result import RULES, Plan, PlanOptions, Progress
 
 __all__ = [
     "PLANNERS",
+    "RULES",
     "Buffer",
     "Overlap",
     "Plan",
@@ -16,6 +18,7 @@ __all__ = [
     "Progress",
     "Region",
     "check_plan",
+    "check_regions",
     "lower_bound",
     "plan",
     "read_csv",

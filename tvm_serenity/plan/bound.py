@@ -19,10 +19,11 @@ def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
 
 def problem_bound(problem: Problem) -> int:
     """The bound of :func:`lower_bound` on a prepared problem."""
-    return max((_section_bound(problem, live) for live in problem.live), default=0)
+    return max((section_bound(problem, live) for live in problem.live), default=0)
 
 
-def _section_bound(problem: Problem, live: Sequence[int]) -> int:
+def section_bound(problem: Problem, live: Sequence[int]) -> int:
+    """What the buffers of one section need, by the argument of :func:`lower_bound`."""
     apart = _apart(problem, live)
     step = 0
     for i in apart:

@@ -6,7 +6,7 @@ Naive on purpose; it shares nothing with the planners but the :class:`Buffer` it
 from collections.abc import Sequence
 
 from tvm_serenity.errors import CheckError
-from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan.buffers import Buffer, Region
 
 
 def check_plan(
@@ -24,6 +24,27 @@ def check_plan(
         for other in live:
             _check_pair(buffers[other], offsets[other], buffers[index], offsets[index])
         live.append(index)
+
+
+def check_regions(
+    buffers: Sequence[Buffer],
+    offsets: Sequence[int],
+    placed_in: Sequence[str],
+    regions: Sequence[Region],
+) -> None:
+    """Raises :class:`CheckError` where a buffer is in a wrong region or a region is in conflict."""
+    if len(buffers) != len(placed_in) or len(buffers) != len(offsets):
+        raise CheckError(
+            f"{len(buffers)} buffers, {len(offsets)} offsets, {len(placed_in)} regions"
+        )
+    for buffer, name in zip(buffers, placed_in, strict=True):
+        if name not in (buffer.regions or [region.name for region in regions]):
+            raise CheckError(f"buffer {buffer.name!r}: may not live in region {name!r}")
+    for region in regions:
+        inside = [i for i, name in enumerate(placed_in) if name == region.name]
+        check_plan(
+            [buffers[i] for i in inside], [offsets[i] for i in inside], region.capacity_bytes
+        )
 
 
 def _check_alone(buffer: Buffer, offset: int, capacity: int | None) -> None:

@@ -18,7 +18,7 @@ def place_in_order(problem: Problem, order: Iterable[int]) -> Ints:
     """
     offsets = np.zeros(len(problem.index), dtype=np.int64)
     fixed = [i for i in range(len(offsets)) if problem.fixed[i] >= 0]
-    shelf = _Shelf(problem)
+    shelf = Shelf(problem)
     for i in fixed:
         offsets[i] = problem.fixed[i]
         shelf.add(i, int(offsets[i]))
@@ -29,8 +29,8 @@ def place_in_order(problem: Problem, order: Iterable[int]) -> Ints:
     return offsets
 
 
-class _Shelf:
-    """The buffers placed so far, sorted by offset."""
+class Shelf:
+    """The buffers placed so far in one address range, sorted by offset."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -38,11 +38,13 @@ class _Shelf:
         self.starts = np.zeros(0, dtype=np.int64)
 
     def add(self, i: int, offset: int) -> None:
+        """Places buffer ``i`` at ``offset``, unchecked."""
         where = int(np.searchsorted(self.starts, offset))
         self.placed = np.insert(self.placed, where, i)
         self.starts = np.insert(self.starts, where, offset)
 
     def fit(self, i: int) -> int:
+        """The lowest offset at which buffer ``i`` is clear of all others, or a partner's start."""
         p = self.problem
         meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
         for j, free in p.partners[i]:
@@ -54,6 +56,14 @@ class _Shelf:
             elif free:
                 meets &= self.placed != j
         return self._lowest(i, meets, 0)
+
+    def clear(self, i: int, at: int) -> bool:
+        """Whether buffer ``i`` may lie at ``at`` beside what is placed."""
+        p = self.problem
+        meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
+        for j, free in p.partners[i]:
+            meets &= (self.placed != j) | (not free and self.starts != at)
+        return self._lowest(i, meets, at) == at
 
     def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
         """The lowest aligned offset from ``at`` on that is clear of the buffers in ``meets``."""

@@ -1,94 +1,86 @@
-"""The planners by name, and ``plan``, which runs one and states what its answer is worth."""
+"""The planners by name: one signature, from greedy to proof."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
-from tvm_serenity.plan.bound import problem_bound
-from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan import local, native
 from tvm_serenity.plan.greedy import ORDERS, arena_of, place_in_order
-from tvm_serenity.plan.problem import Ints, Problem, prepare
-from tvm_serenity.plan.result import Plan, PlanOptions
+from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.result import PlanOptions, Progress
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What a planner found: offsets (or None), a proved bound, whether a limit stopped it."""
+    """What a planner found: offsets, a proved bound, and whether a limit stopped it."""
 
-    offsets: Ints | None
+    offsets: Ints
     lower_bound_bytes: int
     timed_out: bool = False
     statistics: dict[str, object] = field(default_factory=dict)
 
 
 Planner = Callable[[Problem, PlanOptions, int], Placement]
-"""Takes the problem, the options and a lower bound."""
+"""Takes the problem, the options and a proved lower bound."""
 
 
 def place_greedily(
     problem: Problem, options: PlanOptions, bound: int, orders: Sequence[str] = tuple(ORDERS)
 ) -> Placement:
     """The best of several orders, each placed by first fit with gap filling."""
-    best, chosen = None, ""
+    found = []
     for name in orders:
         offsets = place_in_order(problem, ORDERS[name](problem))
-        if best is None or arena_of(problem, offsets) < arena_of(problem, best):
-            best, chosen = offsets, name
-        if arena_of(problem, best) <= bound:
+        found.append((arena_of(problem, offsets), name, offsets))
+        if found[-1][0] <= bound:
             break
-    return Placement(best, bound, statistics={"order": chosen})
+    _, name, offsets = min(found, key=lambda f: f[0])
+    return Placement(offsets, bound, statistics={"found_by": name})
+
+
+def place_by_local_search(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+    """The greedy portfolio, then a search over placement orders; proves nothing itself."""
+    if native.available():
+        return _native(problem, options, bound, exact=False)
+    started = time.perf_counter()
+    limit = options.time_limit_s
+    first = place_greedily(problem, options, bound)
+    offsets, late = local.improve(
+        problem,
+        first.offsets,
+        bound,
+        options.seed,
+        None if limit is None else started + limit,
+    )
+    if options.progress is not None:
+        seconds = time.perf_counter() - started
+        options.progress(Progress("local", seconds, arena_of(problem, offsets), bound))
+    return Placement(offsets, bound, late, {"found_by": "local search"})
+
+
+def place_exactly(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+    """Greedy, local search, then the exact search until proved or out of time."""
+    return _native(problem, options, bound, exact=True)
+
+
+def place_automatically(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+    """The exact planner; without the native core, local search."""
+    chosen = place_exactly if native.available() else place_by_local_search
+    return chosen(problem, options, bound)
+
+
+def _native(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> Placement:
+    found = native.solve(problem, options, bound, exact)
+    statistics = {name: found[name] for name in ("found_by", "nodes", "rounds")}
+    return Placement(found["offsets"], found["bound"], found["stopped"], statistics)
 
 
 PLANNERS: dict[str, Planner] = {
-    "auto": place_greedily,
+    "auto": place_automatically,
+    "exact": place_exactly,
+    "local": place_by_local_search,
     "greedy": place_greedily,
     **{name: partial(place_greedily, orders=(name,)) for name in ORDERS},
 }
 """Every planner by name."""
-
-
-def plan(
-    buffers: Sequence[Buffer], method: str = "auto", options: PlanOptions | None = None
-) -> Plan:
-    """A placement of ``buffers`` in one arena and what is proved about it.
-
-    Raises ``InputError`` on buffers or options that make no sense, naming them.
-    """
-    options = options or PlanOptions()
-    if method not in PLANNERS:
-        raise InputError(f"unknown planner {method!r}; known: {', '.join(PLANNERS)}")
-    started = time.perf_counter()
-    problem = prepare(buffers, options.alignment)
-    bound = problem_bound(problem)
-    found = PLANNERS[method](problem, options, bound)
-    arena = 0 if found.offsets is None else arena_of(problem, found.offsets)
-    statistics = {"best_arena_bytes": arena, **found.statistics}
-    outcome = _outcome(found, arena, options.capacity_bytes)
-    fits = found.offsets is not None and outcome is not Outcome.INFEASIBLE
-    if options.capacity_bytes is not None and arena > options.capacity_bytes:
-        fits = False
-    return Plan(
-        buffers=problem.buffers,
-        offsets=problem.restore(found.offsets) if fits and found.offsets is not None else (),
-        arena_bytes=arena if fits else 0,
-        lower_bound_bytes=found.lower_bound_bytes,
-        outcome=outcome,
-        method=method,
-        seconds=time.perf_counter() - started,
-        statistics=statistics,
-    )
-
-
-def _outcome(found: Placement, arena: int, capacity: int | None) -> Outcome:
-    if capacity is not None and found.lower_bound_bytes > capacity:
-        return Outcome.INFEASIBLE
-    if found.offsets is None:
-        return Outcome.TIMEOUT
-    if arena <= found.lower_bound_bytes:
-        return Outcome.OPTIMAL
-    if found.timed_out or (capacity is not None and arena > capacity):
-        return Outcome.TIMEOUT
-    return Outcome.FEASIBLE

@@ -20,7 +20,21 @@ class Progress:
     nodes: int = 0
 
 
-RULES: Mapping[str, str] = MappingProxyType({})
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "stack": "buffers live together are stacked: the lowest start plus all sizes must fit",
+        "first": "one of a section's buffers is lowest, and it starts no higher than the capacity "
+        "minus all sizes; who cannot, starts above the end of one that can",
+        "suffix": "those of a section that start at x or above must fit between x and the capacity",
+        "dominance": "if a hole is left that an unplaced buffer under the same roof fits into, "
+        "moving it there keeps any placement valid: it is found where the roof waits",
+        "twins": "equal buffers can be swapped: they are placed in the order they are listed",
+        "split": "stretches of time that no unplaced buffer joins cannot disturb each other",
+        "memo": "what can follow depends only on who is unplaced, their least offsets and who "
+        "waits: a state that failed once at a capacity fails again",
+    }
+)
+"""The rules that prune the exact search, each with the reason why it loses no placement."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,8 @@ class PlanOptions:
             raise InputError(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+        if len({region.name for region in self.regions}) != len(self.regions):
+            raise InputError("two regions have the same name")
         for name in self.rules:
             if name not in RULES:
                 raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
@@ -59,6 +75,8 @@ class Plan:
     ``outcome`` is ``optimal`` where the arena is proved least, ``feasible`` where the method
     proves nothing, ``infeasible`` where nothing fits the capacity (``statistics["conflict"]``
     names a minimal set of buffers that cannot be placed), ``timeout`` where a limit came first.
+    With several regions ``regions`` says where each buffer lives and ``region_bytes`` what each
+    region takes; ``arena_bytes`` is their sum.
     """
 
     buffers: tuple[Buffer, ...]
@@ -69,6 +87,8 @@ class Plan:
     method: str
     seconds: float
     statistics: Mapping[str, object] = field(default_factory=dict)
+    regions: tuple[str, ...] = ()
+    region_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:

@@ -1,4 +1,155 @@
-// Python bindings of the place searches.
+// Python bindings of the placement searches.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-NB_MODULE(_place, module) { module.doc() = "Native place searches of tvm-serenity."; }
+#include <chrono>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "greedy.h"
+#include "portfolio.h"
+
+namespace nb = nanobind;
+using namespace place;
+
+namespace {
+
+using Pairs = std::vector<std::tuple<int, int, bool>>;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Stops at the deadline, and when Python has an exception to raise (Ctrl-C), asked every 50 ms.
+class PythonLimit : public Limit {
+ public:
+  explicit PythonLimit(double seconds) : started_(seconds_now()), asked_(started_) {
+    if (seconds >= 0) deadline_ = started_ + seconds;
+  }
+  double elapsed() const { return seconds_now() - started_; }
+  bool interrupted() const { return interrupted_; }
+  void interrupt() { interrupted_ = true; }
+
+ protected:
+  bool check() override {
+    if (interrupted_) return true;
+    const double now = seconds_now();
+    if (now - asked_ > 0.05) {
+      asked_ = now;
+      nb::gil_scoped_acquire lock;
+      if (PyErr_CheckSignals() != 0) interrupted_ = true;
+    }
+    return interrupted_ || now >= deadline_;
+  }
+
+ private:
+  double started_, asked_, deadline_ = 1e300;
+  bool interrupted_ = false;
+};
+
+Instance make_instance(int sections, std::vector<int> lower, std::vector<int> upper,
+                       std::vector<Bytes> size, std::vector<Bytes> alignment,
+                       std::vector<Bytes> fixed, const Pairs& pairs) {
+  Instance in;
+  in.sections = sections;
+  in.lower = std::move(lower), in.upper = std::move(upper), in.size = std::move(size);
+  in.alignment = std::move(alignment), in.fixed = std::move(fixed);
+  const std::size_t n = in.size.size();
+  if (in.lower.size() != n || in.upper.size() != n || in.alignment.size() != n ||
+      in.fixed.size() != n)
+    throw std::invalid_argument("the columns of the instance differ in length");
+  in.partners.resize(n);
+  for (std::size_t i = 0; i < n; ++i)
+    if (in.lower[i] < 0 || in.lower[i] >= in.upper[i] || in.upper[i] > sections ||
+        in.size[i] <= 0 || in.alignment[i] <= 0)
+      throw std::invalid_argument("a buffer of the instance is out of range");
+  for (const auto& [i, j, anywhere] : pairs) {
+    in.partners.at(i).push_back({j, anywhere});
+    in.partners.at(j).push_back({i, anywhere});
+  }
+  return in;
+}
+
+Rules make_rules(const nb::dict& names) {
+  Rules rules;
+  const std::map<std::string, bool*> known = {
+      {"stack", &rules.stack}, {"first", &rules.first}, {"suffix", &rules.suffix},
+      {"dominance", &rules.dominance}, {"twins", &rules.twins}, {"split", &rules.split},
+      {"memo", &rules.memo}};
+  for (auto [name, on] : names) *known.at(nb::cast<std::string>(name)) = nb::cast<bool>(on);
+  return rules;
+}
+
+nb::dict to_dict(const Answer& answer) {
+  nb::dict result;
+  result["offsets"] = answer.offsets;
+  result["arena"] = answer.arena;
+  result["bound"] = answer.bound;
+  result["nodes"] = answer.nodes;
+  result["rounds"] = answer.rounds;
+  result["stopped"] = answer.stopped;
+  result["found_by"] = answer.found_by;
+  return result;
+}
+
+nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity,
+                           const nb::dict& rules, std::uint64_t seed, bool exact, double seconds,
+                           const nb::object& progress) {
+  Request request;
+  request.bound = bound, request.capacity = capacity, request.rules = make_rules(rules);
+  request.seed = seed, request.exact = exact;
+  PythonLimit limit(seconds);
+  const Report report = [&](const Answer& answer) {
+    nb::gil_scoped_acquire lock;
+    if (progress.is_none() || limit.interrupted()) return;
+    try {
+      progress(limit.elapsed(), answer.arena, answer.bound, answer.nodes);
+    } catch (nb::python_error& error) {
+      error.restore();
+      limit.interrupt();
+    }
+  };
+  Answer answer;
+  {
+    nb::gil_scoped_release unlock;
+    answer = solve(instance, request, limit, report);
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  return to_dict(answer);
+}
+
+nb::object decide_from_python(const Instance& instance, Bytes capacity, const nb::dict& rules,
+                              std::uint64_t seed, double seconds) {
+  const Rules chosen = make_rules(rules);
+  PythonLimit limit(seconds);
+  std::vector<Bytes> offsets;
+  Verdict verdict;
+  {
+    nb::gil_scoped_release unlock;
+    verdict = decide(instance, capacity, chosen, seed, limit, &offsets);
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  if (verdict == Verdict::kStopped) return nb::none();
+  return nb::make_tuple(verdict == Verdict::kPlaced, offsets);
+}
+
+}  // namespace
+
+NB_MODULE(_place, module) {
+  module.doc() = "Native placement searches of tvm-serenity.";
+  nb::class_<Instance>(module, "Instance");
+  module.def("instance", &make_instance, nb::arg("sections"), nb::arg("lower"), nb::arg("upper"),
+             nb::arg("size"), nb::arg("alignment"), nb::arg("fixed"), nb::arg("pairs"));
+  module.def("solve", &solve_from_python, nb::arg("instance"), nb::arg("bound"),
+             nb::arg("capacity"), nb::arg("rules"), nb::arg("seed"), nb::arg("exact"),
+             nb::arg("seconds"), nb::arg("progress").none(),
+             "The best placement found and a proved bound.");
+  module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
+             nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),
+             "(True, offsets), (False, []) where proved impossible, None where out of time.");
+  module.def("place_in_order", &place_in_order, nb::arg("instance"), nb::arg("order"));
+}

@@ -1,0 +1,141 @@
+#include "greedy.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace place {
+
+namespace {
+
+// The buffers placed so far, by offset.
+class Shelf {
+ public:
+  explicit Shelf(const Instance& instance) : in_(instance) {}
+
+  void add(int i, Bytes offset) {
+    const auto above = [](Bytes value, const auto& entry) { return value < entry.first; };
+    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), offset, above), {offset, i});
+  }
+
+  // A partner's start where that is clear of all others, else the lowest gap.
+  Bytes fit(int i) const {
+    for (const Partner& partner : in_.partners[i]) {
+      if (partner.anywhere) continue;
+      for (const auto& [start, j] : placed_)
+        if (j == partner.other && start % in_.alignment[i] == 0 && lowest(i, start, j) == start)
+          return start;
+    }
+    return lowest(i, 0, -1);
+  }
+
+ private:
+  bool blocks(int i, int j, int sharing) const {
+    if (j == sharing || !in_.meets(i, j)) return false;
+    for (const Partner& partner : in_.partners[i])
+      if (partner.other == j && partner.anywhere) return false;
+    return true;
+  }
+
+  Bytes lowest(int i, Bytes from, int sharing) const {
+    const Bytes size = in_.size[i];
+    Bytes at = align_up(from, in_.alignment[i]);
+    for (const auto& [start, j] : placed_) {
+      if (start + in_.size[j] <= at || !blocks(i, j, sharing)) continue;
+      if (at + size <= start) break;
+      at = align_up(start + in_.size[j], in_.alignment[i]);
+    }
+    return at;
+  }
+
+  const Instance& in_;
+  std::vector<std::pair<Bytes, int>> placed_;
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  int below(int n) { return static_cast<int>(mix(state_ += 0x9e3779b97f4a7c15ull) % n); }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace
+
+Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets) {
+  Bytes arena = 0;
+  for (int i = 0; i < instance.count(); ++i)
+    arena = std::max(arena, offsets[i] + instance.size[i]);
+  return arena;
+}
+
+std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order) {
+  std::vector<Bytes> offsets(instance.fixed);
+  Shelf shelf(instance);
+  for (int i = 0; i < instance.count(); ++i)
+    if (instance.fixed[i] >= 0) shelf.add(i, instance.fixed[i]);
+  for (int i : order) {
+    if (instance.fixed[i] >= 0) continue;
+    offsets[i] = shelf.fit(i);
+    shelf.add(i, offsets[i]);
+  }
+  return offsets;
+}
+
+std::vector<std::vector<int>> static_orders(const Instance& in) {
+  const int n = in.count();
+  std::vector<double> rise(in.sections + 1), pressure(n), life(n), size(n);
+  for (int i = 0; i < n; ++i) {
+    life[i] = in.upper[i] - in.lower[i], size[i] = static_cast<double>(in.size[i]);
+    rise[in.lower[i]] += size[i], rise[in.upper[i]] -= size[i];
+  }
+  std::partial_sum(rise.begin(), rise.end(), rise.begin());
+  for (int i = 0; i < n; ++i)
+    pressure[i] = *std::max_element(rise.begin() + in.lower[i], rise.begin() + in.upper[i]);
+  std::vector<std::vector<int>> orders;
+  auto add = [&](auto first, auto second) {
+    std::vector<int> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+      return std::make_pair(first(i), second(i)) > std::make_pair(first(j), second(j));
+    });
+    orders.push_back(std::move(order));
+  };
+  add([&](int i) { return size[i]; }, [&](int i) { return life[i]; });
+  add([&](int i) { return life[i]; }, [&](int i) { return size[i]; });
+  add([&](int i) { return size[i] * life[i]; }, [&](int i) { return size[i]; });
+  add([&](int i) { return pressure[i]; }, [&](int i) { return size[i]; });
+  add([&](int i) { return -in.lower[i]; }, [&](int i) { return size[i]; });
+  return orders;
+}
+
+std::vector<Bytes> improve(const Instance& in, std::vector<int> order, Bytes goal, int rounds,
+                           std::uint64_t seed, Limit& limit) {
+  Dice dice(seed);
+  std::vector<Bytes> best = place_in_order(in, order), now = best;
+  Bytes least = arena_of(in, best);
+  for (int idle = 0; idle < rounds && least > goal && !limit.now(); ++idle) {
+    std::vector<int> top, moved = order;
+    for (int i = 0; i < in.count(); ++i)
+      if (now[i] + in.size[i] == least) top.push_back(i);
+    int pick = top[dice.below(static_cast<int>(top.size()))];
+    for (int down = dice.below(4); down > 0; --down) {  // what lies right below it
+      for (int j = 0; j < in.count(); ++j) {
+        if (now[j] + in.size[j] != now[pick] || !in.meets(pick, j)) continue;
+        pick = j;
+        break;
+      }
+    }
+    const auto at = std::find(moved.begin(), moved.end(), pick);
+    const int place = static_cast<int>(at - moved.begin());
+    std::rotate(moved.begin() + dice.below(place + 1), at, at + 1);
+    const std::vector<Bytes> offsets = place_in_order(in, moved);
+    const Bytes arena = arena_of(in, offsets);
+    if (arena > least) continue;
+    if (arena < least) idle = 0, best = offsets;
+    least = arena, order = std::move(moved), now = offsets;
+  }
+  return best;
+}
+
+}  // namespace place

@@ -1,0 +1,22 @@
+// First fit along an order, and a local search over orders.
+#pragma once
+
+#include <vector>
+
+#include "instance.h"
+
+namespace place {
+
+// Offsets of first fit with gap filling along `order`; fixed buffers come first.
+std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order);
+
+// The classic orders: by size, lifetime, area, pressure and start.
+std::vector<std::vector<int>> static_orders(const Instance& instance);
+
+// Moves buffers that make the peak, or lie below such a one, to the front of the order while the
+// arena does not grow. Ends at `goal`, after `rounds` without gain, or at the limit. Returns the
+// best offsets.
+std::vector<Bytes> improve(const Instance& instance, std::vector<int> order, Bytes goal,
+                           int rounds, std::uint64_t seed, Limit& limit);
+
+}  // namespace place

@@ -1,0 +1,58 @@
+// The placement problem as the native searches see it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace place {
+
+using Bytes = std::int64_t;
+
+// A buffer that may share bytes with another one: anywhere, or only from a common start.
+struct Partner {
+  int other;
+  bool anywhere;
+};
+
+// Lifetimes count sections (see plan/problem.py) and are half-open; fixed is -1 where free.
+struct Instance {
+  int sections = 0;
+  std::vector<int> lower, upper;
+  std::vector<Bytes> size, alignment, fixed;
+  std::vector<std::vector<Partner>> partners;
+
+  int count() const { return static_cast<int>(size.size()); }
+  bool meets(int i, int j) const { return lower[i] < upper[j] && lower[j] < upper[i]; }
+};
+
+// A limit shared by all parts of a run. tick() is cheap; it asks the clock and the interrupt
+// callback now and then and remembers a stop.
+class Limit {
+ public:
+  virtual ~Limit() = default;
+  bool tick() { return stopped_ || ((++ticks_ & 255) == 0 && poll()); }
+  bool now() { return stopped_ || poll(); }
+
+ protected:
+  virtual bool check() = 0;  // whether to stop
+
+ private:
+  bool poll() { return stopped_ = check(); }
+  std::uint64_t ticks_ = 0;
+  bool stopped_ = false;
+};
+
+inline Bytes align_up(Bytes offset, Bytes alignment) {
+  return alignment == 1 ? offset : (offset + alignment - 1) / alignment * alignment;
+}
+
+// The finaliser of splitmix64: a fixed, well-spread function of x.
+inline std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets);
+
+}  // namespace place

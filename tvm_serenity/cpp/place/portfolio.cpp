@@ -1,0 +1,214 @@
+#include "portfolio.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "greedy.h"
+
+namespace place {
+
+namespace {
+
+constexpr std::uint64_t kFirstNodes = 1024;
+constexpr std::uint64_t kStirredNodes = 1500;
+constexpr std::size_t kMaxConflicts = 30'000'000;  // memory of the exact search: 8 bytes each
+constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
+
+// The largest unit that all canonical offsets are multiples of: offsets are sums of sizes, from 0
+// or a fixed offset, rounded up to alignments that divide the unit or that it divides.
+Bytes unit_of(const Instance& in) {
+  Bytes unit = 0;
+  for (int i = 0; i < in.count(); ++i) unit = std::gcd(std::gcd(unit, in.size[i]), std::max<Bytes>(in.fixed[i], 0));
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Bytes a : in.alignment) {
+      if (unit % a == 0 || a % unit == 0) continue;
+      unit = std::gcd(unit, a), changed = true;
+    }
+  }
+  return std::max<Bytes>(unit, 1);
+}
+
+Instance scaled(Instance in, Bytes unit) {
+  for (int i = 0; i < in.count(); ++i) {
+    in.size[i] /= unit;
+    in.alignment[i] = std::max<Bytes>(in.alignment[i] / unit, 1);
+    if (in.fixed[i] >= 0) in.fixed[i] /= unit;
+  }
+  return in;
+}
+
+std::size_t meetings(const Instance& in) {
+  std::vector<std::size_t> starts(in.sections + 1), ends(in.sections + 1);
+  for (int i = 0; i < in.count(); ++i) ++starts[in.lower[i]], ++ends[in.upper[i]];
+  std::size_t live = 0, pairs = 0;
+  for (int s = 0; s < in.sections; ++s) {
+    live -= ends[s];
+    pairs += starts[s] * live + starts[s] * (starts[s] - 1) / 2;
+    live += starts[s];
+  }
+  return pairs;
+}
+
+bool fits_exact(const Instance& in) {
+  return in.count() <= kMaxDepth && meetings(in) <= kMaxConflicts;
+}
+
+// Static orders that complement each other: no one of them is good on every instance.
+const std::vector<Strategy> kStrategies = {
+    {Focus::kTightest, Priority::kStart, 0},   {Focus::kLowest, Priority::kLifetime, 0},
+    {Focus::kFullest, Priority::kLifetime, 0}, {Focus::kLowest, Priority::kWide, 0},
+    {Focus::kLowest, Priority::kSize, 0},      {Focus::kFullest, Priority::kPressure, 0},
+    {Focus::kLowest, Priority::kArea, 0},      {Focus::kLowest, Priority::kPressure, 0},
+};
+
+// Strategies in turn, each with the same number of nodes, then short runs with stirred
+// priorities; the strategy that succeeded last comes first.
+class Turns {
+ public:
+  explicit Turns(std::uint64_t seed) : seed_(seed) {}
+
+  Verdict run(Exact& exact, Bytes capacity, std::uint64_t nodes, int stirred, Limit& limit) {
+    for (std::size_t k = 0; k < turns_.size(); ++k) {
+      const Verdict verdict = exact.run(capacity, turns_[k], nodes);
+      if (verdict == Verdict::kPlaced)
+        std::rotate(turns_.begin(), turns_.begin() + k, turns_.begin() + k + 1);
+      if (verdict != Verdict::kStopped || limit.now()) return verdict;
+    }
+    for (int k = 0; k < stirred; ++k, ++draws_) {
+      const Strategy strategy{draws_ % 3 == 2 ? Focus::kFullest : Focus::kLowest,
+                              static_cast<Priority>(draws_ % kPriorities),
+                              mix(seed_ * 1000003 + draws_) | 1};
+      const Verdict verdict = exact.run(capacity, strategy, kStirredNodes);
+      if (verdict != Verdict::kStopped || limit.now()) return verdict;
+    }
+    return Verdict::kStopped;
+  }
+
+ private:
+  std::vector<Strategy> turns_ = kStrategies;
+  std::uint64_t seed_, draws_ = 0;
+};
+
+std::uint64_t nodes_in(int round) { return kFirstNodes << std::min(3 * round, 40); }
+int stirred_in(int round) { return 16 << std::min(round, 16); }
+
+class Solver {
+ public:
+  Solver(const Instance& in, const Request& request, Limit& limit, const Report& report)
+      : in_(in), request_(request), limit_(limit), report_(report) {
+    answer_.bound = request.bound;
+  }
+
+  Answer run() {
+    std::vector<int> order = greedy();
+    if (!done()) local(order, request_.exact && fits_exact(in_) ? kLocalRounds : kLongRounds);
+    if (!done() && request_.exact && fits_exact(in_)) search();
+    answer_.stopped = !done() && limit_.now();
+    return answer_;
+  }
+
+ private:
+  bool done() const {
+    return answer_.bound >= answer_.arena ||
+           (request_.capacity >= 0 && answer_.bound > request_.capacity);
+  }
+
+  void offer(const std::vector<Bytes>& offsets, const char* found_by) {
+    const Bytes arena = arena_of(in_, offsets);
+    if (!answer_.offsets.empty() && arena >= answer_.arena) return;
+    answer_.offsets = offsets, answer_.arena = arena, answer_.found_by = found_by;
+    report_(answer_);
+  }
+
+  std::vector<int> greedy() {
+    std::vector<int> best;
+    for (auto& order : static_orders(in_)) {
+      if (done() && !best.empty()) break;
+      const Bytes before = answer_.arena;
+      offer(place_in_order(in_, order), "greedy");
+      if (best.empty() || answer_.arena < before) best = std::move(order);
+      if (limit_.now()) break;
+    }
+    return best;
+  }
+
+  void local(const std::vector<int>& order, int rounds) {
+    offer(improve(in_, order, answer_.bound, rounds, request_.seed, limit_), "local search");
+  }
+
+  // Rounds of growing effort: the lower bound itself, the capacity asked for, then bisection.
+  void search() {
+    exact_ = std::make_unique<Exact>(in_, request_.rules, limit_);
+    for (int round = 0; !done() && !limit_.now(); ++round) {
+      answer_.rounds = round + 1;
+      const std::uint64_t nodes = nodes_in(round);
+      attempt(answer_.bound, nodes, stirred_in(round));
+      if (request_.capacity >= 0 && answer_.arena > request_.capacity)
+        attempt(request_.capacity, nodes, stirred_in(round));
+      Bytes low = answer_.bound;
+      for (int step = 0; step < 4 + round && low < answer_.arena && !done(); ++step) {
+        const Bytes middle = low + (answer_.arena - low) / 2;
+        if (attempt(middle, nodes / 4, stirred_in(round) / 4) != Verdict::kPlaced) low = middle + 1;
+        if (limit_.now()) break;
+      }
+    }
+  }
+
+  Verdict attempt(Bytes capacity, std::uint64_t nodes, int stirred) {
+    if (done() || capacity >= answer_.arena) return Verdict::kStopped;
+    const Verdict verdict = turns_.run(*exact_, capacity, nodes, stirred, limit_);
+    answer_.nodes = exact_->nodes();
+    if (verdict == Verdict::kPlaced) offer(exact_->offsets(), "exact search");
+    if (verdict == Verdict::kImpossible && capacity >= answer_.bound) {
+      answer_.bound = capacity + 1;
+      report_(answer_);
+    }
+    return verdict;
+  }
+
+  const Instance& in_;
+  const Request& request_;
+  Limit& limit_;
+  const Report& report_;
+  Answer answer_;
+  Turns turns_{request_.seed};
+  std::unique_ptr<Exact> exact_;
+};
+
+}  // namespace
+
+Answer solve(const Instance& instance, const Request& request, Limit& limit, const Report& report) {
+  const Bytes unit = unit_of(instance);
+  const Instance small = scaled(instance, unit);
+  Request inner = request;
+  inner.bound = (request.bound + unit - 1) / unit;
+  if (request.capacity >= 0) inner.capacity = request.capacity / unit;
+  auto in_bytes = [unit](Answer answer) {
+    for (Bytes& offset : answer.offsets) offset *= unit;
+    answer.arena *= unit, answer.bound *= unit;
+    return answer;
+  };
+  const Report outer = [&](const Answer& answer) { report(in_bytes(answer)); };
+  return in_bytes(Solver(small, inner, limit, outer).run());
+}
+
+Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std::uint64_t seed,
+               Limit& limit, std::vector<Bytes>* offsets) {
+  if (!fits_exact(instance)) return Verdict::kStopped;
+  const Bytes unit = unit_of(instance);
+  const Instance small = scaled(instance, unit);
+  Exact exact(small, rules, limit);
+  Turns turns(seed);
+  Verdict verdict = Verdict::kStopped;
+  for (int round = 0; verdict == Verdict::kStopped && !limit.now(); ++round)
+    verdict = turns.run(exact, capacity / unit, nodes_in(round), stirred_in(round), limit);
+  if (verdict == Verdict::kPlaced) {
+    *offsets = exact.offsets();
+    for (Bytes& offset : *offsets) offset *= unit;
+  }
+  return verdict;
+}
+
+}  // namespace place

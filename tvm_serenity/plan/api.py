@@ -1,0 +1,163 @@
+"""``plan``: runs a planner and states what its answer is worth."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan.bound import problem_bound
+from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan.conflict import find_conflict
+from tvm_serenity.plan.fits import fixed_clash
+from tvm_serenity.plan.greedy import arena_of
+from tvm_serenity.plan.planners import PLANNERS, Placement
+from tvm_serenity.plan.problem import Problem, prepare
+from tvm_serenity.plan.regions import assign, choices_of, part
+from tvm_serenity.plan.result import Plan, PlanOptions
+
+_CONFLICT_SECONDS = 5.0
+
+
+def plan(
+    buffers: Sequence[Buffer], method: str = "auto", options: PlanOptions | None = None
+) -> Plan:
+    """A placement of ``buffers`` in one arena, or in the regions of the options, and its proof.
+
+    Raises ``InputError`` on buffers or options that make no sense, naming them, and
+    ``MissingPartError`` where ``exact`` is asked for without the native core.
+    """
+    options = options or PlanOptions()
+    if method not in PLANNERS:
+        raise InputError(f"unknown planner {method!r}; known: {', '.join(PLANNERS)}")
+    if options.regions:
+        return _plan_regions(buffers, method, options)
+    if named := next((b for b in buffers if b.regions), None):
+        raise InputError(f"buffer {named.name!r}: lists regions, but the options have none")
+    return _plan_arena(buffers, method, options)
+
+
+def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) -> Plan:
+    started = time.perf_counter()
+    problem = prepare(buffers, options.alignment)
+    if clash := fixed_clash(problem):
+        raise InputError(f"buffers {clash[0]!r} and {clash[1]!r}: their fixed offsets overlap")
+    bound = problem_bound(problem)
+    capacity = options.capacity_bytes
+    if not problem.index:
+        return Plan(
+            problem.buffers, problem.restore(()), 0, 0, Outcome.OPTIMAL, method, 0.0, {"nodes": 0}
+        )
+    found = PLANNERS[method](problem, options, bound)
+    arena = arena_of(problem, found.offsets)
+    outcome = _outcome(found, arena, capacity)
+    statistics = {**found.statistics, "best_arena_bytes": arena}
+    if outcome is Outcome.INFEASIBLE and capacity is not None:
+        seconds = _left(options, started)
+        names, minimal = find_conflict(buffers, capacity, options, seconds)
+        statistics |= {"conflict": names, "conflict_minimal": minimal}
+    fits = capacity is None or arena <= capacity
+    return Plan(
+        buffers=problem.buffers,
+        offsets=problem.restore(found.offsets) if fits else (),
+        arena_bytes=arena if fits else 0,
+        lower_bound_bytes=found.lower_bound_bytes,
+        outcome=outcome,
+        method=method,
+        seconds=time.perf_counter() - started,
+        statistics=statistics,
+    )
+
+
+def _left(options: PlanOptions, started: float) -> float:
+    """Seconds for the explanation: what is left of the limit, but enough for a small one."""
+    if options.time_limit_s is None:
+        return _CONFLICT_SECONDS
+    return max(1.0, min(_CONFLICT_SECONDS, started + options.time_limit_s - time.perf_counter()))
+
+
+def _outcome(found: Placement, arena: int, capacity: int | None) -> Outcome:
+    if capacity is not None and found.lower_bound_bytes > capacity:
+        return Outcome.INFEASIBLE
+    if arena <= found.lower_bound_bytes:
+        return Outcome.OPTIMAL
+    if found.timed_out or (capacity is not None and arena > capacity):
+        return Outcome.TIMEOUT
+    return Outcome.FEASIBLE
+
+
+def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) -> Plan:
+    if options.capacity_bytes is not None:
+        raise InputError("with several regions each region has its own capacity")
+    started = time.perf_counter()
+    deadline = None if options.time_limit_s is None else started + options.time_limit_s
+    problem = prepare(buffers, options.alignment)
+    found = assign(problem, options, deadline)
+    statistics: dict[str, object] = {"nodes": found.nodes, "cost_bytes": found.cost}
+    if found.region_of is None:
+        outcome = Outcome.INFEASIBLE if found.proved else Outcome.TIMEOUT
+        seconds = time.perf_counter() - started
+        return Plan(problem.buffers, (), 0, 0, outcome, method, seconds, statistics)
+    plans = {
+        region.name: _plan_region(problem, found.region_of, r, method, options, deadline)
+        for r, region in enumerate(options.regions)
+    }
+    return _join(
+        problem, found.region_of, found.proved, plans, method, options, started, statistics
+    )
+
+
+def _plan_region(
+    problem: Problem,
+    region_of: Sequence[int],
+    region: int,
+    method: str,
+    options: PlanOptions,
+    deadline: float | None,
+) -> Plan:
+    inside = [i for i, r in enumerate(region_of) if r == region]
+    left = None if deadline is None else max(0.1, deadline - time.perf_counter())
+    narrowed = replace(
+        options,
+        regions=(),
+        capacity_bytes=options.regions[region].capacity_bytes,
+        time_limit_s=left,
+    )
+    return _plan_arena(part(problem, inside), method, narrowed)
+
+
+def _join(
+    problem: Problem,
+    region_of: Sequence[int],
+    proved: bool,
+    plans: dict[str, Plan],
+    method: str,
+    options: PlanOptions,
+    started: float,
+    statistics: dict[str, object],
+) -> Plan:
+    """One answer from the plans of the regions; optimal only where all of it is proved."""
+    names = [options.regions[choices_of(b, options.regions)[0]].name for b in problem.buffers]
+    placed = [0] * len(problem.index)
+    for r, region in enumerate(options.regions):
+        inside = [i for i, chosen in enumerate(region_of) if chosen == r]
+        for i, offset in zip(inside, plans[region.name].offsets, strict=False):
+            placed[i] = offset
+            names[problem.index[i]] = region.name
+    outcomes = {plan.outcome for plan in plans.values()}
+    outcome = Outcome.TIMEOUT if not proved else Outcome.OPTIMAL
+    for worse in (Outcome.FEASIBLE, Outcome.TIMEOUT):
+        outcome = worse if worse in outcomes else outcome
+    complete = all(plan.offsets or not plan.buffers for plan in plans.values())
+    return Plan(
+        buffers=problem.buffers,
+        offsets=problem.restore(placed) if complete else (),
+        arena_bytes=sum(plan.arena_bytes for plan in plans.values()),
+        lower_bound_bytes=sum(plan.lower_bound_bytes for plan in plans.values()),
+        outcome=outcome,
+        method=method,
+        seconds=time.perf_counter() - started,
+        statistics=statistics,
+        regions=tuple(names),
+        region_bytes={name: plan.arena_bytes for name, plan in plans.items()},
+    )

@@ -1,0 +1,65 @@
+"""Why nothing fits: a smallest-possible excuse, a set of buffers that cannot be placed together.
+
+The set is irreducible: without any one of its buffers the rest can be placed. It is found by
+leaving out blocks of buffers, halving the blocks, as long as what remains is proved impossible.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_serenity.plan.bound import section_bound
+from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan.fits import fits
+from tvm_serenity.plan.problem import prepare
+from tvm_serenity.plan.result import PlanOptions
+
+_STEP_SECONDS = 0.5
+
+
+def find_conflict(
+    buffers: Sequence[Buffer], capacity: int, options: PlanOptions, seconds: float
+) -> tuple[tuple[str, ...], bool]:
+    """Names of buffers proved not to fit ``capacity`` together, and whether the set is minimal.
+
+    ``buffers`` themselves must be proved not to fit. Out of time, the set so far is returned.
+    """
+    deadline = time.perf_counter() + seconds
+    kept, minimal = _live_together(buffers, capacity, options), True
+    size = max(1, len(kept) // 2)
+    while size:
+        start = 0
+        while start < len(kept):
+            if time.perf_counter() >= deadline:
+                return tuple(b.name for b in kept), False
+            rest = kept[:start] + kept[start + size :]
+            verdict = _fits(rest, capacity, options, deadline)
+            if verdict is False:
+                kept = rest
+            else:
+                minimal = minimal and (verdict is True or size > 1)
+                start += size
+        size //= 2
+    return tuple(b.name for b in kept), minimal
+
+
+def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOptions) -> list[Buffer]:
+    """The buffers of a step that alone exceeds the capacity, largest last; else all of them."""
+    problem = prepare(buffers, options.alignment)
+    chosen = [buffers[i] for i in problem.index]
+    for live in problem.live:
+        if section_bound(problem, live) > capacity:
+            return sorted((chosen[i] for i in live), key=lambda b: b.size_bytes)
+    return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))
+
+
+def _fits(
+    buffers: Sequence[Buffer], capacity: int, options: PlanOptions, deadline: float
+) -> bool | None:
+    names = {buffer.name for buffer in buffers}
+    problem = prepare(
+        [b if b.may_overlap in names else replace(b, may_overlap=None) for b in buffers],
+        options.alignment,
+    )
+    left = min(_STEP_SECONDS, max(0.01, deadline - time.perf_counter()))
+    return fits(problem, capacity, options, left)

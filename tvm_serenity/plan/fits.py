@@ -1,0 +1,33 @@
+"""Whether buffers fit a capacity: by bound, by greedy, by exact search."""
+
+from tvm_serenity.plan import native
+from tvm_serenity.plan.bound import problem_bound
+from tvm_serenity.plan.greedy import ORDERS, Shelf, arena_of, place_in_order
+from tvm_serenity.plan.problem import Problem
+from tvm_serenity.plan.result import PlanOptions
+
+
+def fits(
+    problem: Problem, capacity: int, options: PlanOptions, seconds: float | None
+) -> bool | None:
+    """True or False where proved, None where out of time or without the native core."""
+    if problem_bound(problem) > capacity or fixed_clash(problem) is not None:
+        return False
+    for order in ORDERS.values():
+        if arena_of(problem, place_in_order(problem, order(problem))) <= capacity:
+            return True
+    return native.decide(problem, capacity, options, seconds)[0] if native.available() else None
+
+
+def fixed_clash(problem: Problem) -> tuple[str, str] | None:
+    """The names of two buffers whose fixed offsets contradict each other, if there are any."""
+    shelf = Shelf(problem)
+    for i in (i for i in range(len(problem.index)) if problem.fixed[i] >= 0):
+        if not shelf.clear(i, int(problem.fixed[i])):
+            for j in (int(j) for j in shelf.placed):
+                alone = Shelf(problem)
+                alone.add(j, int(problem.fixed[j]))
+                if not alone.clear(i, int(problem.fixed[i])):
+                    return problem.names[j], problem.names[i]
+        shelf.add(i, int(problem.fixed[i]))
+    return None

@@ -1,0 +1,51 @@
+"""Local search over placement orders, in plain Python: the twin of the native one.
+
+First fit is steered by its order. What makes the peak, or lies right below it, is moved towards
+the front of the order; the change stays where the arena does not grow.
+"""
+
+import random
+import time
+
+import numpy as np
+
+from tvm_serenity.plan.greedy import arena_of, place_in_order
+from tvm_serenity.plan.problem import Ints, Problem
+
+IDLE_ROUNDS = 300
+
+
+def improve(
+    problem: Problem, offsets: Ints, goal: int, seed: int, deadline: float | None
+) -> tuple[Ints, bool]:
+    """Offsets no worse than given, and whether the deadline ended the search."""
+    dice = random.Random(seed)
+    order = [int(i) for i in np.lexsort((-problem.size, offsets))]
+    best = now = offsets
+    idle = 0
+    while idle < IDLE_ROUNDS and arena_of(problem, best) > goal:
+        if deadline is not None and time.perf_counter() >= deadline:
+            return best, True
+        moved = list(order)
+        at = moved.index(_bottleneck(problem, now, dice))
+        moved.insert(dice.randrange(at + 1), moved.pop(at))
+        tried = place_in_order(problem, moved)
+        idle += 1
+        if arena_of(problem, tried) <= arena_of(problem, now):
+            order, now = moved, tried
+        if arena_of(problem, now) < arena_of(problem, best):
+            best, idle = now, 0
+    return best, False
+
+
+def _bottleneck(problem: Problem, offsets: Ints, dice: random.Random) -> int:
+    """A buffer that ends at the peak, or one a few levels below it."""
+    ends = offsets + problem.size
+    pick = dice.choice([int(i) for i in np.flatnonzero(ends == ends.max())])
+    for _ in range(dice.randrange(4)):
+        meets = (problem.lower < problem.upper[pick]) & (problem.upper > problem.lower[pick])
+        below = np.flatnonzero(meets & (ends == offsets[pick]))
+        if not below.size:
+            break
+        pick = int(below[0])
+    return pick

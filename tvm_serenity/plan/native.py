@@ -1,0 +1,83 @@
+"""The native searches, where the extension module is installed."""
+
+import contextlib
+import importlib
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import MissingPartError
+from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.result import PlanOptions, Progress
+
+_place: Any = None
+with contextlib.suppress(ImportError):  # installed without a compiler
+    _place = importlib.import_module("tvm_serenity._place")
+
+
+def available() -> bool:
+    """Whether the native searches are installed."""
+    return _place is not None
+
+
+def _instance(problem: Problem) -> Any:
+    if _place is None:
+        raise MissingPartError(
+            "the exact placement search needs the native core: install with a C++17 compiler"
+        )
+    pairs = [
+        (i, j, anywhere)
+        for i, partners in enumerate(problem.partners)
+        for j, anywhere in partners
+        if i < j
+    ]
+    return _place.instance(
+        problem.sections,
+        problem.lower.tolist(),
+        problem.upper.tolist(),
+        problem.size.tolist(),
+        problem.alignment.tolist(),
+        problem.fixed.tolist(),
+        pairs,
+    )
+
+
+def _seconds(limit: float | None) -> float:
+    return -1.0 if limit is None else limit
+
+
+def solve(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> dict[str, Any]:
+    """The best placement found: offsets, arena, bound, stopped, nodes, rounds, found_by."""
+    progress = options.progress
+
+    def report(seconds: float, arena: int, proved: int, nodes: int) -> None:
+        if progress is not None:
+            progress(Progress("exact" if exact else "local", seconds, arena, proved, nodes))
+
+    result: dict[str, Any] = _place.solve(
+        _instance(problem),
+        bound,
+        -1 if options.capacity_bytes is None else options.capacity_bytes,
+        dict(options.rules),
+        options.seed,
+        exact,
+        _seconds(options.time_limit_s),
+        None if progress is None else report,
+    )
+    result["offsets"] = np.array(result["offsets"], dtype=np.int64)
+    return result
+
+
+def decide(
+    problem: Problem, capacity: int, options: PlanOptions, seconds: float | None
+) -> tuple[bool | None, Ints | None]:
+    """Whether all fits ``capacity``, with offsets where it does; None where out of time."""
+    if not problem.index:
+        return True, np.zeros(0, dtype=np.int64)
+    answer = _place.decide(
+        _instance(problem), capacity, dict(options.rules), options.seed, _seconds(seconds)
+    )
+    if answer is None:
+        return None, None
+    fits, offsets = answer
+    return fits, np.array(offsets, dtype=np.int64) if fits else None
