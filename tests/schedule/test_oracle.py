@@ -1,13 +1,18 @@
 """Brute force, the paper's dynamic program and the exact search agree on random networks."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
+from tests.arena import run_in_arena
 from tests.random_graphs import brute_force_peak, random_graph
-from tvm_serenity.memory import peak_bytes, profile
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_ranges, peak_bytes, profile
 from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Buffer, check_plan, plan
 from tvm_serenity.schedule import METHODS, check_schedule, schedule
+from tvm_serenity.text import parse
 
 
 @pytest.mark.parametrize("block", range(20))
@@ -20,6 +25,16 @@ def test_brute_force_dp_and_exact_agree(block: int) -> None:
             assert (found.peak_bytes, found.outcome) == (best, Outcome.OPTIMAL), (method, seed)
             assert found.lower_bound_bytes == best
             check_schedule(graph, found.order, best)
+        check_placed(graph, found.order)
+
+
+def check_placed(graph: Graph, order: Sequence[int]) -> None:
+    ranges = live_ranges(graph, order)
+    buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes) for r in ranges]
+    found = plan(buffers)
+    check_plan(buffers, found.offsets)
+    assert found.arena_bytes >= found.lower_bound_bytes == peak_bytes(graph, order)
+    run_in_arena(graph, order, ranges, found.offsets)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -39,3 +54,12 @@ def test_every_method_tells_the_truth(method: str) -> None:
 def test_equal_calls_give_equal_orders() -> None:
     graph = random_graph(random.Random(5), 30, features=False)
     assert schedule(graph).order == schedule(graph).order
+
+
+def test_the_arena_simulation_catches_an_overlap() -> None:
+    graph = parse("input x[4]\na: x -> y[4]\nb: x y -> z[4]\noutput z")
+    ranges = live_ranges(graph)
+    run_in_arena(graph, range(2), ranges, [0, 4, 8])
+    for offsets in ([0, 3, 8], [0, 4, 6]):
+        with pytest.raises(AssertionError):
+            run_in_arena(graph, range(2), ranges, offsets)
