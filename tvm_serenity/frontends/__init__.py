@@ -13,15 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
-from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.model_file import ModelFile, one_line
 
 __all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "load", "save"]
 
 MAX_FILE_BYTES = 4 * 2**30
 """Larger files are refused before they are read."""
-
-_MAX_MESSAGE = 500
-"""Names in a damaged file can be of any length."""
 
 Reader = Callable[[Path, bytes, Mapping[str, int]], ModelFile]
 
@@ -62,11 +59,11 @@ def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) ->
     except MissingPartError:
         raise
     except SerenityError as error:
-        raise type(error)(_one_line(f"{path}: {error}")) from None
+        raise type(error)(one_line(f"{path}: {error}")) from None
     except (struct.error, LookupError, ValueError, ArithmeticError, RecursionError) as error:
-        raise InputError(_one_line(f"{path}: the file is corrupt ({error})")) from error
+        raise InputError(one_line(f"{path}: the file is corrupt ({error})")) from error
     except MemoryError as error:
-        raise InputError(_one_line(f"{path}: needs more memory than there is")) from error
+        raise InputError(one_line(f"{path}: needs more memory than there is")) from error
 
 
 def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str]) -> None:
@@ -86,7 +83,7 @@ def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str
             _replace(target, data)
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(_one_line(f"{out_path}: cannot be written: {reason}")) from error
+        raise InputError(one_line(f"{out_path}: cannot be written: {reason}")) from error
 
 
 def _replace(target: Path, data: bytes) -> None:
@@ -107,23 +104,18 @@ def _read(path: Path) -> bytes:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise InputError(_one_line(f"{path}: is a directory, not a model file"))
+            raise InputError(one_line(f"{path}: is a directory, not a model file"))
         if path.suffix.lower() not in READERS:
             known = ", ".join(READERS)
             suffix = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
-            raise InputError(_one_line(f"{path}: {suffix}; known model files end in {known}"))
+            raise InputError(one_line(f"{path}: {suffix}; known model files end in {known}"))
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(_one_line(f"{path}: not a regular file"))
+            raise InputError(one_line(f"{path}: not a regular file"))
         if found.st_size == 0:
-            raise InputError(_one_line(f"{path}: the file is empty"))
+            raise InputError(one_line(f"{path}: the file is empty"))
         if found.st_size > MAX_FILE_BYTES:
-            raise InputError(_one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
+            raise InputError(one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
-        raise InputError(_one_line(f"{path}: cannot be read: {reason}")) from error
-
-
-def _one_line(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}..."
+        raise InputError(one_line(f"{path}: cannot be read: {reason}")) from error

@@ -8,6 +8,8 @@ from typing import Protocol
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import MAX_BYTES, Graph, is_order
 
+_MAX_MESSAGE = 500
+
 
 class ModelFile(Protocol):
     """A model as read from ``path``: its graph, and the file with its operators reordered."""
@@ -43,6 +45,12 @@ def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
     if len(shape) > 64 or math.prod(shape) * bits > 8 * MAX_BYTES:
         raise UnsupportedError(f"tensor {name!r}: more than {MAX_BYTES} bytes")
     return -(-math.prod(shape) * bits // 8)
+
+
+def one_line(message: str) -> str:
+    """Return ``message`` on one line, cut where names of a damaged file make it long."""
+    line = " ".join(message.split())
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}..."
 
 
 def unique(names: Iterable[str]) -> list[str]:

@@ -17,8 +17,13 @@ from tvm import relax
 
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
+from tvm_serenity.frontends.model_file import one_line
+from tvm_serenity.graph import Graph
 
-__all__ = ["to_relax"]
+__all__ = ["MAX_TENSOR_BYTES", "to_relax"]
+
+MAX_TENSOR_BYTES = 2**31
+"""Larger tensors are refused: the importers compute constants in full, several times over."""
 
 
 def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule:
@@ -32,13 +37,14 @@ def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule
     if not isinstance(source, str | os.PathLike):
         from tvm_serenity.frontends.relax import from_torch
 
-        return _checked(from_torch.convert(source), "the exported program")
+        return _checked(from_torch.convert(source))
     path = Path(source)
     model = load(path, dims)
     try:
-        return _checked(_convert(path, model, dims or {}), str(path))
+        _check_sizes(model.graph)
+        return _checked(_convert(path, model, dims or {}))
     except SerenityError as error:
-        raise type(error)(" ".join(f"{path}: {error}".split())) from error
+        raise type(error)(one_line(f"{path}: {error}")) from None
 
 
 def _convert(path: Path, model: Any, dims: Mapping[str, int]) -> tvm.IRModule:
@@ -56,7 +62,16 @@ def _convert(path: Path, model: Any, dims: Mapping[str, int]) -> tvm.IRModule:
     raise InputError(f"a {path.suffix} file has no operators that can be compiled")
 
 
-def _checked(mod: tvm.IRModule, name: str) -> tvm.IRModule:
+def _check_sizes(graph: Graph) -> None:
+    for tensor in graph.tensors:
+        if tensor.size_bytes > MAX_TENSOR_BYTES:
+            raise UnsupportedError(
+                f"tensor {tensor.name!r}: {tensor.size_bytes} bytes; at most {MAX_TENSOR_BYTES} "
+                "can be compiled"
+            )
+
+
+def _checked(mod: tvm.IRModule) -> tvm.IRModule:
     """``mod`` with its entry checked to have static shapes throughout."""
     main = mod["main"]
     bindings = [b.var for block in main.body.blocks for b in block.bindings]

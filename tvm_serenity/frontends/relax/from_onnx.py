@@ -1,13 +1,12 @@
 """``.onnx`` files to Relax through TVM's importer."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import tvm
 
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.onnx_file import OnnxFile
+from tvm_serenity.frontends.relax._importer import run_importer
 
 
 def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
@@ -20,13 +19,7 @@ def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
         for value in model.model.graph.input
         if value.name not in stored
     }
-    try:
-        with warnings.catch_warnings():  # the checker's findings; load() has looked already
-            warnings.simplefilter("ignore")
-            return from_onnx(model.model, shapes, keep_params_in_input=False)
-    except Exception as error:  # the importer asserts and raises all kinds
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise UnsupportedError(f"TVM cannot import it: {lines[-1]}") from error
+    return run_importer(lambda: from_onnx(model.model, shapes, keep_params_in_input=False))
 
 
 def _size(dim: Any, dims: Mapping[str, int]) -> int:

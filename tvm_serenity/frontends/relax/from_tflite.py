@@ -21,16 +21,13 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_serenity.errors import MissingPartError, SerenityError, UnsupportedError
+from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.tflite_file import TfliteFile
 
 try:
     import tflite
-    from tvm.relax.frontend.tflite.tflite_frontend import (
-        ExprTable,
-        OperatorConverter,
-        from_tflite,
-    )
+    from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter, from_tflite
 except ImportError as error:
     raise MissingPartError(
         f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
@@ -47,15 +44,7 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def convert(model: TfliteFile) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
     root = _Model(model)
-    try:  # checked beforehand: an import that stops halfway leaves TVM's warnings behind
-        Converter(
-            root, root.Subgraphs(0), ExprTable(), relax.BlockBuilder()
-        ).check_unsupported_ops()
-        mod = from_tflite(root, op_converter=Converter)
-    except SerenityError:
-        raise
-    except Exception as error:  # the importer asserts and raises all kinds
-        raise UnsupportedError(f"TVM cannot import it: {_first_line(error)}") from error
+    mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
     mod["main"] = mod["main"].without_attr("params")  # a second copy of every constant
     return mod
 
@@ -111,7 +100,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         try:
             return convert(op=op)
         except Exception as error:
-            raise UnsupportedError(f"{_label(self, kind, op)}: {_first_line(error)}") from error
+            raise UnsupportedError(f"{_label(self, kind, op)}: {first_line(error)}") from error
 
     def check_unsupported_ops(self) -> None:
         """Raise for the first operator that the importer lacks; prepare float weights."""
@@ -120,7 +109,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             try:
                 kind = self.get_op_code_str(op)
             except NotImplementedError as error:
-                raise UnsupportedError(f"operator {index}: {_first_line(error)}") from None
+                raise UnsupportedError(f"operator {index}: {first_line(error)}") from None
             if kind not in self.convert_map:
                 raise UnsupportedError(f"{_label(self, kind, op)}: TVM's importer lacks {kind}")
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
@@ -193,11 +182,12 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
 
 def _rounded(expr: Any) -> Any:
-    """``expr`` with the integer ``avg_pool2d`` in it done in float32 and rounded."""
+    """``expr`` with the integer ``avg_pool2d`` in it done in float32, halves away from zero."""
     if expr.op.name == "relax.nn.avg_pool2d":
         (source,) = expr.args[0].args
         mean = relax.Call(expr.op, [relax.op.astype(source, "float32")], expr.attrs)
-        return relax.op.round(mean)
+        nearest = relax.op.floor(relax.op.abs(mean) + relax.const(0.5))
+        return relax.op.sign(mean) * nearest
     return relax.Call(expr.op, [_rounded(expr.args[0]), *expr.args[1:]], expr.attrs)
 
 
@@ -205,7 +195,3 @@ def _label(converter: Converter, kind: str, op: Any) -> str:
     outputs = [converter.subgraph.Tensors(i).Name() for i in op.OutputsAsNumpy()]
     made = outputs[0].decode(errors="replace") if outputs and outputs[0] else "nothing"
     return f"operator {kind} that makes {made!r}"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,11 +1,11 @@
 """``torch.export`` programs to Relax through TVM's importer."""
 
-import warnings
 from typing import Any
 
 import tvm
 
-from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.frontends.relax._importer import run_importer
 
 
 def convert(program: Any) -> tvm.IRModule:
@@ -22,12 +22,8 @@ def convert(program: Any) -> tvm.IRModule:
             f"a {type(program).__name__} is no model; pass the path of a .tflite or .onnx file, "
             "or a torch.export.ExportedProgram"
         )
-    try:
-        with warnings.catch_warnings():  # torch's decomposition uses a part torch deprecates
-            warnings.filterwarnings("ignore", r".*LeafSpec", FutureWarning)
-            return from_exported_program(
-                program, keep_params_as_input=False, unwrap_unit_return_tuple=True
-            )
-    except Exception as error:  # the importer asserts and raises all kinds
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise UnsupportedError(f"TVM cannot import the exported program: {lines[0]}") from error
+    return run_importer(
+        lambda: from_exported_program(
+            program, keep_params_as_input=False, unwrap_unit_return_tuple=True
+        )
+    )
