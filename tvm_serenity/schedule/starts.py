@@ -18,7 +18,10 @@ def greedy_orders(instance: Instance) -> Iterator[list[int]]:
 
 
 def op_needs(instance: Instance) -> list[int]:
-    """For each op, bytes that every order needs at it: what it makes, reads and scratches."""
+    """For each op, bytes that every order needs at it: what it makes, reads and scratches.
+
+    Not for relaxed windows, where a storage may count as read before it is made.
+    """
     needs = []
     for op in range(instance.count):
         made = [t for t in instance.made[op] if len(instance.producers[t]) == 1]
