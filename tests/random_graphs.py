@@ -5,10 +5,26 @@ import random
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 
 
-def random_graph(rng: random.Random, ops: int, *, features: bool = True, width: int = 3) -> Graph:
-    """Return a graph of ``ops`` ops; with ``features``, also views, in-place, workspace,
+def windowed_graph(rng: random.Random, ops: int, width: int, largest: int = 100) -> Graph:
+    """Return a graph whose ops read a few of the last ``width`` tensors; sizes are random."""
+    tensors = tuple(Tensor(f"t{i}", rng.randint(1, largest)) for i in range(ops + 1))
+    read: set[int] = set()
+    made = []
+    for index in range(1, ops + 1):
+        oldest = max(0, index - width)
+        inputs = {rng.randrange(oldest, index) for _ in range(rng.randint(1, 3))}
+        if oldest not in read:
+            inputs.add(oldest)
+        read |= inputs
+        made.append(Op(f"op{index}", "", tuple(sorted(inputs)), (index,)))
+    outputs = tuple(t for t in range(ops + 1) if t not in read)
+    return Graph("windowed", tensors, tuple(made), (0,), outputs)
 
-    several outputs, constants, dead ends and state.
+
+def random_graph(rng: random.Random, ops: int, *, features: bool = True, width: int = 3) -> Graph:
+    """Return a graph of ``ops`` ops.
+
+    With ``features``, also views, in-place, workspace, several outputs, constants, state.
     """
     sizes = [rng.choice([1, 2, 3, 5, 8, 13]) for _ in range(4)]
     tensors: list[Tensor] = []

@@ -1,0 +1,133 @@
+"""Order and placement together: among orders, one whose arena is least.
+
+The least peak of any order bounds the arena of every order. So: find the order of least peak,
+place it; where the arena equals the bound, that is proved optimal. Where fragmentation is left,
+a local search looks at other orders: an op moves within the steps its neighbours in the graph
+leave free, orders whose peak cannot beat the best arena are skipped, the others are placed.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.memory import LiveRange, live_ranges
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
+from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
+
+ROUNDS = 2_000
+"""Orders the local search looks at, unless time ends it first."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """An order with its placement, and what is proved about the arena.
+
+    ``schedule.peak_bytes`` is this order's; its ``lower_bound_bytes`` bounds the arena of every
+    order. ``outcome`` is about the arena: *optimal* iff it equals that bound.
+    """
+
+    schedule: Schedule
+    ranges: tuple[LiveRange, ...]
+    plan: Plan
+    outcome: Outcome
+    orders_tried: int
+
+    @property
+    def fragmentation_bytes(self) -> int:
+        """Arena bytes above the order's peak."""
+        return self.plan.arena_bytes - self.schedule.peak_bytes
+
+
+def place_order(
+    graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
+) -> tuple[tuple[LiveRange, ...], Plan]:
+    """Return the live ranges of ``graph`` under ``order``, and an offset for each."""
+    ranges = live_ranges(graph, order)
+    buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in ranges]
+    return ranges, plan(buffers, options=options or PlanOptions())
+
+
+def schedule_for_arena(
+    graph: Graph,
+    method: str = "auto",
+    options: Options | None = None,
+    *,
+    align: int = 1,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+) -> Joint:
+    """Return an order of ``graph`` and its placement with the least arena found.
+
+    The time limit of ``options`` holds for the order search, and again for the joint one.
+    """
+    options = options or Options()
+    found = schedule(graph, method, options)
+    ranges, placed = place_order(graph, found.order, align)
+    best = _joint(found, ranges, placed, 1)
+    if best.outcome is Outcome.OPTIMAL or rounds == 0:
+        return best
+    deadline = None
+    if options.time_limit_s is not None:
+        deadline = time.perf_counter() + options.time_limit_s
+    return _search(graph, best, align, rounds, random.Random(seed), deadline)
+
+
+def _joint(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> Joint:
+    proved = placed.arena_bytes == found.lower_bound_bytes
+    outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
+    if not proved and found.outcome is Outcome.INFEASIBLE:
+        outcome = Outcome.INFEASIBLE
+    return Joint(found, ranges, placed, outcome, tried)
+
+
+def _search(
+    graph: Graph, best: Joint, align: int, rounds: int, rng: random.Random, deadline: float | None
+) -> Joint:
+    problem = problem_of(graph)
+    position = {op: i for i, op in enumerate(problem.ops)}
+    order = [position[op] for op in best.schedule.order if op in position]
+    current = best.plan.arena_bytes
+    for tried in range(2, rounds + 2):
+        if best.outcome is Outcome.OPTIMAL:
+            break
+        if deadline is not None and time.perf_counter() > deadline:
+            return replace(best, outcome=Outcome.TIMEOUT)
+        candidate = _moved(problem, order, rng)
+        peak = peak_of(problem, candidate)
+        if peak > current or candidate == order:
+            continue
+        full = complete_order(graph, [problem.ops[i] for i in candidate])
+        ranges, placed = place_order(graph, full, align, PlanOptions(time_limit_s=0.2))
+        if placed.arena_bytes <= current:
+            order, current = candidate, placed.arena_bytes
+        if placed.arena_bytes < best.plan.arena_bytes:
+            better = replace(best.schedule, order=full, peak_bytes=peak)
+            better = replace(better, outcome=_outcome(better))
+            best = _joint(better, ranges, placed, tried)
+        best = replace(best, orders_tried=tried)
+    return best
+
+
+def _outcome(found: Schedule) -> Outcome:
+    if found.peak_bytes == found.lower_bound_bytes:
+        return Outcome.OPTIMAL
+    return Outcome.FEASIBLE if found.outcome is Outcome.OPTIMAL else found.outcome
+
+
+def _moved(problem: Problem, order: list[int], rng: random.Random) -> list[int]:
+    """One op, or a run of ops, moved to another place that keeps the order valid."""
+    length = rng.choice((1, 1, 1, 2, 3))
+    start = rng.randrange(max(1, len(order) - length + 1))
+    block = order[start : start + length]
+    rest = order[:start] + order[start + length :]
+    place = {op: i for i, op in enumerate(rest)}
+    before = [place[p] for op in block for p in problem.predecessors[op] if p in place]
+    members = set(block)
+    after = [i for i, op in enumerate(rest) if members & set(problem.predecessors[op])]
+    first, last = max(before, default=-1) + 1, min(after, default=len(rest))
+    at = rng.randint(first, last)
+    return rest[:at] + block + rest[at:]
