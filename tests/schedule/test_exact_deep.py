@@ -1,0 +1,65 @@
+"""The steps for hard and large instances, forced onto instances that brute force can solve."""
+
+import random
+
+import pytest
+
+from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
+from tests.schedule.test_traps import climb, core_of
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import improve, probe, solve
+from tvm_serenity.schedule.exact import RULES, exact
+from tvm_serenity.schedule.instance import instance_of
+from tvm_serenity.schedule.problem import peak_of
+from tvm_serenity.schedule.result import Options
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every probe is hard at first, every part is one of many ops."""
+    monkeypatch.setattr(solve, "FIRST_STATES", 1)
+    monkeypatch.setattr(solve, "GROWTH", 2)
+    monkeypatch.setattr(solve, "MANY_OPS", 4)
+    monkeypatch.setattr(solve, "WINDOW_STATES", 4)
+    monkeypatch.setattr(solve, "BEAM_WIDTH", 2)
+    monkeypatch.setattr(solve, "SEGMENT_STATES", 2)
+    monkeypatch.setattr(improve, "WINDOW_OPS", (2, 3, 4, 5, 6, 7))
+    monkeypatch.setattr(improve, "SEGMENT_OPS", (2, 3, 5))
+
+
+def run(seed: int, least: int, most: int, names: frozenset[str]) -> str:
+    rng = random.Random(seed)
+    problem = random_problem(seed, least=least, most=most)
+    rules = {name: rng.random() < 0.7 for name in RULES if name not in {"native", "visited"}}
+    rules |= dict.fromkeys(names, True)
+    native, python = (exact(problem, Options(rules={**rules, "native": n})) for n in (True, False))
+    assert (native.order, native.states) == (python.order, python.states), seed
+    assert native.statistics["proof"] == python.statistics["proof"], seed
+    assert is_valid(problem, native.order)
+    assert peak_of(problem, native.order) == native.peak_bytes
+    if most < 10:
+        optimum = brute_force(problem)
+    else:
+        instance, base = instance_of(problem)
+        optimum = base + climb(core_of(instance))
+    assert native.lower_bound_bytes <= optimum <= native.peak_bytes, seed
+    if native.outcome is Outcome.OPTIMAL:
+        assert native.peak_bytes == optimum
+    assert isinstance(native.statistics["proof"], dict)
+    return str(native.statistics["proof"]["kind"])
+
+
+@pytest.mark.parametrize("block", range(4))
+@pytest.mark.usefixtures("impatient")
+def test_hard_probes(block: int) -> None:
+    every = frozenset({"reverse", "beam", "segments", "windows"})
+    for seed in range(150 * block, 150 * block + 150):
+        run(seed, 5, 9, every if seed % 2 else frozenset())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_parts_that_are_too_large_for_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "DENSE_OPS", 8)
+    monkeypatch.setattr(solve, "DENSE_OPS", 8)
+    kinds = {run(seed, 9, 20, frozenset({"windows", "segments"})) for seed in range(100)}
+    assert "window" in kinds
