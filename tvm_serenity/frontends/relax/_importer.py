@@ -1,5 +1,6 @@
 """What the three importers share: refusals that say why, and nothing on the terminal."""
 
+import gc
 import os
 import re
 import sys
@@ -31,6 +32,7 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
             stopped = re.search(r"Error converting (operator \w+)", printed.getvalue())
             what = stopped[1] if stopped else "it"
             reason = f"TVM cannot import {what}: {first_line(error)}"
+        gc.collect()  # the converter refers to itself
     raise UnsupportedError(reason)
 
 

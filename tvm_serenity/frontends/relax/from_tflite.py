@@ -8,8 +8,9 @@ Closed here, each as an override of one method:
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
 * FULLY_CONNECTED does not flatten inputs of more than two dimensions (micro_speech);
-* weights stored as integers for float operators ("dynamic range") are refused: they are
-  dequantised, as LiteRT does where it does not quantise the activations on the fly;
+* AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
+* weights stored as integers for float operators ("dynamic range") are refused: here they are
+  dequantised, while LiteRT also rounds the activations to integers on the fly;
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
