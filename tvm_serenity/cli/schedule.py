@@ -1,19 +1,20 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.reduce import Meaning, meaning
+from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import live_ranges, peak_bytes, profile
-from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan, plan
-from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule, schedule
+from tvm_serenity.joint import ROUNDS, Joint, place_order, schedule_for_arena
+from tvm_serenity.memory import peak_bytes, profile
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule
 from tvm_serenity.transform import Reduced
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
@@ -34,6 +35,15 @@ InPlace = Annotated[
 Slice = Annotated[
     str | None, typer.Option("--slice", metavar="FIRST:LAST", help="Only these ops, inclusive.")
 ]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
+    ),
+]
+OBJECTIVES = ("peak", "arena")
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
 ]
@@ -51,6 +61,10 @@ def schedule_command(
     fold_concat: Fold = False,
     in_place: InPlace = False,
     slice_text: Slice = None,
+    objective: Annotated[
+        str, typer.Option(help="Least of: peak, or arena (order and placement together).")
+    ] = "peak",
+    memory_limit: MemoryLimit = None,
     align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
     dim: Dims = None,
     json: Json = False,
@@ -71,11 +85,19 @@ def schedule_command(
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
     opened = source(model, dim or ()).file()
     reduced = choices.apply(opened.graph)
+    if objective not in OBJECTIVES:
+        raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
     show.warn_without_core()
     with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
-        found = schedule(reduced.graph, method, Options(time_limit_s=time_limit, progress=report))
-    given_plan = plan_order(reduced.graph, None, align)
-    best_plan = plan_order(reduced.graph, found.order, align)
+        options = Options(
+            time_limit_s=time_limit,
+            memory_limit_bytes=None if memory_limit is None else size_bytes(memory_limit),
+            progress=report,
+        )
+        rounds = ROUNDS if objective == "arena" else 0
+        joint = schedule_for_arena(reduced.graph, method, options, align=align, rounds=rounds)
+    found, best_plan = joint.schedule, joint.plan
+    given_plan = place_order(reduced.graph, None, align)[1]
     if check:
         check_schedule(reduced.graph, found.order, found.peak_bytes)
         check_plan(best_plan.buffers, best_plan.offsets)
@@ -92,7 +114,8 @@ def schedule_command(
             "peak_bytes": peak_bytes(reduced.graph),
             "arena_bytes": given_plan.arena_bytes,
         },
-        "schedule": _schedule_json(found, best_plan, order),
+        "objective": objective,
+        "schedule": _schedule_json(joint, order),
         "checked": check,
         "output": output,
     }
@@ -104,15 +127,8 @@ def schedule_command(
             show.console.print(f"written to {output}")
 
 
-def plan_order(graph: Graph, order: tuple[int, ...] | None, align: int) -> Plan:
-    """Return a plan for the live ranges of ``graph`` under ``order``."""
-    buffers = [
-        Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in live_ranges(graph, order)
-    ]
-    return plan(buffers, options=replace(PlanOptions(), time_limit_s=5.0))
-
-
-def _schedule_json(found: Schedule, placed: Plan, order: tuple[int, ...]) -> dict[str, object]:
+def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
+    found, placed = joint.schedule, joint.plan
     return {
         "method": found.method,
         "peak_bytes": found.peak_bytes,
@@ -121,11 +137,21 @@ def _schedule_json(found: Schedule, placed: Plan, order: tuple[int, ...]) -> dic
         "arena_bytes": placed.arena_bytes,
         "arena_lower_bound_bytes": placed.lower_bound_bytes,
         "arena_outcome": str(placed.outcome),
+        "arena_proof": _arena_proof(joint),
         "order": list(order),
         "states": found.states,
         "seconds": found.seconds,
         "statistics": dict(found.statistics),
     }
+
+
+def _arena_proof(joint: Joint) -> str:
+    """What is proved about the arena of all orders."""
+    if joint.outcome is Outcome.OPTIMAL:
+        return "optimal: the arena equals the bound that holds for every order"
+    if joint.fragmentation_bytes == 0:
+        return "no fragmentation: the arena equals this order's peak"
+    return f"{joint.fragmentation_bytes} bytes above this order's peak"
 
 
 def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list[int]:
