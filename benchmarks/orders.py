@@ -14,14 +14,17 @@ from pathlib import Path
 
 import networkx as nx
 
-from tvm_serenity.graph import Graph
+from tvm_serenity import zoo
+from tvm_serenity.cli.models import source
+from tvm_serenity.errors import SerenityError
 from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import dp
 from tvm_serenity.schedule.exact import Solution, exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.result import Options
 
 Family = Callable[[], Iterator[Problem]]
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 
 
 def network(inputs: list[list[int]], sizes: list[int] | None = None) -> Problem:
@@ -109,16 +112,18 @@ def stacked(cells: int, seeds: int) -> Family:
     return graphs
 
 
-def files(*patterns: str) -> Family:
-    """Real model files, where they are there."""
+def networks(*models: str) -> Family:
+    """Networks of the zoo, and shared model files where they are there."""
 
     def graphs() -> Iterator[Problem]:
-        from tvm_serenity.frontends import load
-
-        for pattern in patterns:
-            for path in sorted(DATA.glob(pattern)):
-                graph: Graph = load(path)
-                yield problem_of(graph)
+        for model in models:
+            if model.startswith("zoo:"):
+                yield problem_of(source(model).file().graph)
+            for path in sorted(DATA.glob(model)):
+                try:
+                    yield problem_of(source(str(path)).file().graph)
+                except SerenityError as error:
+                    print(f"| {path.name}: {error} |")
 
     return graphs
 
@@ -141,8 +146,10 @@ FAMILIES: dict[str, Family] = {
     "windowed 24, 10k": windowed(10_000, 24, 1),
     "windowed 48, 1k": windowed(1_000, 48, 1),
     "stacked cells, 100k": stacked(3_030, 1),
-    "SwiftNet": files("models/swiftnet/*.tflite"),
-    "style transfer": files("models/*/style_transfer_quantized_384.tflite"),
+    "SwiftNet, file": networks("swiftnet/*.tflite"),
+    "zoo": networks(*(f"zoo:{name}" for name in zoo.NAMES)),
+    "all model files": networks("*/*.tflite", "*/*.onnx"),
+    "style transfer": networks("misc/style_transfer_quantized_384.tflite"),
 }
 
 
@@ -165,6 +172,20 @@ def measure(name: str, family: Family, options: Options) -> str:
     )
 
 
+def against_the_paper() -> str:
+    """States of SERENITY's dynamic program, divided and budgeted, against ours on WS(32)."""
+    ratios = []
+    for problem in FAMILIES["WS(32)"]():
+        paper = dp.budgeted(problem)
+        ours = exact(problem)
+        assert paper.peak_bytes == ours.peak_bytes
+        ratios.append(paper.states / max(1, ours.states))
+    return (
+        f"The paper's search visits {statistics.median(ratios):,.0f} times as many states "
+        f"(median; least {min(ratios):,.0f}, most {max(ratios):,.0f}) on WS(32)."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", help=", ".join(FAMILIES))
@@ -177,6 +198,8 @@ def main() -> None:
     for name, family in FAMILIES.items():
         if not arguments.families or name in arguments.families:
             print(measure(name, family, options), flush=True)
+    if not arguments.families:
+        print(against_the_paper())
 
 
 if __name__ == "__main__":
