@@ -20,6 +20,7 @@ from tvm_serenity.plan import (
     native,
     plan,
 )
+from tvm_serenity.plan.problem import prepare
 
 cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="ortools is not installed")
 needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
@@ -138,6 +139,19 @@ def test_agrees_with_cp_sat(kind: str) -> None:
         assert result.outcome is Outcome.OPTIMAL, (case, buffers)
         assert result.arena_bytes == oracle_arena(buffers), (case, buffers)
         assert lower_bound(buffers) <= result.arena_bytes
+        decides(buffers, result.arena_bytes)
+
+
+def decides(buffers: list[Buffer], least: int) -> None:
+    """The exact search alone, without greedy, finds the least arena and refuses one byte less."""
+    problem = prepare(buffers)
+    if not problem.index:
+        return
+    fits, offsets = native.decide(problem, least, PlanOptions(), 10.0)
+    assert fits
+    assert offsets is not None
+    check_plan(buffers, problem.restore(offsets), least)
+    assert native.decide(problem, least - 1, PlanOptions(), 10.0)[0] is False
 
 
 def oracle_cost(buffers: list[Buffer], regions: tuple[Region, ...]) -> int | None:
@@ -220,7 +234,7 @@ def brute_force(buffers: list[Buffer], best: int) -> int:
 def test_rules_on_and_off_against_brute_force() -> None:
     dice = random.Random("rules")
     for _ in range(25):
-        buffers = [b for b in random_buffers(dice, dice.choice(["aligned", "fixed", "mixed"]), 4)]
+        buffers = random_buffers(dice, dice.choice(["aligned", "fixed", "mixed"]), 4)
         ceiling = sum(b.size_bytes + b.alignment + (b.offset or 0) for b in buffers) + 1
         expected = brute_force(buffers, ceiling)
         for flags in itertools.product((False, True), repeat=len(RULES)):

@@ -16,18 +16,56 @@ namespace {
 
 
 constexpr int kNobody = -1;  // all are placed
+constexpr int kPatience = 32;
 constexpr int kStuck = -2;   // the ones left all wait for each other
 
 }  // namespace
 
-Verdict Exact::run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes) {
+Verdict Exact::run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes,
+                   Bytes ceiling) {
+  ceiling_ = ceiling;
   strategy_ = strategy;
   rank(strategy);
   node_limit_ = nodes_ + max_nodes;
   if (!reset(capacity)) return Verdict::kImpossible;
-  const Verdict verdict = search(0, in_.sections, 0);
+  const Verdict verdict = count_ > kMaxDepth ? loop() : search(0, in_.sections, 0);
   if (verdict == Verdict::kPlaced) offset_ = least_;
   return verdict;
+}
+
+// The same tree as search(), depth first, without splits and memory of states. Every kPatience
+// steps back the capacity gives way, up to the ceiling: then a placement is still a placement, but
+// an exhausted tree proves nothing.
+Verdict Exact::loop() {
+  choices_.clear();
+  const Bytes asked = capacity_;
+  int steps_back = 0;
+  for (bool sound = propagate();; sound = propagate()) {
+    if (nodes_ >= node_limit_ || limit_.tick()) return Verdict::kStopped;
+    const int buffer = sound ? choose(0, in_.sections) : kStuck;
+    if (buffer == kNobody) return Verdict::kPlaced;
+    if (buffer != kStuck) {
+      ++nodes_;
+      const int pair = open_pair(buffer);
+      choices_.push_back({trail_.size(), buffer, pair});
+      if (pair < 0 ? place(buffer) : decide(pair, Tie::kShared)) continue;
+    }
+    if (!step_back()) return capacity_ > asked ? Verdict::kStopped : Verdict::kImpossible;
+    if (capacity_ < ceiling_ && ++steps_back % kPatience == 0)
+      capacity_ = std::min(ceiling_, capacity_ + capacity_ / 1024 + 1);
+  }
+}
+
+// Undoes the last choice that has another way and takes that; false if there is none.
+bool Exact::step_back() {
+  while (!choices_.empty()) {
+    const Choice last = choices_.back();
+    choices_.pop_back();
+    calm();
+    undo(last.mark);
+    if (last.pair < 0 ? refuse(last.buffer) : decide(last.pair, Tie::kApart)) return true;
+  }
+  return false;
 }
 
 Verdict Exact::search(int from, int to, int depth) {

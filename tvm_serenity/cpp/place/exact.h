@@ -36,7 +36,8 @@ struct Strategy {
   std::uint64_t seed = 0;
 };
 
-// The search recurses once a buffer; larger instances are refused with kStopped.
+// The search recurses once a buffer; larger instances are searched by a loop without rules split
+// and memo.
 constexpr int kMaxDepth = 6000;
 
 class Exact {
@@ -44,7 +45,9 @@ class Exact {
   Exact(const Instance& instance, const Rules& rules, Limit& limit);
 
   // Offsets are in offsets() after kPlaced. Gives up with kStopped after max_nodes.
-  Verdict run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes);
+  // Instances beyond kMaxDepth may be placed above the capacity, up to `ceiling`.
+  Verdict run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes,
+              Bytes ceiling = 0);
 
   const std::vector<Bytes>& offsets() const { return offset_; }
   std::uint64_t nodes() const { return nodes_; }
@@ -56,6 +59,10 @@ class Exact {
     Field field;
     int index;
     Bytes old;
+  };
+  struct Choice {
+    std::size_t mark;
+    int buffer, pair;  // the buffer placed, or the pair that shares its start
   };
   struct Pair {
     int one, two;
@@ -73,6 +80,8 @@ class Exact {
   void rank(const Strategy& strategy);
   bool reset(Bytes capacity);
 
+  Verdict loop();
+  bool step_back();
   Verdict search(int from, int to, int depth);
   Verdict branch(int from, int to, int depth, int buffer, bool* decided);
   Verdict search_parts(int* from, int* to, int depth, bool* split);
@@ -107,7 +116,7 @@ class Exact {
   Rules rules_;
   Limit& limit_;
   int count_;
-  Bytes capacity_ = 0;
+  Bytes capacity_ = 0, ceiling_ = 0;
   Strategy strategy_;
   std::uint64_t nodes_ = 0, node_limit_ = 0;
 
@@ -128,6 +137,7 @@ class Exact {
   std::vector<Bytes> placed_, refused_, tie_;
   std::vector<Bytes> offset_;
   std::vector<Change> trail_;
+  std::vector<Choice> choices_;  // of the loop
   std::vector<char> dirty_;
   std::vector<int> queue_;
   std::vector<Key> table_;

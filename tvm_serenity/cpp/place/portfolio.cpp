@@ -52,7 +52,7 @@ std::size_t meetings(const Instance& in) {
 }
 
 bool fits_exact(const Instance& in) {
-  return in.count() <= kMaxDepth && meetings(in) <= kMaxConflicts;
+  return meetings(in) <= kMaxConflicts;
 }
 
 // Static orders that complement each other: no one of them is good on every instance.
@@ -63,15 +63,21 @@ const std::vector<Strategy> kStrategies = {
     {Focus::kLowest, Priority::kArea, 0},      {Focus::kLowest, Priority::kPressure, 0},
 };
 
+// For instances where one descent takes a second.
+const std::vector<Strategy> kFewStrategies = {{Focus::kLowest, Priority::kWide, 0},
+                                              {Focus::kLowest, Priority::kArea, 0}};
+
 // Strategies in turn, each with the same number of nodes, then short runs with stirred
 // priorities; the strategy that succeeded last comes first.
 class Turns {
  public:
-  explicit Turns(std::uint64_t seed) : seed_(seed) {}
+  Turns(const Instance& in, std::uint64_t seed)
+      : turns_(in.count() > kMaxDepth ? kFewStrategies : kStrategies), seed_(seed) {}
 
-  Verdict run(Exact& exact, Bytes capacity, std::uint64_t nodes, int stirred, Limit& limit) {
+  Verdict run(Exact& exact, Bytes capacity, std::uint64_t nodes, int stirred, Limit& limit,
+              Bytes ceiling = 0) {
     for (std::size_t k = 0; k < turns_.size(); ++k) {
-      const Verdict verdict = exact.run(capacity, turns_[k], nodes);
+      const Verdict verdict = exact.run(capacity, turns_[k], nodes, ceiling);
       if (verdict == Verdict::kPlaced)
         std::rotate(turns_.begin(), turns_.begin() + k, turns_.begin() + k + 1);
       if (verdict != Verdict::kStopped || limit.now()) return verdict;
@@ -87,7 +93,7 @@ class Turns {
   }
 
  private:
-  std::vector<Strategy> turns_ = kStrategies;
+  std::vector<Strategy> turns_;
   std::uint64_t seed_, draws_ = 0;
 };
 
@@ -103,13 +109,17 @@ class Solver {
 
   Answer run() {
     std::vector<int> order = greedy();
-    if (!done()) local(order, request_.exact && fits_exact(in_) ? kLocalRounds : kLongRounds);
-    if (!done() && request_.exact && fits_exact(in_)) search();
+    const bool exact = request_.exact && fits_exact(in_);
+    if (!done() && (!exact || !large()))
+      local(order, exact ? kLocalRounds : kLongRounds);
+    if (!done() && exact) search();
     answer_.stopped = !done() && limit_.now();
     return answer_;
   }
 
  private:
+  bool large() const { return in_.count() > kMaxDepth; }  // a descent takes long: modest goals
+
   bool done() const {
     return answer_.bound >= answer_.arena ||
            (request_.capacity >= 0 && answer_.bound > request_.capacity);
@@ -144,13 +154,16 @@ class Solver {
     for (int round = 0; !done() && !limit_.now(); ++round) {
       answer_.rounds = round + 1;
       const std::uint64_t nodes = nodes_in(round);
-      attempt(answer_.bound, nodes, stirred_in(round));
+      if (round > 0 || !large())
+        attempt(answer_.bound, nodes, stirred_in(round));
       if (request_.capacity >= 0 && answer_.arena > request_.capacity)
         attempt(request_.capacity, nodes, stirred_in(round));
       Bytes low = answer_.bound;
       for (int step = 0; step < 4 + round && low < answer_.arena && !done(); ++step) {
-        const Bytes middle = low + (answer_.arena - low) / 2;
-        if (attempt(middle, nodes / 4, stirred_in(round) / 4) != Verdict::kPlaced) low = middle + 1;
+        const Bytes range = answer_.arena - low;
+        const Bytes middle = low + range / 2;
+        attempt(middle, nodes / 4, stirred_in(round) / 4);
+        if (answer_.arena > middle) low = middle + 1;
         if (limit_.now()) break;
       }
     }
@@ -158,7 +171,9 @@ class Solver {
 
   Verdict attempt(Bytes capacity, std::uint64_t nodes, int stirred) {
     if (done() || capacity >= answer_.arena) return Verdict::kStopped;
-    const Verdict verdict = turns_.run(*exact_, capacity, nodes, stirred, limit_);
+    if (large()) stirred = 0;
+    const Verdict verdict = turns_.run(*exact_, capacity, in_.count() + nodes, stirred, limit_,
+                                      answer_.arena - 1);
     answer_.nodes = exact_->nodes();
     if (verdict == Verdict::kPlaced) offer(exact_->offsets(), "exact search");
     if (verdict == Verdict::kImpossible && capacity >= answer_.bound) {
@@ -173,7 +188,7 @@ class Solver {
   Limit& limit_;
   const Report& report_;
   Answer answer_;
-  Turns turns_{request_.seed};
+  Turns turns_{in_, request_.seed};
   std::unique_ptr<Exact> exact_;
 };
 
@@ -200,7 +215,7 @@ Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std
   const Bytes unit = unit_of(instance);
   const Instance small = scaled(instance, unit);
   Exact exact(small, rules, limit);
-  Turns turns(seed);
+  Turns turns(small, seed);
   Verdict verdict = Verdict::kStopped;
   for (int round = 0; verdict == Verdict::kStopped && !limit.now(); ++round)
     verdict = turns.run(exact, capacity / unit, nodes_in(round), stirred_in(round), limit);
