@@ -1,0 +1,103 @@
+#include <numeric>
+
+#include "offchip/search.hpp"
+
+namespace offchip {
+
+BranchAndBound::BranchAndBound(const Network& network, std::int64_t slots, Bytes slot_bytes,
+                               std::vector<int> incumbent, Bytes incumbent_bytes, Bytes floor)
+    : network_(network),
+      evaluator_(network, slots),
+      room_(slots * slot_bytes),
+      floor_(floor),
+      waiting_(network.ops(), 0),
+      best_(std::move(incumbent)),
+      touched_(network.storages(), 0),
+      forced_(1, 0),
+      best_bytes_(incumbent_bytes) {
+  op_reads_.assign(network.ops(), 0);
+  std::vector<Bytes> op_writes(network.ops(), 0);
+  for (int u = 0; u < network.ops(); ++u) waiting_[u] = int(network.predecessors[u].size());
+  for (int s = 0; s < network.storages(); ++s) {
+    const int b = network.storage_begin[s];
+    const bool filled = b < network.storage_begin[s + 1];
+    storage_bytes_.push_back(network.storage_bytes(s));
+    users_left_.push_back(int(network.users[s].size()));
+    if (!filled || network.users[s].empty() || network.home[b]) continue;
+    const int maker = network.users[s][0].first;
+    for (auto [u, operand] : network.users[s])
+      if (u != maker) op_reads_[u] += storage_bytes_[s];
+    if (network.kept[b]) compulsory_writes_ += storage_bytes_[s];
+    else if (network.users[s].size() > 1) op_writes[maker] += storage_bytes_[s];
+  }
+  for (Bytes& bytes : op_reads_) bytes = std::max<Bytes>(0, bytes - room_);
+  for (Bytes bytes : op_writes) writes_of_ops_ += std::max<Bytes>(0, bytes - room_);
+}
+
+// What every completion of the prefix costs at the least.
+Bytes BranchAndBound::bound(Bytes& forced_writes) {
+  Bytes live = 0, cheap = 0, untouched = 0, reads_of_ops = 0;
+  for (int s = 0; s < network_.storages(); ++s) {
+    if (users_left_[s] == 0 || storage_bytes_[s] == 0) continue;
+    const int b = network_.storage_begin[s];
+    if (touched_[s]) {
+      live += storage_bytes_[s];
+      if (network_.home[b] || network_.kept[b]) cheap += storage_bytes_[s];
+    } else if (network_.home[b]) {
+      untouched += storage_bytes_[s];
+    }
+  }
+  for (int u = 0; u < network_.ops(); ++u)
+    if (waiting_[u] >= 0) reads_of_ops += op_reads_[u];
+  const Bytes excess = std::max<Bytes>(0, live - room_);
+  forced_writes = std::max({forced_.back(), writes_of_ops_, excess - cheap});
+  const Bytes future = untouched + std::max(excess, reads_of_ops);
+  const Bytes rest = compulsory_writes_ + forced_writes + future;
+  if (rest >= best_bytes_) return rest;
+  return rest + evaluator_.prefix_reads(prefix_);
+}
+
+bool BranchAndBound::extend(const std::function<void()>& poll) {
+  if (closed()) return true;
+  if (evaluator_.simulated() > budget_) return false;
+  if ((++nodes_ & 0xff) == 0) poll();
+  if (int(prefix_.size()) == network_.ops()) {
+    const Bytes bytes = evaluator_.rebase(prefix_);
+    if (bytes < best_bytes_) {
+      best_bytes_ = bytes;
+      best_ = prefix_;
+    }
+    return true;
+  }
+  Bytes forced_writes = 0;
+  if (bound(forced_writes) >= best_bytes_) return true;
+  forced_.push_back(forced_writes);
+  bool finished = true;
+  for (int u = 0; u < network_.ops() && finished; ++u) {
+    if (waiting_[u] != 0) continue;
+    waiting_[u] = -1;
+    prefix_.push_back(u);
+    std::vector<int> first;
+    for (const auto& operand : network_.operands[u]) {
+      --users_left_[operand.storage];
+      if (!touched_[operand.storage]) first.push_back(operand.storage);
+      touched_[operand.storage] = 1;
+    }
+    for (int s : network_.successors[u]) --waiting_[s];
+    finished = extend(poll);
+    for (int s : network_.successors[u]) ++waiting_[s];
+    for (const auto& operand : network_.operands[u]) ++users_left_[operand.storage];
+    for (int s : first) touched_[s] = 0;
+    prefix_.pop_back();
+    waiting_[u] = 0;
+  }
+  forced_.pop_back();
+  return finished;
+}
+
+bool BranchAndBound::run(std::int64_t accesses, const std::function<void()>& poll) {
+  budget_ = evaluator_.simulated() + accesses;
+  return extend(poll);
+}
+
+}  // namespace offchip
