@@ -11,8 +11,8 @@ from tvm_serenity.schedule.starts import greedy_orders, op_needs
 FIRST_STATES = 2_000
 """States of the first probe; each round may use ``GROWTH`` times as many."""
 GROWTH = 8
-WINDOW_STATES = 100_000
-"""States of the first window of a part of many ops."""
+WINDOW_STATES = 4_000
+"""States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
 BEAM_WIDTH = 32
@@ -76,14 +76,14 @@ def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | No
 
 def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int) -> None:
     """Orders and bounds for a part that is large for probes of the whole."""
-    for states in (SEGMENT_STATES, GROWTH * SEGMENT_STATES):
+    for step in (round_, round_ + 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
-            reorder_segments(part, run, states * GROWTH**round_)
-    if run.rules["windows"] and not part.closed(floor, ceiling):
-        windows = WINDOW_STATES * GROWTH**round_
-        relax_windows(part, run, windows, floor, ceiling, climb=False)
-        if round_ == LARGE_ROUNDS - 1:
-            relax_windows(part, run, WINDOW_STATES, floor, ceiling, climb=True)
+            reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
+        if run.rules["windows"] and not part.closed(floor, ceiling):
+            relax_windows(part, run, WINDOW_STATES * GROWTH**step, floor, ceiling, climb=False)
+    if round_ == LARGE_ROUNDS - 1 and run.rules["windows"]:
+        states = WINDOW_STATES * GROWTH**round_
+        relax_windows(part, run, states, floor, ceiling, climb=True)
     if run.seconds_left <= 0:
         run.stop("time")
 
