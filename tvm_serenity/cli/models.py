@@ -44,7 +44,7 @@ class Source:
             return zoo.build(self.spec)
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(self.spec)
+        return to_relax(self.spec, self.dims)
 
 
 def source(spec: str, dims: Sequence[str] = ()) -> Source:
