@@ -1,6 +1,7 @@
 #include "greedy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace place {
@@ -106,6 +107,13 @@ std::vector<std::vector<int>> static_orders(const Instance& in) {
   add([&](int i) { return size[i] * life[i]; }, [&](int i) { return size[i]; });
   add([&](int i) { return pressure[i]; }, [&](int i) { return size[i]; });
   add([&](int i) { return -in.lower[i]; }, [&](int i) { return size[i]; });
+  const double blends[][3] = {{1, 1, 4}, {1, 1, 8}, {0.5, 1, 8}, {0.25, 0.5, 8}, {0.5, 1, 16}};
+  for (const auto& [a, b, c] : blends) {
+    std::vector<double> key(n);
+    for (int i = 0; i < n; ++i)
+      key[i] = a * std::log(size[i]) + b * std::log(life[i]) + c * std::log(pressure[i]);
+    add([&](int i) { return key[i]; }, [&](int i) { return size[i]; });
+  }
   return orders;
 }
 

@@ -10,7 +10,8 @@ namespace place {
 // Offsets of first fit with gap filling along `order`; fixed buffers come first.
 std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order);
 
-// The classic orders: by size, lifetime, area, pressure and start.
+// The classic orders, by size, lifetime, area, pressure and start, and blends of the first four
+// (size^a * lifetime^b * pressure^c), which are better on large instances.
 std::vector<std::vector<int>> static_orders(const Instance& instance);
 
 // Moves buffers that make the peak, or lie below such a one, to the front of the order while the
