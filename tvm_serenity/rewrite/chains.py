@@ -1,0 +1,156 @@
+"""Sums and buffers made by several ops one after the other: in any order.
+
+The terms of a sum commute, and so do the ops that write disjoint parts of one buffer. In a net
+they stand in some order, each op writing into what the one before left. ``free_order`` is the
+instance of the order search in which that order is open:
+
+1. *begin* allocates the buffer (nothing, if the sum starts in a tensor that is there already);
+2. each term reads the buffer and makes a token of no bytes; terms do not wait for each other;
+3. *end* waits for all tokens; its output is the buffer.
+
+An order of that instance is one of the net, with the terms as they stand there: dropping *begin*
+and *end* never adds a byte. So its least peak is the least over all orders of the terms too. Where
+the last op writes an output of another type, the instance leaves out that op's piece at the end:
+a bound then; the peak is counted on the net itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.rewrite.net import Kind, Net, Node, as_owned
+
+
+@dataclass(frozen=True)
+class Free:
+    """The instance with open orders: op i of ``graph`` is node ``nodes[i]``, -1 for begin, end."""
+
+    graph: Graph
+    nodes: tuple[int, ...]
+
+
+def chains(net: Net) -> list[list[Node]]:
+    """Return the ops of each sum or buffer made by several, first to last."""
+    continued = {node.base for node in net.nodes if _links(node)}
+    result = []
+    for node in net.nodes:
+        if _links(node) and node.base is not None and node.output not in continued:
+            chain = [node]
+            while True:
+                base = chain[0].base
+                before = None if base is None else net.maker(base)
+                if before is None or not _links(before) or not _alike(before, node):
+                    break
+                chain.insert(0, before)
+            if len(chain) > 1:
+                result.append(chain)
+        elif _links(node) and node.output not in continued and _wider_sum(net, node):
+            chain = [node]
+            while True:
+                before = net.maker(chain[0].addends[-1] if len(chain) == 1 else _base(chain[0]))
+                if before is None or not _links(before):
+                    break
+                chain.insert(0, before)
+                if before.base is None:
+                    break
+            if len(chain) > 1:
+                result.append(chain)
+    return result
+
+
+def free_order(net: Net) -> Free | None:
+    """Return the instance in which the order of terms is open; None if there are no terms."""
+    found = chains(net)
+    if not found:
+        return None
+    member = {node.name: (c, i) for c, chain in enumerate(found) for i, node in enumerate(chain)}
+    values = list(net.values)
+    buffers: list[int] = []
+    tokens: list[list[int]] = []
+    for chain in found:
+        buffer = chain[0].base
+        if buffer is None:
+            buffer = len(values)
+            first = values[chain[0].output]
+            values.append(replace(first, name=f"{first.name}#buffer"))
+        buffers.append(buffer)
+        tokens.append(list(range(len(values), len(values) + len(chain))))
+        values += [Tensor(f"{node.name}#done", 0) for node in chain]
+    ops: list[Op] = []
+    nodes: list[int] = []
+    begun: set[int] = set()
+    for index, node in enumerate(net.nodes):
+        if node.name not in member:
+            ops.append(_plain(net, index))
+            nodes.append(index)
+            continue
+        c, i = member[node.name]
+        chain, buffer = found[c], buffers[c]
+        if c not in begun and chain[0].base is None:
+            addends = chain[0].addends
+            ops.append(Op(f"{node.name}#begin", "begin", addends, (buffer,)))
+            nodes.append(-1)
+        begun.add(c)
+        inputs = dict.fromkeys((buffer, *(v for o in node.operands for v in o.values)))
+        ops.append(Op(node.name, str(node.kind), tuple(inputs), (tokens[c][i],)))
+        nodes.append(index)
+        if i == len(chain) - 1:
+            shown = buffer if node.base is not None else None
+            ops.append(Op(f"{node.name}#end", "end", (buffer, *tokens[c]), node.outputs, 0, shown))
+            nodes.append(-1)
+    graph = Graph(net.name, tuple(values), tuple(ops), net.inputs, net.outputs)
+    return Free(as_owned(graph), tuple(nodes))
+
+
+def with_order(net: Net, free: Free, order: Sequence[int]) -> Net:
+    """Return the net in an order of its free instance, terms as they stand there."""
+    sequence = [free.nodes[i] for i in order if free.nodes[i] >= 0]
+    nodes = {index: net.nodes[index] for index in sequence}
+    index_of = {node.name: i for i, node in enumerate(net.nodes)}
+    for chain in chains(net):
+        members = {index_of[node.name] for node in chain}
+        now = [i for i in sequence if i in members]
+        for place, term in zip(chain, now, strict=True):
+            nodes[term] = in_place_of(net.nodes[term], place)
+    return replace(net, nodes=tuple(nodes[i] for i in sequence))
+
+
+def in_place_of(term: Node, place: Node) -> Node:
+    """Return ``term`` of a chain where ``place`` stood."""
+    if term.into is not None:
+        return replace(term, outputs=place.outputs, base=place.base)
+    return replace(
+        term,
+        outputs=place.outputs,
+        base=place.base,
+        addends=place.addends,
+        biases=place.biases,
+        tail=place.tail,
+        in_place=place.in_place,
+    )
+
+
+def _links(node: Node) -> bool:
+    """Whether an op can be part of a chain."""
+    return node.into is not None or (node.kind is Kind.CONV and node.makes is None)
+
+
+def _alike(left: Node, right: Node) -> bool:
+    return (left.into is None) == (right.into is None)
+
+
+def _wider_sum(net: Net, node: Node) -> bool:
+    """Whether an op writes, in another type, the sum that others began."""
+    if node.conv is None or node.base is not None or not node.addends or node.into is not None:
+        return False
+    before = net.maker(node.addends[-1])
+    return before is not None and before.conv is not None and before.tail is None
+
+
+def _base(node: Node) -> int:
+    assert node.base is not None
+    return node.base
+
+
+def _plain(net: Net, index: int) -> Op:
+    return net.graph.ops[index]

@@ -1,0 +1,182 @@
+"""Channel-wise partitioning: a convolution of a concat becomes a sum of partial convolutions."""
+
+from dataclasses import replace
+
+from tvm_serenity.rewrite.net import (
+    Kind,
+    Net,
+    Node,
+    Operand,
+    Piece,
+    Range,
+    flat_pieces,
+    new_value,
+    piece_channels,
+)
+from tvm_serenity.rewrite.match import Match
+
+NAME = "channelwise"
+
+SPEC = """
+1. Pattern: a convolution that reads a concat along the channels, of two pieces or more (SERENITY,
+   section 3.3, equations 3 to 6). Concats of concats are one concat of all their pieces.
+2. Result: for each piece a partial convolution with the weights of the piece's channels. The first
+   makes the sum, each other one adds to it in the same buffer, the last one adds bias and
+   activation. Weights are sliced, never copied: their bytes stay the same.
+3. The partial convolutions stand in the order in which the network makes their pieces.
+4. The sum has the type the convolution adds up in. Where that is as wide as the output, the
+   output is the same buffer; where it is wider (int32 for int8), the last one writes the output.
+5. Grouped convolutions: pieces must begin and end where groups do. Each partial convolution then
+   makes the output channels of its groups, in its place of the one output buffer.
+6. Other readers of the concat keep it; where none are left it disappears.
+7. Promise: equal in exact arithmetic. The sum is taken in another order: exact for integers.
+8. Refused: a concat along another axis; weights or layout that are not known; groups that a
+   piece cuts; a convolution that is part of another rewrite's buffer.
+"""
+
+
+def matches(net: Net) -> list[Match]:
+    """Every convolution of several pieces."""
+    return [
+        Match(NAME, node.name)
+        for node in net.nodes
+        if node.kind is Kind.CONV and not is_depthwise(node) and len(_all_pieces(net, node)) > 1
+    ]
+
+
+def check(net: Net, match: Match) -> str | None:
+    """Why the convolution cannot be cut."""
+    node = net.find(match.node)
+    if node is None or node.kind is not Kind.CONV or node.conv is None:
+        return "it is not there any more"
+    if node.conv.pinned:
+        return node.conv.pinned
+    if node.axis is None:
+        return "its layout is not known"
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    if len(pieces) < 2:
+        return "the concat is not along the channels"
+    if node.into is not None:
+        return "it already writes a part of a buffer"
+    if node.conv.groups > 1:
+        return group_refusal(net, node, pieces)
+    return None
+
+
+def apply(net: Net, match: Match) -> Net:
+    """The net with partial convolutions instead."""
+    node = net.nodes[net.index[match.node]]
+    assert node.conv is not None
+    if node.conv.groups > 1:
+        return _by_groups(net, node)
+    assert node.axis is not None
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    first = (node.reads or (0, 0))[0]
+    spans = [(first + a, first + b) for a, b in piece_channels(net, node, pieces)]
+    terms = sorted(zip(pieces, spans, strict=True), key=lambda t: _made_at(net, t[0].value))
+    values, nodes = [], []
+    same_buffer = is_sum_as_wide(net, node)
+    base, number = node.base, len(net.values)
+    like = net.values[node.output]
+    channels = net.channels(node.output, node.axis)
+    for i, (piece, span) in enumerate(terms):
+        last = i == len(terms) - 1
+        part = replace(
+            node,
+            name=f"{node.name}#{i}",
+            operands=(Operand((piece,), node.axis),),
+            reads=span,
+            base=base,
+            addends=node.addends if i == 0 else (),
+            biases=node.biases if last else (),
+            tail=node.tail if last else None,
+            outputs=node.outputs if last else (number,),
+            in_place=node.in_place if i == 0 else (),
+        )
+        if last and not same_buffer and base is not None:
+            part = replace(part, base=None, addends=(*part.addends, base))
+        if not last:
+            sums = new_value(like, f"{like.name}#{i}", channels, node.axis, node.conv.sum_dtype)
+            values.append(sums)
+            base, number = number, number + 1
+        nodes.append(part)
+    return net.edit({node.name: nodes}, values)
+
+
+def is_depthwise(node: Node) -> bool:
+    """Whether a convolution has a group for every input channel: a matter of ``kernelwise``."""
+    return node.conv is not None and 1 < node.conv.groups == node.conv.in_channels
+
+
+def is_sum_as_wide(net: Net, node: Node) -> bool:
+    """Whether the output of a convolution has the type it adds up in."""
+    assert node.conv is not None
+    return net.values[node.output].dtype == node.conv.sum_dtype
+
+
+def group_refusal(net: Net, node: Node, pieces: tuple[Piece, ...]) -> str | None:
+    """Why pieces and groups do not fit together, if they do not."""
+    assert node.conv is not None
+    if node.reads is not None:
+        return "it is a part of a grouped convolution already"
+    per_group = node.conv.in_channels // node.conv.groups
+    for piece, (start, stop) in zip(pieces, piece_channels(net, node, pieces), strict=True):
+        if start % per_group or stop % per_group:
+            name = net.values[piece.value].name
+            return f"piece {name!r} ends within a group of {per_group} channels"
+    return None
+
+
+def group_parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
+    """For each piece of an aligned grouped convolution: it, its channels, the outputs it makes."""
+    assert node.conv is not None
+    assert node.axis is not None
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    per_group = node.conv.in_channels // node.conv.groups
+    made = node.conv.out_channels // node.conv.groups
+    return [
+        (piece, (a, b), (a // per_group * made, b // per_group * made))
+        for piece, (a, b) in zip(pieces, piece_channels(net, node, pieces), strict=True)
+    ]
+
+
+def _by_groups(net: Net, node: Node) -> Net:
+    parts = sorted(group_parts(net, node), key=lambda p: _made_at(net, p[0].value))
+    values, nodes = [], []
+    base, number = None, len(net.values)
+    like = net.values[node.output]
+    for i, (piece, reads, makes) in enumerate(parts):
+        last = i == len(parts) - 1
+        nodes.append(
+            replace(
+                node,
+                name=f"{node.name}#{i}",
+                operands=(Operand((piece,), node.axis or 0),),
+                reads=reads,
+                makes=makes,
+                into=makes,
+                base=base,
+                outputs=node.outputs if last else (number,),
+                in_place=(),
+            )
+        )
+        if not last:
+            values.append(replace(like, name=f"{like.name}#{i}"))
+            base, number = number, number + 1
+    return net.edit({node.name: nodes}, values)
+
+
+def _all_pieces(net: Net, node: Node) -> tuple[Piece, ...]:
+    if not node.operands:
+        return ()
+    operand = node.operands[0]
+    if len(operand.pieces) > 1:
+        return operand.pieces
+    maker = net.maker(operand.pieces[0].value)
+    if maker is not None and maker.kind is Kind.CONCAT and not operand.pieces[0].slices:
+        return maker.operands[0].pieces
+    return operand.pieces
+
+
+def _made_at(net: Net, value: int) -> int:
+    return net.producer.get(value, -1)

@@ -1,0 +1,274 @@
+"""Which rewrites: X* = argmin over rewrites of the peak of the best order (SERENITY, 3.3).
+
+1. Rules that never need more memory (copies as views, slices read through, concats folded,
+   overwriting) are applied wherever they match: they win the tie-break, fewer ops.
+2. The others are chosen region by region (``regions``). What a choice is worth is the peak of its
+   best order, found by the order search with the incumbent as budget: a loser dies early.
+3. Few matches: every subset. Else hill climbing by single matches from several starts: nothing,
+   everything, and random subsets. Equal peaks: fewer ops.
+4. The order of the terms of each sum is part of the search for the order (``chains``).
+5. The parts are put together and ordered as a whole. The result is never worse than what was given.
+
+Region peaks count even where the network's peak is elsewhere: a rewrite there is kept for the
+peak of its region, the stated tie-break after the peak of the whole.
+"""
+
+import itertools
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.rewrite import chains
+from tvm_serenity.rewrite.match import Match, Rule
+from tvm_serenity.rewrite.net import Net
+from tvm_serenity.rewrite.report import Entry
+from tvm_serenity.schedule import Options as Limits
+from tvm_serenity.schedule import Schedule, schedule
+
+CALL_LIMIT_S = 2.0
+"""One candidate may be ordered for so long."""
+
+
+@dataclass
+class Clock:
+    """Time that is left."""
+
+    limit_s: float
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the limit."""
+        return self.limit_s - (time.perf_counter() - self.started)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A net in its best order, what was applied to get it, and that order's peak."""
+
+    net: Net
+    applied: tuple[Match, ...]
+    peak_bytes: int
+    proved: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What is minimised: the peak, then the number of ops."""
+        return self.peak_bytes, self.net.count
+
+
+def ordered(graph: Graph, budget_bytes: int | None, seconds: float) -> Schedule | None:
+    """Return the best order within a budget, or None where there is none or none was found."""
+    limits = Limits(budget_bytes=budget_bytes, time_limit_s=max(min(seconds, CALL_LIMIT_S), 0.0))
+    found = schedule(graph, "auto", limits)
+    if budget_bytes is not None and found.peak_bytes > budget_bytes:
+        return None
+    return found
+
+
+def candidate(
+    net: Net, applied: Sequence[Match], budget_bytes: int | None, clock: Clock
+) -> Candidate | None:
+    """Return ``net`` in its best order within the budget, over all orders of terms too."""
+    free = chains.free_order(net)
+    graph = net.graph if free is None else free.graph
+    found = ordered(graph, budget_bytes, clock.left_s)
+    if found is None:
+        return None
+    if free is None:
+        best, peak = net.ordered(found.order), found.peak_bytes
+    else:
+        best = chains.with_order(net, free, found.order)
+        peak = peak_bytes(best.graph)
+        if budget_bytes is not None and peak > budget_bytes:
+            return None
+    return Candidate(best, tuple(applied), peak, found.outcome is Outcome.OPTIMAL)
+
+
+def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
+    """Return the net with the rules applied wherever they match, until they match no more."""
+    while True:
+        match = next(applicable(net, rules), None)
+        if match is None:
+            return net
+        rule, found = match
+        net = rule.apply(net, found)
+        done.append(found)
+
+
+def applicable(net: Net, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Match]]:
+    """Yield the matches that no check refuses."""
+    for rule in rules:
+        for match in rule.matches(net):
+            if rule.check(net, match) is None:
+                yield rule, match
+
+
+@dataclass
+class Search:
+    """The choice in one region: ``free`` rules cost nothing, ``rules`` are chosen from."""
+
+    start: Net
+    rules: dict[str, Rule]
+    free: list[Rule]
+    clock: Clock
+    exhaustive: int
+    restarts: int
+    seed: int
+    seen: dict[frozenset[Match], Candidate | None] = field(default_factory=dict)
+
+    def best(self) -> Candidate:
+        """Return the best candidate found; nothing applied is always one."""
+        nothing = candidate(self.start, (), None, self.clock)
+        assert nothing is not None
+        matches = self.matches(nothing.net)
+        if not matches:
+            return nothing
+        self.start = nothing.net
+        everything = self.build(self.closure())
+        floor = _floor(everything[0] if everything else self.start)
+        if len(matches) <= self.exhaustive:
+            found = self._all_subsets(nothing, matches)
+        else:
+            found = nothing
+            for applied in self._starts(matches):
+                if self.clock.left_s <= 0 or (found.peak_bytes <= floor and found.applied):
+                    break
+                found = min(found, self._climb(applied, found), key=lambda c: c.key)
+        return self._leaner(found)
+
+    def matches(self, net: Net) -> list[Match]:
+        """The matches that may be chosen in ``net``."""
+        return [m for _, m in applicable(net, list(self.rules.values()))]
+
+    def closure(self) -> tuple[Match, ...]:
+        """All that applies, one after the other, until nothing does."""
+        done: list[Match] = []
+        net = self.start
+        for _ in range(len(net.nodes)):
+            found = self.matches(net)
+            if not found:
+                break
+            net = everywhere(self.rules[found[0].rule].apply(net, found[0]), self.free, [])
+            done.append(found[0])
+        return tuple(done)
+
+    def build(self, applied: Sequence[Match]) -> tuple[Net, tuple[Match, ...]] | None:
+        """The net with some matches applied, those that still apply, and which those are."""
+        net, done, waiting = self.start, [], list(applied)
+        progress = True
+        while waiting and progress:
+            progress = False
+            for match in list(waiting):
+                if self.rules[match.rule].check(net, match) is None:
+                    net = everywhere(self.rules[match.rule].apply(net, match), self.free, [])
+                    done.append(match)
+                    waiting.remove(match)
+                    progress = True
+        return net, tuple(done)
+
+    def value(self, applied: Sequence[Match], budget_bytes: int | None) -> Candidate | None:
+        """The candidate of a set of matches, if it is within the budget."""
+        built = self.build(applied)
+        assert built is not None
+        net, done = built
+        key = frozenset(done)
+        if key in self.seen:
+            known = self.seen[key]
+            if known is None or budget_bytes is None or known.peak_bytes <= budget_bytes:
+                return known
+            return None
+        found = candidate(net, done, budget_bytes, self.clock)
+        self.seen[key] = found
+        return found
+
+    def _all_subsets(self, nothing: Candidate, matches: list[Match]) -> Candidate:
+        best = nothing
+        for size in range(1, len(matches) + 1):
+            for chosen in itertools.combinations(matches, size):
+                if self.clock.left_s <= 0:
+                    return best
+                found = self.value(chosen, best.peak_bytes)
+                if found is not None:
+                    found = self._follow(found)
+                    best = min(best, found, key=lambda c: c.key)
+        return best
+
+    def _follow(self, found: Candidate) -> Candidate:
+        """What applies only after something else did, tried one by one."""
+        for match in self.matches(found.net):
+            if match not in found.applied:
+                more = self.value((*found.applied, match), found.peak_bytes)
+                if more is not None and more.key < found.key:
+                    found = more
+        return found
+
+    def _starts(self, matches: list[Match]) -> Iterator[tuple[Match, ...]]:
+        yield self.closure()
+        names = [n for n in self.rules if n != "kernelwise"]
+        yield tuple(m for m in self.closure() if m.rule in names)
+        yield ()
+        rng = random.Random(self.seed)
+        for _ in range(self.restarts):
+            yield tuple(m for m in self.closure() if rng.random() < 0.5)
+
+    def _climb(self, applied: tuple[Match, ...], incumbent: Candidate) -> Candidate:
+        """Single matches in or out while that is better."""
+        found = self.value(applied, None)
+        if found is None:
+            return incumbent
+        improved = True
+        while improved and self.clock.left_s > 0:
+            improved = False
+            for match in self._near_peak(found):
+                if self.clock.left_s <= 0:
+                    break
+                if match in found.applied:
+                    chosen = tuple(m for m in found.applied if m != match)
+                else:
+                    chosen = (*found.applied, match)
+                other = self.value(chosen, found.peak_bytes)
+                if other is not None and other.key < found.key:
+                    found, improved = other, True
+                    break
+        return found
+
+    def _near_peak(self, found: Candidate) -> list[Match]:
+        """Moves from a candidate: what is applied, and what still matches, additions first."""
+        return [*(m for m in self.matches(found.net) if m not in found.applied), *found.applied]
+
+    def _leaner(self, found: Candidate) -> Candidate:
+        """Without what the peak does not need."""
+        for match in found.applied:
+            if self.clock.left_s <= 0:
+                break
+            rest = tuple(m for m in found.applied if m != match)
+            other = self.value(rest, found.peak_bytes)
+            if other is not None and other.key <= found.key:
+                found = other
+        return found
+
+
+def rejected(search: Search, found: Candidate, most: int) -> list[Entry]:
+    """Return what was not worth it on top of what was chosen, with the peaks."""
+    entries = []
+    for match in search.matches(found.net)[:most]:
+        if search.clock.left_s <= 0:
+            entries.append(Entry(match, "not tried: out of time", found.peak_bytes, None))
+            continue
+        other = candidate(search.rules[match.rule].apply(found.net, match), (), None, search.clock)
+        after = None if other is None else other.peak_bytes
+        entries.append(Entry(match, "", found.peak_bytes, after))
+    return entries
+
+
+def _floor(net: Net) -> int:
+    """A bound on the peak of every order of ``net``."""
+    from tvm_serenity.schedule import trivial_bound
+    from tvm_serenity.schedule.problem import problem_of
+
+    return trivial_bound(problem_of(net.graph))

@@ -1,0 +1,90 @@
+"""Elementwise in place: an op on elements writes over an operand that dies there."""
+
+from dataclasses import replace
+
+from tvm_serenity.graph import Role
+from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.net import Kind, Net, Node
+
+NAME = "in-place"
+
+SPEC = """
+1. Pattern: an elementwise op or an add, an operand of the output's shape and type.
+2. Result: the op may write over that operand. The order decides: it does where the operand dies
+   there; the search counts that. Several operands: the first that dies.
+3. Promise: bit-identical; each element is read before it is written.
+4. Refused: operands the caller owns or that are constants, operands read in pieces or through a
+   slice, of another shape or type, ops that write a part of a buffer or into a sum.
+"""
+
+
+def matches(net: Net) -> list[Match]:
+    """Every op on elements."""
+    return [Match(NAME, n.name) for n in net.nodes if n.kind in (Kind.MAP, Kind.ADD)]
+
+
+def check(net: Net, match: Match) -> str | None:
+    """Why the op needs an output of its own."""
+    node = net.find(match.node)
+    if node is None:
+        return "it is not there any more"
+    if node.base is not None or node.into is not None:
+        return "it writes into a buffer already"
+    return None if overwritable(net, node) else _reason(net, node)
+
+
+def apply(net: Net, match: Match) -> Net:
+    """The net in which the op may overwrite."""
+    node = net.nodes[net.index[match.node]]
+    return net.edit({node.name: [replace(node, in_place=overwritable(net, node))]})
+
+
+def overwritable(net: Net, node: Node) -> tuple[int, ...]:
+    """Return the operands an op on elements may write over."""
+    pairs = [(o.pieces[0], o) for o in node.operands if len(o.pieces) == 1]
+    return tuple(
+        dict.fromkeys(
+            piece.value
+            for piece, _ in pairs
+            if not piece.slices and may_hold(net, piece.value, node.output)
+        )
+    )
+
+
+def may_hold(net: Net, value: int, output: int) -> bool:
+    """Whether the storage of ``value`` is ours and may become that of ``output``."""
+    old, new = net.values[value], net.values[output]
+    root = net.graph.tensors[net.graph.storage[value]]
+    return (
+        value in net.producer
+        and value not in net.outputs
+        and (old.shape, old.dtype, old.role) == (new.shape, new.dtype, new.role)
+        and (root.size_bytes, root.role) == (new.size_bytes, Role.ACTIVATION)
+    )
+
+
+def _reason(net: Net, node: Node) -> str:
+    values = [v for o in node.operands for v in o.values]
+    if any(len(o.pieces) > 1 or o.pieces[0].slices for o in node.operands):
+        return "it reads pieces"
+    if any(v in net.inputs for v in values):
+        return "the caller owns its operand"
+    return "no operand has the output's shape and type"
+
+
+def settle(net: Net) -> Net:
+    """Return the net, in its order, with every overwriting that takes place made definite."""
+    storage = net.graph.storage
+    last: dict[int, int] = {}
+    for i, node in enumerate(net.nodes):
+        for value in (*node.inputs, *node.outputs):
+            last[storage[value]] = i
+    kept = {storage[v] for v in net.outputs}
+    nodes = []
+    for i, node in enumerate(net.nodes):
+        roots = {v: storage[v] for v in node.in_place if node.base is None}
+        taken = [v for v, root in roots.items() if last[root] == i and root not in kept]
+        if taken and net.values[node.output].role is Role.ACTIVATION:
+            node = replace(node, base=taken[0])
+        nodes.append(replace(node, in_place=()))
+    return replace(net, nodes=tuple(nodes))

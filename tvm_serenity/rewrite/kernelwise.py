@@ -1,0 +1,111 @@
+"""Kernel-wise partitioning: what treats channels apart is done before the concat, piece by piece."""
+
+from dataclasses import replace
+
+from tvm_serenity.rewrite.channelwise import group_parts, group_refusal
+from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.net import (
+    Kind,
+    Net,
+    Node,
+    Operand,
+    Piece,
+    Range,
+    flat_pieces,
+    new_value,
+    piece_channels,
+)
+
+NAME = "kernelwise"
+
+SPEC = """
+1. Pattern: a depthwise (or aligned grouped) convolution, a pooling or an elementwise op that reads
+   a concat along the channels (SERENITY, section 3.3, equations 7 and 8).
+2. Result: the op on each piece, with the weights and constants of its channels, and a concat of
+   what they make. So the concat moves down, until another rule takes it or it is an output.
+3. Weights are sliced, never copied: their bytes stay the same.
+4. Promise: bit-identical, every element is computed as before.
+5. Refused: a concat along another axis; weights or layout that are not known; groups that a piece
+   cuts; an op with more than one operand; a convolution that is part of a sum.
+"""
+
+
+def matches(net: Net) -> list[Match]:
+    """Every op on separate channels that reads several pieces."""
+    return [
+        Match(NAME, node.name)
+        for node in net.nodes
+        if node.separate and len(node.operands) == 1 and _joined(net, node)
+    ]
+
+
+def check(net: Net, match: Match) -> str | None:
+    """Why the op cannot be done piece by piece."""
+    node = net.find(match.node)
+    if node is None or not node.operands:
+        return "it is not there any more"
+    if node.axis is None:
+        return "its layout is not known"
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    if len(pieces) < 2:
+        return "the concat is not along the channels"
+    if node.base is not None or node.addends or node.into is not None:
+        return "it is part of a sum or of a buffer"
+    if node.makes is not None or node.reads is not None:
+        return "it is a part of a larger op already"
+    if node.kind is Kind.CONV:
+        assert node.conv is not None
+        return node.conv.pinned or group_refusal(net, node, pieces)
+    return None
+
+
+def apply(net: Net, match: Match) -> Net:
+    """The net with the op on each piece, and the concat behind."""
+    node = net.nodes[net.index[match.node]]
+    assert node.axis is not None
+    number, like = len(net.values), net.values[node.output]
+    nodes, values, made = [], [], []
+    for i, (piece, reads, makes) in enumerate(_parts(net, node)):
+        name = f"{node.name}@{i}"
+        values.append(
+            new_value(like, f"{like.name}@{i}", makes[1] - makes[0], node.axis, like.dtype)
+        )
+        made.append(Piece(number + i))
+        nodes.append(
+            replace(
+                node,
+                name=name,
+                operands=(Operand((piece,), node.axis),),
+                outputs=(number + i,),
+                reads=reads,
+                makes=makes,
+                in_place=(),
+            )
+        )
+    joined = Node(
+        f"{node.name}@concat",
+        Kind.CONCAT,
+        (Operand(tuple(made), node.axis),),
+        node.outputs,
+        -1,
+        node.axis,
+    )
+    return net.edit({node.name: [*nodes, joined]}, values)
+
+
+def _parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
+    """For each piece: it, the channels it is, the output channels it makes."""
+    assert node.axis is not None
+    if node.kind is Kind.CONV:
+        return group_parts(net, node)
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    spans = piece_channels(net, node, pieces)
+    return [(p, span, span) for p, span in zip(pieces, spans, strict=True)]
+
+
+def _joined(net: Net, node: Node) -> bool:
+    operand = node.operands[0]
+    if len(operand.pieces) > 1:
+        return True
+    maker = net.maker(operand.pieces[0].value)
+    return maker is not None and maker.kind is Kind.CONCAT and not operand.pieces[0].slices

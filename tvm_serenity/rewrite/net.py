@@ -1,0 +1,283 @@
+"""The network as the rewrite rules see it: one op a kernel, each known by what it computes.
+
+A convolution with its bias and activation is one op; so is an operator on elements with its
+constants. An op is described by the op of the source network it computes (``Node.source``) and
+by which part of it: input channels read, output channels made, whether it adds to a buffer that
+others have begun, whether bias and activation come on top. No numbers are here: whoever read the
+network keeps weights and attributes by source op, and emits an op from its description.
+
+``Net.graph`` is the instance that the order search gets. An op that writes into storage begun by
+another op (``Node.base``: an accumulator, a buffer filled piece by piece) is a view there: its
+output lives in the same bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+
+Range = tuple[int, int]
+"""Channels from the first to before the second."""
+
+
+class Kind(StrEnum):
+    """What an op does, as far as rules care."""
+
+    CONV = "conv"
+    POOL = "pool"  # each channel by itself
+    MAP = "map"  # each element by itself
+    ADD = "add"  # the sum of two tensors of one shape, then a map
+    CONCAT = "concat"
+    SLICE = "slice"
+    COPY = "copy"  # the same bytes again
+    VIEW = "view"  # the same bytes, no op at run time
+    OPAQUE = "opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A value as an operand; ``slices`` are source slices a kernel applies while it reads."""
+
+    value: int
+    slices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a kernel reads as one tensor: pieces, one after the other along ``axis``."""
+
+    pieces: tuple[Piece, ...]
+    axis: int = 0
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values of the pieces."""
+        return tuple(p.value for p in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """A source convolution: its channels, the type it adds up in, what forbids to cut it.
+
+    ``linear``: nothing but a bias follows the sum, in the type of the sum. ``pinned``: why it
+    cannot be cut ("" where it can).
+    """
+
+    groups: int
+    in_channels: int
+    out_channels: int
+    sum_dtype: str
+    linear: bool = False
+    pinned: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One op: a part of source op ``source`` (see the module).
+
+    ``axis`` is the channel axis where it is known, of a concat the axis it joins; ``separate``:
+    output channel c needs input channel c alone. ``reads`` and ``makes`` are the source's input
+    and output channels this op takes part in (None: all). ``base``: the value whose storage
+    output 0 is written into: added to, or beside what is there if ``into`` says which channels
+    of the buffer are written. ``addends`` are added. ``biases``: source convolutions whose bias is
+    added here; ``tail``: the source op whose activation is applied here.
+    """
+
+    name: str
+    kind: Kind
+    operands: tuple[Operand, ...]
+    outputs: tuple[int, ...]
+    source: int
+    axis: int | None = None
+    conv: Conv | None = None
+    separate: bool = False
+    reads: Range | None = None
+    makes: Range | None = None
+    base: int | None = None
+    into: Range | None = None
+    addends: tuple[int, ...] = ()
+    biases: tuple[int, ...] = ()
+    tail: int | None = None
+    in_place: tuple[int, ...] = ()
+    why_opaque: str = ""
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """All values read, each once."""
+        base = () if self.base is None else (self.base,)
+        read = (v for o in self.operands for v in o.values)
+        return tuple(dict.fromkeys((*base, *read, *self.addends)))
+
+    @property
+    def output(self) -> int:
+        """The first output."""
+        return self.outputs[0]
+
+
+@dataclass(frozen=True)
+class Net:
+    """Ops in a topological order over ``values`` (tensors); ``inputs``, ``outputs`` are values."""
+
+    name: str
+    values: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @cached_property
+    def producer(self) -> dict[int, int]:
+        """The node that makes a value."""
+        return {v: i for i, node in enumerate(self.nodes) for v in node.outputs}
+
+    @cached_property
+    def readers(self) -> dict[int, list[int]]:
+        """The nodes that read a value, ascending."""
+        readers: dict[int, list[int]] = {}
+        for i, node in enumerate(self.nodes):
+            for v in node.inputs:
+                readers.setdefault(v, []).append(i)
+        return readers
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The node of a name."""
+        return {node.name: i for i, node in enumerate(self.nodes)}
+
+    @property
+    def count(self) -> int:
+        """The number of ops that run: views do not."""
+        return sum(node.kind is not Kind.VIEW for node in self.nodes)
+
+    def find(self, name: str) -> Node | None:
+        """The node called ``name``, if there is one."""
+        found = self.index.get(name)
+        return None if found is None else self.nodes[found]
+
+    def maker(self, value: int) -> Node | None:
+        """The node that makes ``value``; None for an input or a constant."""
+        found = self.producer.get(value)
+        return None if found is None else self.nodes[found]
+
+    def readers_of(self, value: int) -> list[int]:
+        """The nodes that read ``value``."""
+        return self.readers.get(value, [])
+
+    def dies_in(self, value: int, node: Node) -> bool:
+        """Whether ``node`` alone reads ``value``, which no caller owns."""
+        readers = [self.nodes[i] for i in self.readers_of(value)]
+        return readers == [node] and value not in self.outputs and value not in self.inputs
+
+    def channels(self, value: int, axis: int) -> int:
+        """The extent of a value along an axis."""
+        shape = self.values[value].shape
+        assert shape is not None
+        return shape[axis]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The instance of the order search; op i is node i."""
+        ops = tuple(
+            Op(
+                node.name,
+                str(node.kind),
+                node.inputs,
+                node.outputs,
+                0,
+                _shown(node),
+                () if _shown(node) is not None else node.in_place,
+            )
+            for node in self.nodes
+        )
+        return as_owned(Graph(self.name, self.values, ops, self.inputs, self.outputs))
+
+    def ordered(self, order: Sequence[int]) -> "Net":
+        """The same net with its nodes in ``order``."""
+        return replace(self, nodes=tuple(self.nodes[i] for i in order))
+
+    def edit(
+        self,
+        changed: dict[str, Sequence[Node]],
+        values: Iterable[Tensor] = (),
+    ) -> "Net":
+        """Return the net with nodes, by name, replaced by others in their place.
+
+        Concats and slices that nothing reads any more disappear.
+        """
+        nodes = [n for old in self.nodes for n in changed.get(old.name, (old,))]
+        return replace(self, values=(*self.values, *values), nodes=_alive(nodes, self.outputs))
+
+
+def as_owned(graph: Graph) -> Graph:
+    """Return the graph in which what the caller owns is his from its first byte on."""
+    tensors = list(graph.tensors)
+    for value in graph.outputs:
+        root = graph.storage[value]
+        if tensors[value].role is Role.EXTERNAL and tensors[root].role is Role.ACTIVATION:
+            tensors[root] = replace(tensors[root], role=Role.EXTERNAL)
+    return graph if tuple(tensors) == graph.tensors else graph.replace(tensors=tuple(tensors))
+
+
+def _shown(node: Node) -> int | None:
+    """The value whose storage output 0 is, if it is not one of its own."""
+    return node.operands[0].pieces[0].value if node.kind is Kind.VIEW else node.base
+
+
+def _alive(nodes: Sequence[Node], outputs: Sequence[int]) -> tuple[Node, ...]:
+    read = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if node.kind in (Kind.CONCAT, Kind.SLICE) and not read.intersection(node.outputs):
+            continue
+        read.update(node.inputs)
+        kept.append(node)
+    return tuple(reversed(kept))
+
+
+def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
+    """Return the pieces of an operand along ``axis``; concats it reads are looked through."""
+    if len(operand.pieces) > 1 and operand.axis != axis:
+        return operand.pieces
+    result: list[Piece] = []
+    for piece in operand.pieces:
+        maker = None if piece.slices else net.maker(piece.value)
+        if maker is not None and maker.kind is Kind.CONCAT and maker.axis == axis:
+            result += flat_pieces(net, maker.operands[0], axis)
+        else:
+            result.append(piece)
+    return tuple(result)
+
+
+def piece_channels(net: Net, node: Node, pieces: Sequence[Piece]) -> list[Range]:
+    """Return the channels of the operand that each piece is; slices never cut channels."""
+    assert node.axis is not None
+    start, result = 0, []
+    for piece in pieces:
+        stop = start + net.channels(piece.value, node.axis)
+        result.append((start, stop))
+        start = stop
+    return result
+
+
+def new_value(like: Tensor, name: str, channels: int, axis: int, dtype: str) -> Tensor:
+    """Return an activation like another, with other channels and another type."""
+    assert like.shape is not None
+    shape = tuple(channels if i == axis else extent for i, extent in enumerate(like.shape))
+    bits = 8 * like.size_bytes * channels // max(like.shape[axis], 1)
+    size = bits // 8 if dtype == like.dtype else elements(shape) * width_of(dtype)
+    return Tensor(name, size, shape, dtype)
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Return how many elements a shape holds."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def width_of(dtype: str) -> int:
+    """Return the bytes of an element, by numpy's name of its type."""
+    digits = "".join(c for c in dtype if c.isdigit())
+    return max(int(digits or 8) // 8, 1)

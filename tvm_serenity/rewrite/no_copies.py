@@ -1,0 +1,137 @@
+"""No copies: data that is only moved stays where it is, or is made where it belongs."""
+
+from dataclasses import replace
+
+from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece
+
+NAME = "no-copies"
+
+VIEW, SLICE, BUFFER = "as a view", "read through", "in its buffer"
+
+READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
+"""Kinds whose kernels read a slice through an offset."""
+
+WRITERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
+"""Kinds whose kernels write into a part of a buffer."""
+
+SPEC = """
+1. Copies that keep every byte where it is (a split into one part, a reshape, a transpose that only
+   moves axes of size 1, an identity) are views: no op, no bytes.
+2. A slice is read through an offset by its readers' kernels and is no op.
+3. The pieces of a concat are written straight into its buffer, by the ops that make them: along the
+   outermost axis that is not 1 contiguously, along others with the strides of the buffer.
+4. Promise: bit-identical.
+5. Refused for a slice: it is an output; readers whose kernels cannot (named). For a buffer: a piece
+   that is an input, that others read, that occurs twice, that a view shows or that an op makes
+   whose kernel cannot write a part (named).
+"""
+
+
+def matches(net: Net) -> list[Match]:
+    """Every copy, slice and concat."""
+    forms = {Kind.COPY: VIEW, Kind.SLICE: SLICE, Kind.CONCAT: BUFFER}
+    return [Match(NAME, n.name, forms[n.kind]) for n in net.nodes if n.kind in forms]
+
+
+def check(net: Net, match: Match) -> str | None:
+    """Why the bytes are moved all the same."""
+    node = net.find(match.node)
+    if node is None:
+        return "it is not there any more"
+    if match.other == VIEW:
+        return None if node.kind is Kind.COPY else "it is not there any more"
+    if match.other == SLICE:
+        return _slice_refusal(net, node)
+    return _buffer_refusal(net, node)
+
+
+def apply(net: Net, match: Match) -> Net:
+    """The net without the copy."""
+    node = net.nodes[net.index[match.node]]
+    if match.other == VIEW:
+        return net.edit({node.name: [replace(node, kind=Kind.VIEW)]})
+    if match.other == SLICE:
+        return _read_through(net, node)
+    return _into_buffer(net, node)
+
+
+def _slice_refusal(net: Net, node: Node) -> str | None:
+    if node.output in net.outputs:
+        return "the caller gets it"
+    if len(node.operands[0].pieces) != 1:
+        return "it reads pieces"
+    readers = [net.nodes[i] for i in net.readers_of(node.output)]
+    for reader in readers:
+        if reader.kind not in READERS or node.output in (reader.base, *reader.addends):
+            return f"{reader.name!r} cannot read through an offset"
+    return None if readers else "nothing reads it"
+
+
+def _read_through(net: Net, node: Node) -> Net:
+    source = node.operands[0].pieces[0]
+    inlined = Piece(source.value, (*source.slices, node.source))
+    changed: dict[str, list[Node]] = {node.name: []}
+    for i in net.readers_of(node.output):
+        reader = net.nodes[i]
+        operands = tuple(
+            Operand(
+                tuple(
+                    Piece(inlined.value, (*inlined.slices, *p.slices))
+                    if p.value == node.output
+                    else p
+                    for p in o.pieces
+                ),
+                o.axis,
+            )
+            for o in reader.operands
+        )
+        keep = tuple(v for v in reader.in_place if v != node.output)
+        changed[reader.name] = [replace(reader, operands=operands, in_place=keep)]
+    return net.edit(changed)
+
+
+def _buffer_refusal(net: Net, node: Node) -> str | None:
+    pieces = node.operands[0].pieces
+    if len({p.value for p in pieces}) < len(pieces):
+        return "a piece occurs twice"
+    for piece in pieces:
+        name, maker = net.values[piece.value].name, net.maker(piece.value)
+        if maker is None:
+            return f"piece {name!r} is an input"
+        if maker.kind not in WRITERS or len(maker.outputs) > 1:
+            return f"{maker.name!r} cannot write a part of a buffer"
+        if maker.axis != node.axis:
+            return f"{maker.name!r} has no such axis"
+        if maker.base is not None or maker.into is not None:
+            return f"{maker.name!r} writes another buffer"
+        if piece.slices or not net.dies_in(piece.value, node):
+            return f"others read piece {name!r}"
+        if net.values[piece.value].dtype != net.values[node.output].dtype:
+            return f"piece {name!r} has another type"
+    return None
+
+
+def _into_buffer(net: Net, node: Node) -> Net:
+    assert node.axis is not None
+    start, spans = 0, {}
+    for piece in node.operands[0].pieces:
+        stop = start + net.channels(piece.value, node.axis)
+        spans[piece.value] = (start, stop)
+        start = stop
+    order = sorted(spans, key=lambda v: net.producer[v])
+    changed: dict[str, list[Node]] = {node.name: []}
+    values, base, number = [], None, len(net.values)
+    whole = net.values[node.output]
+    for i, value in enumerate(order):
+        maker = net.nodes[net.producer[value]]
+        last = i == len(order) - 1
+        new = node.output if last else number
+        if not last:
+            values.append(replace(whole, name=f"{whole.name}#{i}"))
+            number += 1
+        changed[maker.name] = [
+            replace(maker, into=spans[value], base=base, outputs=(new,), in_place=())
+        ]
+        base = new
+    return net.edit(changed, values)

@@ -1,0 +1,161 @@
+"""Residual merging: an add of a convolution's result is one more accumulation."""
+
+from dataclasses import replace
+
+from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.net import Kind, Net, Node
+
+NAME = "residual"
+
+SPEC = """
+1. Pattern: ``add(a, b)`` where ``a`` is made by a convolution with nothing but a bias, or by the
+   sum of partial convolutions it was cut into, and nothing else reads ``a``.
+2. Result: the convolution (the first partial one) adds to ``b``: in ``b``'s own buffer where the
+   add is the only reader of ``b`` and an op made it, else in a new buffer. Bias, and what follows
+   the add, come with the last partial convolution. The add is no op any more.
+3. ``a`` is the operand that the network makes later: ``b`` must be there first. Where ``b`` is a
+   sum of convolutions too, its bias moves to the end, so that all terms are one sum.
+4. Promise: equal in exact arithmetic; the sum is taken in another order: exact for integers.
+5. Refused: a convolution with an activation of its own, or whose output has another type than its
+   sum (requantised sums are rounded twice: no identity); operands of different shapes; an ``a``
+   that others read or the caller gets.
+"""
+
+
+def matches(net: Net) -> list[Match]:
+    """Every add that reads what a convolution made."""
+    result = []
+    for node in net.nodes:
+        if node.kind is Kind.ADD and len(node.operands) == 2:
+            a = _conv_operand(net, node)
+            if a is not None:
+                result.append(Match(NAME, node.name))
+    return result
+
+
+def check(net: Net, match: Match) -> str | None:
+    """Why the add stays."""
+    node = net.find(match.node)
+    if node is None or node.kind is not Kind.ADD:
+        return "it is not there any more"
+    a = _conv_operand(net, node)
+    if a is None:
+        return "no convolution makes one of its operands"
+    return _refusal(net, node, a)
+
+
+def apply(net: Net, match: Match) -> Net:
+    """The net with the add as part of the sum."""
+    node = net.nodes[net.index[match.node]]
+    a = _conv_operand(net, node)
+    assert a is not None
+    b = _other(node, a.output)
+    chain = chain_of(net, a)
+    head, last = chain[0], chain[-1]
+    maker = net.maker(b)
+    changed: dict[str, list[Node]] = {node.name: []}
+    biases = last.biases
+    takes = net.dies_in(b, node) and maker is not None and is_plain(net, b)
+    if takes and maker is not None and maker.kind is Kind.CONV and _is_linear(net, maker):
+        if maker.base is None or maker.into is None:
+            biases = (*maker.biases, *biases)
+            changed[maker.name] = [replace(maker, biases=())]
+    parts = []
+    for part in chain:
+        new = part
+        if part is head:
+            new = replace(new, base=b) if takes else replace(new, addends=(*new.addends, b))
+        if part is last:
+            new = replace(new, biases=biases, tail=node.source, outputs=node.outputs)
+        parts.append(new)
+    for part in chain:
+        changed[part.name] = []
+    changed[node.name] = parts
+    return net.edit(changed)
+
+
+def chain_of(net: Net, last: Node) -> list[Node]:
+    """Return the partial convolutions of one sum, first to last, that ends with ``last``."""
+    chain = [last]
+    while chain[0].base is not None and chain[0].into is None:
+        before = net.maker(chain[0].base)
+        if before is None or before.kind is not Kind.CONV or before.into is not None:
+            break
+        chain.insert(0, before)
+    return chain
+
+
+def is_plain(net: Net, value: int) -> bool:
+    """Whether a value has storage of its own that nothing else shows."""
+    maker = net.maker(value)
+    if maker is None or maker.kind is Kind.VIEW:
+        return False
+    return all(net.nodes[i].kind is not Kind.VIEW for i in net.readers_of(value))
+
+
+def _conv_operand(net: Net, node: Node) -> Node | None:
+    """The convolution made last of those whose results an add reads, best if it can merge."""
+    found = []
+    for operand in node.operands:
+        maker = net.maker(operand.values[0])
+        if len(operand.pieces) == 1 and maker is not None and maker.kind is Kind.CONV:
+            found.append(maker)
+    if not found:
+        return None
+    later = max(node_index(net, v) for o in node.operands for v in o.values)
+    return max(
+        found,
+        key=lambda m: (_refusal(net, node, m) is None, net.index[m.name] == later),
+    )
+
+
+def node_index(net: Net, value: int) -> int:
+    """The node that makes a value, -1 for what is there from the start."""
+    return net.producer.get(value, -1)
+
+
+def _other(node: Node, value: int) -> int:
+    first, second = (o.values[0] for o in node.operands)
+    return second if first == value else first
+
+
+def _is_linear(net: Net, node: Node) -> bool:
+    """Whether the output of a convolution is its sum, in the type of the sum."""
+    assert node.conv is not None
+    merged = node.tail is not None and node.tail != node.source
+    same = net.values[node.output].dtype == node.conv.sum_dtype
+    return same and not merged and (node.conv.linear or node.tail is None)
+
+
+def _refusal(net: Net, node: Node, a: Node) -> str | None:
+    assert a.conv is not None
+    if any(len(o.pieces) != 1 or o.pieces[0].slices for o in node.operands):
+        return "an operand is read in pieces"
+    b = _other(node, a.output)
+    if b == a.output:
+        return "it adds a tensor to itself"
+    if a.conv.pinned:
+        return a.conv.pinned
+    if a.into is not None:
+        return "the convolution writes a part of a buffer"
+    if not _is_linear(net, a):
+        same = net.values[a.output].dtype == a.conv.sum_dtype
+        return (
+            "the convolution has an activation of its own"
+            if same
+            else "the convolution's sum is rounded to another type before the add"
+        )
+    shapes = [net.values[v].shape for v in (a.output, b, node.output)]
+    types = [net.values[v].dtype for v in (a.output, b)]
+    if shapes[0] != shapes[1] or shapes[0] != shapes[2]:
+        return "its operands have different shapes"
+    if types[0] != types[1] or types[0] != net.values[node.output].dtype:
+        return "its operands have different types"
+    if not net.dies_in(a.output, node):
+        return f"others read {net.values[a.output].name!r}"
+    head = chain_of(net, a)[0]
+    if head.base is not None:
+        return "the sum begins in another buffer already"
+    if not is_plain(net, a.output):
+        return f"{net.values[a.output].name!r} is shown under another shape"
+    return None

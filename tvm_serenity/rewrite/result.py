@@ -1,0 +1,59 @@
+"""What a rewrite run is asked and what it answers."""
+
+from dataclasses import dataclass
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.rewrite.net import Net
+from tvm_serenity.rewrite.report import Report
+from tvm_serenity.schedule import Schedule
+
+TIME_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which rules, what to minimise, for how long.
+
+    ``rules``: "all", "paper" (rules 1 and 2 of SERENITY wherever they match, not chosen from), or
+    names separated by commas. ``exhaustive``: up to so many matches in a region every subset is
+    tried. ``restarts``: random starts of the hill climbing, drawn with ``seed``.
+    """
+
+    rules: str = "all"
+    objective: str = "peak"
+    time_limit_s: float | None = None
+    exhaustive: int = 5
+    restarts: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objective != "peak":
+            raise InputError(f"objective={self.objective!r}: there is 'peak'")
+        if self.time_limit_s is not None and not self.time_limit_s >= 0:
+            raise InputError(f"time_limit_s must be 0 or more, got {self.time_limit_s}")
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A net before and after, each with its best order.
+
+    ``net`` is in its best order. ``given`` is the peak of the given order before, ``ordered`` the
+    best order before, ``found`` the best order after, ``rewrite_only`` the peak of the rewritten
+    net in the order in which rewriting alone leaves it. ``region_peaks`` are the peaks of the
+    independent parts after rewriting, in order of execution.
+    """
+
+    source: Net
+    net: Net
+    report: Report
+    given_bytes: int
+    ordered: Schedule
+    found: Schedule
+    rewrite_only_bytes: int
+    region_peaks: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was applied."""
+        return bool(self.report.applied)

@@ -1,0 +1,218 @@
+"""``rewrite(net)``: the rules, the choice, the proof of what came out."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.rewrite import (
+    channelwise,
+    fold,
+    in_place,
+    kernelwise,
+    no_copies,
+    residual,
+)
+from tvm_serenity.rewrite.choose import Candidate, Clock, Search, everywhere, rejected
+from tvm_serenity.rewrite.match import Match, Rule
+from tvm_serenity.rewrite.net import Net
+from tvm_serenity.rewrite.regions import regions, stitched
+from tvm_serenity.rewrite.report import Entry, Report
+from tvm_serenity.rewrite.result import TIME_LIMIT_S, Options, Rewritten
+from tvm_serenity.schedule import Options as Limits
+from tvm_serenity.schedule import Schedule, schedule
+
+RULES: Mapping[str, Rule] = {
+    channelwise.NAME: channelwise,
+    kernelwise.NAME: kernelwise,
+    residual.NAME: residual,
+    no_copies.NAME: no_copies,
+    fold.NAME: fold,
+    in_place.NAME: in_place,
+}
+"""The rules by name, numbered from 1 in this order."""
+
+PAPER = (channelwise.NAME, kernelwise.NAME)
+REJECTED_AT_MOST = 40
+
+
+def rewrite(net: Net, options: Options | None = None) -> Rewritten:
+    """Return ``net`` rewritten for the least peak of its best order, never worse than given.
+
+    Deterministic unless the time limit ends it. Raises :class:`InputError` on an unknown rule.
+    """
+    started = time.perf_counter()
+    options = options or Options()
+    limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    names = rule_names(options.rules)
+    before = schedule(net.graph, "auto", Limits(time_limit_s=limit))
+    clock = Clock(limit)
+    if options.rules == "paper":
+        best, applied, refused, losers = _as_in_the_paper(net, before, clock)
+        peaks: tuple[int, ...] = ()
+    else:
+        best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
+    after = schedule(best.graph, "auto", Limits(time_limit_s=max(clock.left_s, 2.0)))
+    if options.rules != "paper" and (after.peak_bytes, best.count) > (
+        before.peak_bytes,
+        net.count,
+    ):
+        best, after, applied = net, before, []
+    rewrite_only = peak_bytes(best.graph) if applied else peak_bytes(net.graph)
+    return Rewritten(
+        net,
+        best.ordered(after.order) if applied else net,
+        Report(tuple(applied), tuple(refused), tuple(losers)),
+        peak_bytes(net.graph),
+        before,
+        replace(after, order=tuple(range(len(best.nodes)))) if applied else before,
+        rewrite_only,
+        peaks,
+        time.perf_counter() - started,
+    )
+
+
+def rule_names(text: str) -> tuple[str, ...]:
+    """Return the rules a text names: "all", "paper", or names or numbers with commas."""
+    if text == "all":
+        return tuple(RULES)
+    if text == "paper":
+        return PAPER
+    found = []
+    for word in filter(None, (w.strip() for w in text.split(","))):
+        name = list(RULES)[int(word) - 1] if word in "123456" and len(word) == 1 else word
+        if name not in RULES:
+            allowed = ", ".join(RULES)
+            raise InputError(f"rules={text!r}: no rule {word!r}; there are all, paper, {allowed}")
+        found.append(name)
+    return tuple(n for n in RULES if n in found)
+
+
+def _as_in_the_paper(
+    net: Net, before: Schedule, clock: Clock
+) -> tuple[Net, list[Entry], list[Entry], list[Entry]]:
+    """Rules 1 and 2 wherever they match, counted as the published figures count.
+
+    A depthwise convolution of a concat is one op that does its pieces one after the other: the
+    concat is gone, the number of ops stays.
+    """
+    done: list[Match] = []
+    joint = _DepthwiseOfPieces()
+    base = everywhere(net, [joint], done)
+    order = schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0))).order
+    best = everywhere(base.ordered(order), [channelwise], done)
+    found: Candidate | None = None
+    from tvm_serenity.rewrite.choose import candidate
+
+    found = candidate(best, done, None, clock)
+    if found is not None:
+        best = found.net
+    entries = [Entry(m) for m in done]
+    refused = _refusals(net, (channelwise.NAME, kernelwise.NAME), set(done))
+    return best, entries, refused, []
+
+
+class _DepthwiseOfPieces:
+    """Rule 2 as the paper counts it: the concat is read in pieces by the convolutions below it."""
+
+    SPEC = kernelwise.SPEC
+
+    def matches(self, net: Net) -> list[Match]:
+        return [replace(m, rule=kernelwise.NAME) for m in fold.matches(net)]
+
+    def check(self, net: Net, match: Match) -> str | None:
+        node = net.find(match.node)
+        if node is not None:
+            for i in net.readers_of(node.output):
+                reader = net.nodes[i]
+                if reader.conv is None and reader.kind is not node.kind:
+                    return f"{reader.name!r} is no convolution"
+        return fold.check(net, match)
+
+    def apply(self, net: Net, match: Match) -> Net:
+        return fold.apply(net, match)
+
+
+def _chosen(
+    net: Net, before: Schedule, names: Sequence[str], options: Options, clock: Clock
+) -> tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]:
+    done: list[Match] = []
+    free = [_FREE[n] for n in _FREE if n in names]
+    base = everywhere(net.ordered(before.order), free, done)
+    chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
+    peak = schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0)))
+    base = base.ordered(peak.order)
+    if in_place.NAME in names:
+        base = everywhere(base, [_Once(in_place)], done)
+        base = base.ordered(
+            schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0))).order
+        )
+    applied = [Entry(m, "", before.peak_bytes, peak.peak_bytes) for m in done]
+    parts, losers, peaks = [], [], []
+    for region in regions(base):
+        if not any(rule.matches(region) for rule in chosen.values()):
+            parts.append(region)
+            peaks.append(peak_bytes(region.graph))
+            continue
+        search = Search(
+            region, chosen, free, clock, options.exhaustive, options.restarts, options.seed
+        )
+        start = peak_bytes(region.graph)
+        found = search.best()
+        parts.append(found.net)
+        peaks.append(found.peak_bytes)
+        applied += [Entry(m, "", start, found.peak_bytes) for m in found.applied]
+        losers += rejected(search, found, REJECTED_AT_MOST)
+    best = stitched(base, parts)
+    refused = _refusals(best, names, {e.match for e in applied})
+    return best, applied, refused, losers, tuple(peaks)
+
+
+def _refusals(net: Net, names: Sequence[str], applied: set[Match]) -> list[Entry]:
+    """Every match that a rule refuses in ``net``, with the reason."""
+    entries = []
+    for name in names:
+        for match in RULES[name].matches(net):
+            reason = RULES[name].check(net, match)
+            if reason is not None and match not in applied:
+                entries.append(Entry(match, reason))
+    return entries
+
+
+class _Only:
+    """A rule for some of its matches: those of one form."""
+
+    def __init__(self, rule: Rule, forms: Sequence[str]) -> None:
+        self.SPEC, self.rule, self.forms = rule.SPEC, rule, forms
+
+    def matches(self, net: Net) -> list[Match]:
+        return [m for m in self.rule.matches(net) if m.other in self.forms]
+
+    def check(self, net: Net, match: Match) -> str | None:
+        return self.rule.check(net, match)
+
+    def apply(self, net: Net, match: Match) -> Net:
+        return self.rule.apply(net, match)
+
+
+class _Once(_Only):
+    """A rule that may match what it was applied to."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule, ("",))
+
+    def matches(self, net: Net) -> list[Match]:
+        return [m for m in super().matches(net) if not net.nodes[net.index[m.node]].in_place]
+
+
+_FREE: Mapping[str, Rule] = {
+    no_copies.NAME: _Only(no_copies, (no_copies.VIEW, no_copies.SLICE)),
+    fold.NAME: fold,
+}
+_CHOSEN: Mapping[str, Rule] = {
+    channelwise.NAME: channelwise,
+    kernelwise.NAME: kernelwise,
+    residual.NAME: residual,
+    no_copies.NAME: _Only(no_copies, (no_copies.BUFFER,)),
+}
