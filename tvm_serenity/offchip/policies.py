@@ -1,0 +1,154 @@
+"""Replacement policies behind one signature, and sweeps over capacities.
+
+==================  ==================================================================  ==========
+policy              what leaves when room is needed                                     one pass
+==================  ==================================================================  ==========
+``belady``          the block whose next use is farthest away (MIN, Belady 1966)         all capacities
+``belady-writes``   the same, next use a transfer: a dirty block costs two               one capacity
+``lru``             the block that was used least recently                              all capacities
+``fifo``            the block that came in first                                        one capacity
+``rr``              the block in the slot at a pointer that goes round                   one capacity
+==================  ==================================================================  ==========
+
+All know which blocks are dead: those are dropped without a write as soon as they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.offchip import reference
+from tvm_serenity.offchip.trace import Trace
+
+native: ModuleType | None
+try:
+    from tvm_serenity import _offchip as native
+except ImportError:  # built without a C++ compiler
+    native = None
+
+Row = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes moved while a trace runs in ``capacity_bytes``.
+
+    ``created_bytes`` came in without a transfer (written on-chip first); what came in is what was
+    evicted or dropped: ``loaded_bytes + created_bytes == evicted_bytes + dropped_bytes``.
+    """
+
+    capacity_bytes: int
+    read_bytes: int
+    write_bytes: int
+    compulsory_bytes: int
+    streamed_bytes: int
+    created_bytes: int
+    evicted_bytes: int
+    dropped_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Reads and writes."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def capacity_traffic_bytes(self) -> int:
+        """What is moved because the capacity is limited."""
+        return self.total_bytes - self.compulsory_bytes
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Reads into the on-chip memory: without streamed weights."""
+        return self.read_bytes - self.streamed_bytes
+
+
+Policy = Callable[[Trace, Sequence[int]], list[Row]]
+
+
+def _one_by_one(name: str) -> Policy:
+    def run(trace: Trace, capacities: Sequence[int]) -> list[Row]:
+        core = native or reference
+        number = tuple(POLICIES).index(name)
+        return [
+            core.simulate(
+                trace.block,
+                trace.kind,
+                trace.size,
+                trace.kept,
+                trace.group_end,
+                trace.reserve,
+                trace.room,
+                capacity,
+                number,
+            )
+            for capacity in capacities
+        ]
+
+    return run
+
+
+def _one_pass(name: str) -> Policy:
+    def run(trace: Trace, capacities: Sequence[int]) -> list[Row]:
+        if native is None or not trace.is_cache or trace.slot_bytes is None:
+            return _one_by_one(name)(trace, capacities)
+        slots = [capacity // trace.slot_bytes for capacity in capacities]
+        distinct = sorted(set(slots))
+        lru = name == "lru"
+        found = native.sweep(trace.block, trace.kind, trace.size, trace.kept, distinct, lru)
+        rows: dict[int, Row] = dict(zip(distinct, found, strict=True))
+        return [rows[slot] for slot in slots]
+
+    return run
+
+
+POLICIES: Mapping[str, Policy] = {
+    "belady": _one_pass("belady"),
+    "belady-writes": _one_by_one("belady-writes"),
+    "lru": _one_pass("lru"),
+    "fifo": _one_by_one("fifo"),
+    "rr": _one_by_one("rr"),
+}
+
+
+def sweep(trace: Trace, capacities: Sequence[int], policy: str = "belady") -> list[Traffic]:
+    """Return the traffic of ``trace`` at each of ``capacities`` (bytes), in their order.
+
+    Raises :class:`InputError` on an unknown policy, or a capacity below one block or, in a
+    scratchpad, below what one op needs at a time (which op, and how much).
+    """
+    if policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
+    for capacity in capacities:
+        check_capacity(trace, capacity)
+    rows = POLICIES[policy](trace, capacities)
+    return [
+        Traffic(
+            capacity,
+            row[0] + trace.streamed_bytes,
+            row[1],
+            trace.compulsory_bytes,
+            trace.streamed_bytes,
+            *row[2:],
+        )
+        for capacity, row in zip(capacities, rows, strict=True)
+    ]
+
+
+def simulate(trace: Trace, capacity_bytes: int, policy: str = "belady") -> Traffic:
+    """Return the traffic of ``trace`` in ``capacity_bytes``; raises as :func:`sweep`."""
+    return sweep(trace, [capacity_bytes], policy)[0]
+
+
+def check_capacity(trace: Trace, capacity: int) -> None:
+    """Raises :class:`InputError` where nothing can run in ``capacity`` bytes."""
+    if capacity <= 0:
+        raise InputError(f"capacity of {capacity} bytes: it must be 1 or more")
+    need, op = trace.need_bytes
+    if capacity >= need:
+        return
+    if not op:
+        raise InputError(f"capacity of {capacity:,} bytes is less than one block of {need:,}")
+    raise InputError(
+        f"capacity of {capacity:,} bytes: op {op!r} needs {need:,} bytes on-chip at a time"
+    )

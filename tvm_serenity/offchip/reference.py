@@ -1,0 +1,114 @@
+"""The simulator in plain Python, with the native one's signature and answers (``simulate.cpp``)."""
+
+from collections.abc import Callable
+
+from tvm_serenity.offchip.storages import READ, WRITE, Bytes8, Ints, Longs
+
+Row = tuple[int, int, int, int, int]
+
+BELADY, BELADY_WRITES, LRU, FIFO, RR = range(5)
+_SLOTS = 2**31
+
+
+class _Chip:
+    """What is on-chip: for each resident block its dirtiness, last and next use, coming, slot."""
+
+    def __init__(self, policy: int) -> None:
+        self.policy = policy
+        self.dirty: dict[int, bool] = {}
+        self.next_use: dict[int, int] = {}
+        self.last_use: dict[int, int] = {}
+        self.came: dict[int, int] = {}
+        self.slot: dict[int, int] = {}
+        self.pointer = 0
+
+    def enter(self, block: int, now: int) -> None:
+        self.dirty[block] = False
+        self.came[block] = now
+        if self.policy == RR:
+            taken = set(self.slot.values())
+            self.slot[block] = next(s for s in range(_SLOTS) if s not in taken)
+
+    def leave(self, block: int) -> None:
+        for table in (self.dirty, self.next_use, self.last_use, self.came, self.slot):
+            table.pop(block, None)
+
+    def victim(self, pinned: set[int], now: int) -> int:
+        free = [b for b in self.dirty if b not in pinned]
+        choose: dict[int, Callable[[], int]] = {
+            BELADY: lambda: max(free, key=self.next_use.__getitem__),
+            LRU: lambda: min(free, key=self.last_use.__getitem__),
+            FIFO: lambda: min(free, key=self.came.__getitem__),
+            RR: lambda: self._round(free),
+            BELADY_WRITES: lambda: self._write_aware(free, now),
+        }
+        return choose[self.policy]()
+
+    def _round(self, free: list[int]) -> int:
+        block = min(free, key=lambda b: (self.slot[b] < self.pointer, self.slot[b]))
+        self.pointer = self.slot[block] + 1
+        return block
+
+    def _write_aware(self, free: list[int], now: int) -> int:
+        def gain(block: int) -> tuple[int, bool]:
+            distance = self.next_use[block] - now
+            return (distance, False) if self.dirty[block] else (2 * distance, True)
+
+        return max(free, key=gain)
+
+
+def simulate(
+    block: Ints,
+    kind: Bytes8,
+    size: Longs,
+    kept: Bytes8,
+    group_end: Longs,
+    reserve: Longs,
+    room: Longs,
+    capacity: int,
+    policy: int,
+) -> Row:
+    """Return bytes read, written, created, evicted and dropped; every group must fit."""
+    blocks, kinds, sizes, rooms = block.tolist(), kind.tolist(), size.tolist(), room.tolist()
+    following = _following(blocks)
+    chip, used = _Chip(policy), 0
+    read = written = created = evicted = dropped = begin = 0
+    for end, held in zip(group_end.tolist(), reserve.tolist(), strict=True):
+        pinned = set(blocks[begin:end])
+        for now in range(begin - 1, end):
+            b = blocks[now] if now >= begin else -1
+            new = b >= 0 and b not in chip.dirty
+            wanted = held + (rooms[b] if new else 0)
+            while used + wanted > capacity and (new or b < 0):
+                out = chip.victim(pinned, max(now, begin))
+                written += sizes[out] * chip.dirty[out]
+                evicted += sizes[out]
+                used -= rooms[out]
+                chip.leave(out)
+            if new:
+                read += sizes[b] * (kinds[now] != WRITE)
+                created += sizes[b] * (kinds[now] == WRITE)
+                used += rooms[b]
+                chip.enter(b, now)
+            if b >= 0:
+                chip.dirty[b] |= kinds[now] != READ
+                chip.last_use[b], chip.next_use[b] = now, following[now]
+        for b in pinned:
+            after = chip.next_use[b]
+            last = after == len(blocks)
+            if last or kinds[after] == WRITE:
+                written += sizes[b] * (last and bool(kept[b]) and chip.dirty[b])
+                dropped += sizes[b]
+                used -= rooms[b]
+                chip.leave(b)
+        begin = end
+    return read, written, created, evicted, dropped
+
+
+def _following(blocks: list[int]) -> list[int]:
+    """For each access the next one to the same block, or the length."""
+    result, seen = [len(blocks)] * len(blocks), dict[int, int]()
+    for i in range(len(blocks) - 1, -1, -1):
+        result[i] = seen.get(blocks[i], len(blocks))
+        seen[blocks[i]] = i
+    return result

@@ -1,0 +1,227 @@
+"""What moves: the storages of a graph, what each op does to them, and the order within an op.
+
+A storage is a tensor and its views: one piece of data that is written once and read whole. Tensors
+in the caller's memory are storages too: they start or end off-chip.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph, Role
+from tvm_serenity.offchip.model import MAX_BLOCKS, Memory, Model, Place
+
+READ, WRITE, MODIFY = 1, 2, 3
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Bytes8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Accesses of one op: blocks, kinds, and where each group ends; ``reserve`` is not for blocks.
+
+    A group is what a scratchpad must hold at once; a cache takes accesses one by one.
+    """
+
+    block: Ints
+    kind: Bytes8
+    group_end: Longs
+    reserve_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Storages:
+    """The storages of ``graph`` cut into blocks under ``model``.
+
+    Storage s has the blocks ``first[s]`` to before ``first[s + 1]``; the last one may be short.
+    """
+
+    graph: Graph
+    model: Model
+    tensors: tuple[int, ...]  # the tensor that heads each storage
+    first: tuple[int, ...]
+
+    @cached_property
+    def of_tensor(self) -> dict[int, int]:
+        """The storage of each tensor that has one."""
+        number = {t: s for s, t in enumerate(self.tensors)}
+        return {
+            t: number[root] for t, root in enumerate(self.graph.storage) if root in number
+        }
+
+    @property
+    def count_blocks(self) -> int:
+        """The number of blocks."""
+        return self.first[-1]
+
+    @cached_property
+    def size(self) -> Longs:
+        """Bytes in each block."""
+        sizes = np.zeros(self.count_blocks, np.int64)
+        for s, tensor in enumerate(self.tensors):
+            begin, end = self.first[s], self.first[s + 1]
+            total = self.graph_bytes(tensor)
+            if begin < end:
+                sizes[begin:end] = self.model.block_bytes or total
+                sizes[end - 1] = total - int(sizes[begin : end - 1].sum())
+        return sizes
+
+    def graph_bytes(self, tensor: int) -> int:
+        """Bytes of a storage by its head; workspace of op u has the head ``-1 - u``."""
+        if tensor < 0:
+            return self.graph.ops[-1 - tensor].workspace_bytes
+        return self.graph.tensors[tensor].size_bytes
+
+    def _flags(self, tensors: set[int]) -> Bytes8:
+        flags = np.zeros(self.count_blocks, np.uint8)
+        for tensor in tensors:
+            s = self.of_tensor.get(tensor)
+            if s is not None:
+                flags[self.first[s] : self.first[s + 1]] = 1
+        return flags
+
+    @cached_property
+    def kept(self) -> Bytes8:
+        """Blocks whose content must be off-chip at the end."""
+        return self._flags(set(self.graph.outputs))
+
+    @cached_property
+    def start(self) -> Bytes8:
+        """Blocks of what nothing in the graph makes."""
+        return self._flags({t for t in self.tensors if t >= 0 and self.graph.producer[t] < 0})
+
+    @property
+    def home(self) -> Bytes8:
+        """Blocks whose content is off-chip at the start."""
+        if self.model.inputs is Place.ON_CHIP:
+            return np.zeros(self.count_blocks, np.uint8)
+        return self.start
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What each op accesses; it does not depend on the order of the ops."""
+        return tuple(self._piece(op) for op in range(len(self.graph.ops)))
+
+    @cached_property
+    def preamble(self) -> Piece:
+        """The writes that bring in inputs which start on-chip, before the first op."""
+        wanted = self.model.inputs is Place.ON_CHIP
+        block = np.flatnonzero(self.start if wanted else 0 * self.start).astype(np.int32)
+        ends = np.arange(1, len(block) + 1, dtype=np.int64)
+        return Piece(block, np.full(len(block), WRITE, np.uint8), ends)
+
+    def _piece(self, op: int) -> Piece:
+        node = self.graph.ops[op]
+        if op in self.graph.constant_ops or node.view_of is not None:
+            return _piece_of([], [], False, 0)
+        read = self._known(node.inputs)
+        made = self._known(node.outputs)
+        scratchpad = self.model.memory is Memory.SCRATCHPAD
+        work = self.of_workspace.get(op)
+        spans = [(self.first[s], self.first[s + 1], READ) for s in read]
+        spans += [(self.first[s], self.first[s + 1], WRITE) for s in made]
+        around = [] if work is None else list(range(self.first[work], self.first[work + 1]))
+        return _piece_of(spans, around, scratchpad, node.workspace_bytes if scratchpad else 0)
+
+    @cached_property
+    def of_workspace(self) -> dict[int, int]:
+        """The storage of each op's workspace, where it has blocks of its own."""
+        return {-1 - t: s for s, t in enumerate(self.tensors) if t < 0}
+
+    def _known(self, tensors: tuple[int, ...]) -> list[int]:
+        found = dict.fromkeys(self.of_tensor.get(t, -1) for t in tensors)
+        return [s for s in found if s >= 0]
+
+
+def storages_of(graph: Graph, model: Model) -> Storages:
+    """Return the storages of ``graph``: activations, the caller's tensors and, in a cache, scratch.
+
+    Raises :class:`InputError` where there would be too many blocks.
+    """
+    graph = _with_callers(graph)
+    used = {graph.storage[t] for op in graph.ops for t in (*op.inputs, *op.outputs)}
+    used |= {graph.storage[t] for t in graph.outputs}
+    tensors = [t for t in sorted(used) if graph.in_profile[t]]
+    if model.memory is Memory.CACHE:
+        tensors += [
+            -1 - i
+            for i, op in enumerate(graph.ops)
+            if op.workspace_bytes and i not in graph.constant_ops and op.view_of is None
+        ]
+    storages = Storages(graph, model, tuple(tensors), ())
+    first = [0]
+    for tensor in tensors:
+        first.append(first[-1] + model.blocks(storages.graph_bytes(tensor)))
+    if first[-1] > MAX_BLOCKS:
+        raise InputError(
+            f"{graph.name}: {first[-1]:,} blocks of {model.block_bytes} bytes; "
+            f"take larger ones, up to {MAX_BLOCKS:,} are possible"
+        )
+    return replace(storages, first=tuple(first))
+
+
+def _with_callers(graph: Graph) -> Graph:
+    """The graph with tensors in the caller's memory as inputs and outputs of its own."""
+    if not any(t.role is Role.EXTERNAL for t in graph.tensors):
+        return graph
+    made = [
+        t
+        for t, tensor in enumerate(graph.tensors)
+        if tensor.role is Role.EXTERNAL and graph.producer[t] >= 0
+    ]
+    given = [
+        t
+        for t, tensor in enumerate(graph.tensors)
+        if tensor.role is Role.EXTERNAL and graph.producer[t] < 0
+    ]
+    return graph.replace(
+        tensors=tuple(
+            replace(t, role=Role.ACTIVATION) if t.role is Role.EXTERNAL else t
+            for t in graph.tensors
+        ),
+        inputs=tuple(dict.fromkeys([*graph.inputs, *given])),
+        outputs=tuple(dict.fromkeys([*graph.outputs, *made])),
+    )
+
+
+def _rows(spans: list[tuple[int, int, int]]) -> Iterator[tuple[Longs, Longs, Longs]]:
+    """For each operand the step, the operand's rank and the number of each block."""
+    steps = max((end - begin for begin, end, _ in spans), default=0)
+    for rank, (begin, end, _) in enumerate(spans):
+        count = end - begin
+        # block b of n is accessed in the step in which b / n of the longest operand is reached
+        step = np.arange(count, dtype=np.int64) * steps // max(count, 1)
+        yield step, np.full(count, rank, np.int64), np.arange(begin, end, dtype=np.int64)
+
+
+def _piece_of(
+    spans: list[tuple[int, int, int]], around: list[int], scratchpad: bool, reserve: int
+) -> Piece:
+    """Scratch is written; all operands are streamed in lockstep; scratch is read."""
+    rows = list(_rows(spans))
+    step = np.concatenate([r[0] for r in rows]) if rows else np.zeros(0, np.int64)
+    rank = np.concatenate([r[1] for r in rows]) if rows else np.zeros(0, np.int64)
+    block = np.concatenate([r[2] for r in rows]) if rows else np.zeros(0, np.int64)
+    order = np.lexsort((block, rank, step))
+    kinds = np.array([kind for _, _, kind in spans] or [READ], np.uint8)
+    middle, kind, step = block[order], kinds[rank[order]], step[order]
+    work = np.array(around, np.int64)
+    whole = np.concatenate([work, middle, work]).astype(np.int32)
+    if scratchpad:
+        ends = np.append(np.flatnonzero(np.diff(step)) + 1, len(step)) if len(step) else step
+    else:
+        ends = np.arange(1, len(whole) + 1)
+    return Piece(
+        whole,
+        np.concatenate(
+            [np.full(len(work), WRITE, np.uint8), kind, np.full(len(work), READ, np.uint8)]
+        ),
+        ends.astype(np.int64),
+        reserve,
+    )

@@ -1,0 +1,221 @@
+"""Traces: the accesses of a graph under an order, by storage or by address in an arena."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph, Role, is_order
+from tvm_serenity.memory import live_ranges
+from tvm_serenity.offchip.model import Memory, Model, Weights
+from tvm_serenity.offchip.storages import (
+    MODIFY,
+    READ,
+    WRITE,
+    Bytes8,
+    Ints,
+    Longs,
+    Piece,
+    Storages,
+    storages_of,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Accesses in time order: ``block[i]`` is read (1), written (2) or partly rewritten (3).
+
+    ``size`` are the bytes that moving each block takes, ``slot_bytes`` what it occupies (None: its
+    size). ``home``: content is off-chip at the start; ``kept``: it must be at the end. Groups
+    end before ``group_end`` and are on-chip at once in a scratchpad, beside ``reserve`` bytes.
+    ``streamed_bytes`` are weights, read past the on-chip memory. ``op_of_group`` names culprits.
+    """
+
+    block: Ints
+    kind: Bytes8
+    size: Longs
+    home: Bytes8
+    kept: Bytes8
+    group_end: Longs
+    reserve: Longs
+    slot_bytes: int | None
+    memory: Memory = Memory.CACHE
+    streamed_bytes: int = 0
+    op_of_group: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_cache(self) -> bool:
+        """Whether accesses come one by one to blocks that all take one slot."""
+        return self.memory is Memory.CACHE and self.slot_bytes is not None
+
+    @cached_property
+    def room(self) -> Longs:
+        """Bytes that each block occupies."""
+        if self.slot_bytes is None:
+            return self.size
+        return np.full(len(self.size), self.slot_bytes, np.int64)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Traffic with unlimited on-chip memory: first reads from off-chip, outputs, weights."""
+        seen, first = np.unique(self.block, return_index=True)
+        read = self.home[seen].astype(bool) & (self.kind[first] != WRITE)
+        dirty = np.zeros(len(self.size), bool)
+        dirty[self.block[self.kind != READ]] = True
+        writes = self.size[dirty & self.kept.astype(bool)].sum()
+        return int(self.size[seen[read]].sum() + writes) + self.streamed_bytes
+
+    @cached_property
+    def need_bytes(self) -> tuple[int, str]:
+        """The least capacity that works, and the op that needs it."""
+        if self.is_cache:
+            return self.slot_bytes or 1, ""
+        begins = np.concatenate([[0], self.group_end[:-1]]).astype(np.int64)
+        needs = self.reserve.copy()
+        for g in np.flatnonzero(self.group_end > begins):
+            blocks = np.unique(self.block[begins[g] : self.group_end[g]])
+            needs[g] += int(self.room[blocks].sum())
+        if not len(needs):
+            return 0, ""
+        worst = int(np.argmax(needs))
+        name = next((name for begin, name in reversed(self.op_of_group) if begin <= worst), "")
+        return int(needs[worst]), name
+
+
+def trace_of(
+    graph: Graph, order: Sequence[int] | None = None, model: Model | None = None
+) -> Trace:
+    """Return the accesses of ``graph`` run in ``order`` (default: the given one).
+
+    Raises :class:`InputError` where ``order`` is not a topological order of all ops.
+    """
+    storages = storages_of(graph, model or Model())
+    return trace_of_storages(storages, order)
+
+
+def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) -> Trace:
+    """Return the trace of an order of the storages' graph."""
+    graph, model = storages.graph, storages.model
+    order = range(len(graph.ops)) if order is None else order
+    if not is_order(graph, order):
+        raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
+    pieces = [storages.preamble, *(storages.pieces[op] for op in order)]
+    names = ["graph inputs", *(graph.ops[op].name for op in order)]
+    block, kind, ends, reserve, starts = _joined(pieces, names)
+    if model.memory is Memory.SCRATCHPAD:
+        block = _taken_over(storages, order)[block]
+    return Trace(
+        block,
+        kind,
+        storages.size,
+        storages.home,
+        storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
+        ends,
+        reserve,
+        model.block_bytes,
+        model.memory,
+        weight_bytes(graph) if model.weights is not Weights.NONE else 0,
+        starts,
+    )
+
+
+def weight_bytes(graph: Graph) -> int:
+    """Return the bytes of weights that all ops read, shared ones once an op."""
+    constant = {t for t, tensor in enumerate(graph.tensors) if tensor.role is Role.CONSTANT}
+    constant |= {t for op in graph.constant_ops for t in graph.ops[op].outputs}
+    return sum(
+        graph.tensors[t].size_bytes
+        for i, op in enumerate(graph.ops)
+        if i not in graph.constant_ops and op.view_of is None
+        for t in dict.fromkeys(op.inputs)
+        if t in constant
+    )
+
+
+def addressed_trace(
+    graph: Graph,
+    order: Sequence[int],
+    offsets: Sequence[int],
+    model: Model | None = None,
+) -> Trace:
+    """Return the trace by address: blocks of one arena, ranges placed at ``offsets``.
+
+    ``offsets[i]`` is where range i of ``live_ranges(graph, order)`` lies. A block holds parts of
+    several tensors at a time or one after the other; writing a part of a block whose other bytes
+    are live reads it first (kind 3). Inputs and outputs lie in the arena.
+    """
+    model = model or Model()
+    if model.memory is not Memory.CACHE or model.block_bytes is None:
+        raise InputError("an address-true trace is of a cache: choose a block, no scratchpad")
+    ranges = live_ranges(graph, order)
+    if len(offsets) != len(ranges) or any(offset < 0 for offset in offsets):
+        raise InputError(f"{graph.name}: {len(ranges)} live ranges need as many offsets from 0 up")
+    from tvm_serenity.offchip.address import addressed
+
+    block, kind, home, kept, names = addressed(graph, order, ranges, offsets, model)
+    arena = max((o + r.size_bytes for o, r in zip(offsets, ranges, strict=True)), default=0)
+    sizes = np.full(model.blocks(arena), model.block_bytes, np.int64)
+    return Trace(
+        block,
+        kind,
+        sizes,
+        home,
+        kept,
+        np.arange(1, len(block) + 1, dtype=np.int64),
+        np.zeros(len(block), np.int64),
+        model.block_bytes,
+        model.memory,
+        weight_bytes(graph) if model.weights is not Weights.NONE else 0,
+        names,
+    )
+
+
+def _joined(
+    pieces: list[Piece], names: list[str]
+) -> tuple[Ints, Bytes8, Longs, Longs, tuple[tuple[int, str], ...]]:
+    block = np.concatenate([p.block for p in pieces])
+    kind = np.concatenate([p.kind for p in pieces])
+    offset, group, ends, reserve, starts = 0, 0, [], [], []
+    for piece, name in zip(pieces, names, strict=True):
+        groups = len(piece.group_end)
+        if not groups and piece.reserve_bytes:  # scratch alone
+            ends.append(np.array([offset], np.int64))
+            reserve.append(np.array([piece.reserve_bytes], np.int64))
+            groups = 1
+        else:
+            ends.append(piece.group_end + offset)
+            reserve.append(np.full(groups, piece.reserve_bytes, np.int64))
+        starts.append((group, name))
+        offset, group = offset + len(piece.block), group + groups
+    return block, kind, np.concatenate(ends), np.concatenate(reserve), tuple(starts)
+
+
+def _chains(storages: Storages, order: Sequence[int]) -> dict[int, int]:
+    """For each storage the one whose memory it takes over under this order, itself at most."""
+    head: dict[int, int] = {}
+    for found in live_ranges(storages.graph, order):
+        members = [storages.of_tensor[t] for t in found.tensors if t in storages.of_tensor]
+        head.update(dict.fromkeys(members, members[0] if members else 0))
+    return head
+
+
+def _taken_over(storages: Storages, order: Sequence[int]) -> Ints:
+    """For each block the block of the memory it is in."""
+    result = np.arange(storages.count_blocks, dtype=np.int32)
+    for storage, head in _chains(storages, order).items():
+        begin, end = storages.first[storage], storages.first[storage + 1]
+        start = storages.first[head]
+        result[begin:end] = np.arange(start, start + end - begin)
+    return result
+
+
+def _kept(storages: Storages, order: Sequence[int]) -> Bytes8:
+    """Blocks of memory whose last content is an output."""
+    kept = np.zeros(storages.count_blocks, np.uint8)
+    kept[_taken_over(storages, order)[np.flatnonzero(storages.kept)]] = 1
+    return kept
+
+
+__all__ = ["MODIFY", "READ", "WRITE", "Trace", "addressed_trace", "trace_of"]
