@@ -8,6 +8,7 @@ BranchAndBound::BranchAndBound(const Network& network, std::int64_t slots, Bytes
                                std::vector<int> incumbent, Bytes incumbent_bytes, Bytes floor)
     : network_(network),
       evaluator_(network, slots),
+      slot_bytes_(slot_bytes),
       room_(slots * slot_bytes),
       floor_(floor),
       waiting_(network.ops(), 0),
@@ -23,6 +24,8 @@ BranchAndBound::BranchAndBound(const Network& network, std::int64_t slots, Bytes
     const bool filled = b < network.storage_begin[s + 1];
     storage_bytes_.push_back(network.storage_bytes(s));
     users_left_.push_back(int(network.users[s].size()));
+    const Bytes tail = filled ? network.size[network.storage_begin[s + 1] - 1] : 0;
+    short_home_.push_back(filled && network.home[b] && tail < slot_bytes ? tail : 0);
     if (!filled || network.users[s].empty() || network.home[b]) continue;
     const int maker = network.users[s][0].first;
     for (auto [u, operand] : network.users[s])
@@ -36,25 +39,26 @@ BranchAndBound::BranchAndBound(const Network& network, std::int64_t slots, Bytes
 
 // What every completion of the prefix costs at the least.
 Bytes BranchAndBound::bound(Bytes& forced_writes) {
-  Bytes live = 0, cheap = 0, untouched = 0, reads_of_ops = 0;
+  Bytes live = 0, cheap = 0, first_reads = 0, reads_of_ops = 0;
   for (int s = 0; s < network_.storages(); ++s) {
+    if (touched_[s]) first_reads += short_home_[s];  // prefix_reads() leaves these out
     if (users_left_[s] == 0 || storage_bytes_[s] == 0) continue;
     const int b = network_.storage_begin[s];
     if (touched_[s]) {
       live += storage_bytes_[s];
       if (network_.home[b] || network_.kept[b]) cheap += storage_bytes_[s];
     } else if (network_.home[b]) {
-      untouched += storage_bytes_[s];
+      first_reads += storage_bytes_[s];
     }
   }
   for (int u = 0; u < network_.ops(); ++u)
     if (waiting_[u] >= 0) reads_of_ops += op_reads_[u];
   const Bytes excess = std::max<Bytes>(0, live - room_);
   forced_writes = std::max({forced_.back(), writes_of_ops_, excess - cheap});
-  const Bytes future = untouched + std::max(excess, reads_of_ops);
+  const Bytes future = first_reads + std::max(excess, reads_of_ops);
   const Bytes rest = compulsory_writes_ + forced_writes + future;
   if (rest >= best_bytes_) return rest;
-  return rest + evaluator_.prefix_reads(prefix_);
+  return rest + evaluator_.prefix_reads(prefix_, slot_bytes_);
 }
 
 bool BranchAndBound::extend(const std::function<void()>& poll) {

@@ -74,6 +74,7 @@ void Evaluator::run_step(int step, bool prefix) {
   victim_steps_.clear();
   for (std::int64_t a = begin; a < end; ++a) {
     const int b = network_.block[a];
+    if (network_.size[b] < shortest_) continue;
     const std::int64_t now = time_[step] + a - begin;
     if (state_[b] & kResident) {
       residents_.erase(now);
@@ -103,8 +104,8 @@ void Evaluator::run_step(int step, bool prefix) {
       next_step_[b] = step;
     } else if (next_of[k] != kNever && !(prefix && next_of[k] >= int(order_.size()))) {
       const int user = next_of[k];
-      key = time_[user] +
-            network_.operands[order_[user]][operand_of[k]].first[b - network_.storage_begin[operands[k].storage]];
+      const int index = b - network_.storage_begin[operands[k].storage];
+      key = time_[user] + network_.operands[order_[user]][operand_of[k]].first[index];
       next_step_[b] = user;
     } else if (next_of[k] != kNever) {
       key = network_.accesses() + now;  // used after the prefix: any of these goes first
@@ -174,7 +175,8 @@ Bytes Evaluator::candidate(const std::vector<int>& order, int lo, int hi, Bytes 
   return result;
 }
 
-Bytes Evaluator::prefix_reads(const std::vector<int>& prefix) {
+Bytes Evaluator::prefix_reads(const std::vector<int>& prefix, Bytes slot_bytes) {
+  shortest_ = slot_bytes;
   base_[0].state.clear();  // the base is gone
   order_ = prefix;
   std::fill(step_of_.begin(), step_of_.end(), int(prefix.size()));
@@ -184,6 +186,7 @@ Bytes Evaluator::prefix_reads(const std::vector<int>& prefix) {
   traffic_ = reads_ = 0;
   used_ = 0;
   for (int step = 0; step < int(order_.size()); ++step) run_step(step, true);
+  shortest_ = 0;
   return reads_;
 }
 

@@ -26,8 +26,10 @@ class Evaluator {
   Bytes candidate(const std::vector<int>& order, int lo, int hi,
                   Bytes limit = std::numeric_limits<Bytes>::max());
 
-  // The least bytes that must be read while `prefix` runs, whatever follows (MIN cut off there).
-  Bytes prefix_reads(const std::vector<int>& prefix);
+  // The least bytes of blocks of `slot_bytes` that are read while `prefix` runs, whatever follows:
+  // MIN, cut off there. Shorter blocks are left out: MIN is the least number of reads, which is
+  // the least number of bytes only among equal blocks.
+  Bytes prefix_reads(const std::vector<int>& prefix, Bytes slot_bytes);
 
   std::int64_t simulated() const { return simulated_; }  // accesses so far
 
@@ -56,7 +58,7 @@ class Evaluator {
   std::vector<std::uint8_t> state_;
   std::vector<int> next_step_;
   std::vector<int> victim_steps_;
-  Bytes traffic_ = 0, reads_ = 0;
+  Bytes traffic_ = 0, reads_ = 0, shortest_ = 0;
   std::int64_t used_ = 0, simulated_ = 0;
 };
 

@@ -56,9 +56,9 @@ class BranchAndBound {
 
   const Network& network_;
   Evaluator evaluator_;
-  const Bytes room_;  // of the cache
+  const Bytes slot_bytes_, room_;
   const Bytes floor_;
-  std::vector<Bytes> storage_bytes_, op_reads_;
+  std::vector<Bytes> storage_bytes_, short_home_, op_reads_;
   Bytes writes_of_ops_ = 0, compulsory_writes_ = 0;
   std::vector<int> prefix_, waiting_, users_left_, best_;
   std::vector<std::uint8_t> touched_;

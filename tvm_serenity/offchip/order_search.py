@@ -1,0 +1,275 @@
+"""Orders for the least off-chip traffic, with a lower bound (``docs/offchip.md``).
+
+Small graphs: branch and bound over all orders. Beyond: local search from the given order and the
+one of least peak. Neither is ever worse than those two. Work is counted in simulated accesses, not
+in seconds: same input, same output.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.offchip.model import Memory, Model
+from tvm_serenity.offchip.policies import native, simulate
+from tvm_serenity.offchip.storages import Storages, storages_of
+from tvm_serenity.offchip.trace import trace_of_storages
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import Options, schedule
+
+CHUNK_ACCESSES = 20_000_000
+"""Work between two looks at Ctrl-C."""
+COARSE_ACCESSES = 6_000
+"""Local search takes larger blocks where a simulation has more accesses than this."""
+COARSE_SLOTS = 32
+PEAK_TIME_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How hard to look: accesses that may be simulated, and the seed.
+
+    ``exact_ops``: branch and bound is tried on at most so many ops.
+    """
+
+    local_accesses: int = 60_000_000
+    exact_accesses: int = 60_000_000
+    exact_ops: int = 24
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("local_accesses", "exact_accesses", "exact_ops", "seed"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class TrafficOrder:
+    """An order, its Belady traffic at ``capacity_bytes`` and what is proved.
+
+    ``lower_bound_bytes`` holds for every order and every policy where ``outcome`` is *feasible*;
+    *optimal* says that no order has less Belady traffic. ``starts`` are the traffic of the orders
+    that it started from, by name.
+    """
+
+    order: tuple[int, ...]
+    capacity_bytes: int
+    total_bytes: int
+    compulsory_bytes: int
+    lower_bound_bytes: int
+    outcome: Outcome
+    starts: Mapping[str, int]
+    seconds: float
+    statistics: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """How far the traffic may be from the least one, as a share of the bound."""
+        if self.total_bytes <= self.lower_bound_bytes:
+            return 0.0
+        return self.total_bytes / max(1, self.lower_bound_bytes) - 1.0
+
+
+def traffic_order(
+    graph: Graph,
+    capacity_bytes: int,
+    model: Model | None = None,
+    options: SearchOptions | None = None,
+    starts: Mapping[str, Sequence[int]] | None = None,
+) -> TrafficOrder:
+    """Return an order of ``graph``'s ops for the least Belady traffic in ``capacity_bytes``.
+
+    ``starts``: orders to improve on (default: given and least peak). In a scratchpad the search
+    runs on a cache of that size, and its result counts if it is better in the scratchpad. Raises
+    :class:`InputError` where the capacity is too small for the graph, as ``simulate`` does.
+    """
+    began = time.perf_counter()
+    model, options = model or Model(), options or SearchOptions()
+    work = _Work(graph, capacity_bytes, model, options)
+    if starts is None:
+        peak = schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
+        starts = {"given": range(len(graph.ops)), "serenity": peak.order}
+    totals = {name: work.offer(order) for name, order in starts.items()}
+    proved = work.best_bytes <= work.bound_bytes
+    if not proved and native is not None:
+        proved = _search(work, list(starts.values()))
+    bound = work.best_bytes if proved else work.bound_bytes
+    return TrafficOrder(
+        work.best,
+        capacity_bytes,
+        work.best_bytes,
+        work.compulsory_bytes,
+        bound,
+        Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
+        totals,
+        time.perf_counter() - began,
+        {"core": "native" if native is not None else "python", **work.counts},
+    )
+
+
+class _Work:
+    """The best order so far and the bound; totals are of the model that was asked for."""
+
+    def __init__(
+        self, graph: Graph, capacity_bytes: int, model: Model, options: SearchOptions
+    ) -> None:
+        self.graph, self.capacity_bytes, self.model = graph, capacity_bytes, model
+        self.options = options
+        self.storages = storages_of(graph, model)
+        given = trace_of_storages(self.storages)
+        self.compulsory_bytes = given.compulsory_bytes
+        self.best: tuple[int, ...] = tuple(range(len(graph.ops)))
+        self.best_bytes = simulate(given, capacity_bytes).total_bytes
+        self.counts: dict[str, object] = {}
+        self.bound_bytes = self.compulsory_bytes
+        if native is not None:
+            network = network_of(self.storages)
+            room = capacity_bytes
+            if model.memory is Memory.CACHE and model.block_bytes is not None:
+                room -= room % model.block_bytes
+            self.bound_bytes += network.core.forced(room)
+
+    def offer(self, order: Sequence[int]) -> int:
+        """Return the traffic of ``order``; keep it if it is the best."""
+        trace = trace_of_storages(self.storages, order)
+        total = simulate(trace, self.capacity_bytes).total_bytes
+        if total < self.best_bytes:
+            self.best, self.best_bytes = tuple(order), total
+        return total
+
+
+@dataclass(frozen=True)
+class Network:
+    """The native form: ``ops[i]`` is the graph's index of its op i, -1 where inputs come in.
+
+    Ops that access nothing are left out; what they order stays ordered.
+    """
+
+    core: Any
+    ops: tuple[int, ...]
+    graph: Graph
+    accesses: int
+
+    def inside(self, order: Sequence[int]) -> list[int]:
+        """Return a graph's order in the numbers of the network."""
+        number = {op: i for i, op in enumerate(self.ops)}
+        return [*([0] if -1 in number else []), *(number[op] for op in order if op in number)]
+
+    def outside(self, order: Sequence[int]) -> tuple[int, ...]:
+        """Return an order of the network as one of all the graph's ops."""
+        partial = [self.ops[i] for i in order if self.ops[i] >= 0]
+        return complete_order(self.graph, partial)
+
+
+def network_of(storages: Storages) -> Network:
+    """Return the native network of ``storages``; the native core must be there."""
+    assert native is not None
+    graph = storages.graph
+    ops = [op for op in range(len(graph.ops)) if len(storages.pieces[op].block)]
+    pieces = [storages.pieces[op] for op in ops]
+    before = _kept_predecessors(graph, ops)
+    if len(storages.preamble.block):
+        pieces.insert(0, storages.preamble)
+        before = [[], *([0, *(p + 1 for p in found)] for found in before)]
+        ops.insert(0, -1)
+    empty = np.zeros(0, np.int32)
+    begins = np.cumsum([0, *(len(p.block) for p in pieces)]).tolist()
+    core = native.Network(
+        begins,
+        np.concatenate([empty, *(p.block for p in pieces)]),
+        np.concatenate([empty.astype(np.uint8), *(p.kind for p in pieces)]),
+        list(storages.first),
+        storages.size,
+        storages.kept,
+        storages.home,
+        before,
+    )
+    return Network(core, tuple(ops), graph, begins[-1])
+
+
+def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> list[list[int]]:
+    """For each of ``ops``, by position, those of them that must run before it."""
+    position = {op: i for i, op in enumerate(ops)}
+    nearest: list[set[int]] = []
+    for op in range(len(graph.ops)):
+        found: set[int] = set()
+        for p in graph.predecessors[op]:
+            found |= {position[p]} if p in position else nearest[p]
+        nearest.append(found)
+    return [sorted(nearest[op]) for op in ops]
+
+
+def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
+    """Improve the best order; return whether it is proved to be the best of all."""
+    model, options = work.model, work.options
+    cached = replace(model, memory=Memory.CACHE, block_bytes=model.block_bytes or 256)
+    fine = work.storages if cached == model else storages_of(work.graph, cached)
+    for storages, share in _levels(fine, work):
+        network = network_of(storages)
+        slots = work.capacity_bytes // (storages.model.block_bytes or 1)
+        orders = [work.best] if storages is fine else starts
+        for seed, order in enumerate(orders):
+            budget = int(options.local_accesses * share / len(orders))
+            _climb(work, network, slots, order, options.seed * 8 + seed, budget)
+            if work.best_bytes <= work.bound_bytes:
+                return True
+    network = network_of(fine)
+    if cached != model or len(network.ops) > options.exact_ops or slots == 0:
+        return False
+    return _branch(work, network, slots, cached.block_bytes or 1)
+
+
+def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
+    """Coarse blocks for most of the work, where there are many, then the real ones."""
+    block = fine.model.block_bytes or 1
+    accesses = sum(len(p.block) for p in fine.pieces)
+    factor = 1
+    while (
+        accesses > COARSE_ACCESSES * factor
+        and work.capacity_bytes >= COARSE_SLOTS * 2 * factor * block
+    ):
+        factor *= 2
+    if factor > 1:
+        coarse = replace(fine.model, block_bytes=block * factor)
+        yield storages_of(work.graph, coarse), 0.75
+        yield fine, 0.25
+    else:
+        yield fine, 1.0
+
+
+def _climb(
+    work: _Work, network: Network, slots: int, start: Sequence[int], seed: int, budget: int
+) -> None:
+    if slots == 0 or not network.accesses or not budget:
+        return
+    assert native is not None
+    search = native.LocalSearch(network.core, slots, network.inside(start), seed, budget)
+    while not search.run(CHUNK_ACCESSES):
+        pass
+    work.offer(network.outside(search.best))
+    for name in ("candidates", "simulated"):
+        done = work.counts.get(f"local_{name}", 0)
+        assert isinstance(done, int)
+        work.counts[f"local_{name}"] = done + getattr(search, name)
+
+
+def _branch(work: _Work, network: Network, slots: int, block: int) -> bool:
+    assert native is not None
+    extra = trace_of_storages(work.storages).streamed_bytes
+    search = native.BranchAndBound(
+        network.core,
+        slots,
+        block,
+        network.inside(work.best),
+        work.best_bytes - extra,
+        work.bound_bytes - extra,
+    )
+    proved: bool = search.run(work.options.exact_accesses)
+    work.counts["exact_nodes"] = search.nodes
+    work.offer(network.outside(search.best))
+    return proved
+
