@@ -54,8 +54,9 @@ def solve(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> di
         if progress is not None:
             progress(Progress("exact" if exact else "local", seconds, arena, proved, nodes))
 
+    instance = _instance(problem)
     result: dict[str, Any] = _place.solve(
-        _instance(problem),
+        instance,
         bound,
         -1 if options.capacity_bytes is None else options.capacity_bytes,
         dict(options.rules),

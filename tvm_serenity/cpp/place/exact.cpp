@@ -21,12 +21,12 @@ constexpr int kStuck = -2;   // the ones left all wait for each other
 
 }  // namespace
 
-Verdict Exact::run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes,
+Verdict Exact::run(Bytes capacity, const Strategy& strategy, std::uint64_t effort,
                    Bytes ceiling) {
   ceiling_ = ceiling;
   strategy_ = strategy;
   rank(strategy);
-  node_limit_ = nodes_ + max_nodes;
+  most_effort_ = effort_ + effort;
   if (!reset(capacity)) return Verdict::kImpossible;
   const Verdict verdict = count_ > kMaxDepth ? loop() : search(0, in_.sections, 0);
   if (verdict == Verdict::kPlaced) offset_ = least_;
@@ -41,7 +41,7 @@ Verdict Exact::loop() {
   const Bytes asked = capacity_;
   int steps_back = 0;
   for (bool sound = propagate();; sound = propagate()) {
-    if (nodes_ >= node_limit_ || limit_.tick()) return Verdict::kStopped;
+    if (effort_ >= most_effort_ || limit_.tick()) return Verdict::kStopped;
     const int buffer = sound ? choose(0, in_.sections) : kStuck;
     if (buffer == kNobody) return Verdict::kPlaced;
     if (buffer != kStuck) {
@@ -80,8 +80,8 @@ Verdict Exact::search(int from, int to, int depth) {
       entry = key(from, to);
       if (seen(entry)) break;
     }
-    if (nodes_ >= node_limit_ || depth > kMaxDepth || limit_.tick()) return Verdict::kStopped;
-    ++nodes_;
+    if (effort_ >= most_effort_ || depth > kMaxDepth || limit_.tick()) return Verdict::kStopped;
+    ++nodes_, effort_ += to - from;
     const int buffer = choose(from, to);
     if (buffer == kNobody) return Verdict::kPlaced;
     if (buffer == kStuck) break;

@@ -44,9 +44,10 @@ class Exact {
  public:
   Exact(const Instance& instance, const Rules& rules, Limit& limit);
 
-  // Offsets are in offsets() after kPlaced. Gives up with kStopped after max_nodes.
+  // Offsets are in offsets() after kPlaced. Gives up with kStopped after `effort`, counted in
+  // buffers looked at, so that a run costs about the same time on any instance.
   // Instances beyond kMaxDepth may be placed above the capacity, up to `ceiling`.
-  Verdict run(Bytes capacity, const Strategy& strategy, std::uint64_t max_nodes,
+  Verdict run(Bytes capacity, const Strategy& strategy, std::uint64_t effort,
               Bytes ceiling = 0);
 
   const std::vector<Bytes>& offsets() const { return offset_; }
@@ -118,7 +119,7 @@ class Exact {
   int count_;
   Bytes capacity_ = 0, ceiling_ = 0;
   Strategy strategy_;
-  std::uint64_t nodes_ = 0, node_limit_ = 0;
+  std::uint64_t nodes_ = 0, effort_ = 0, most_effort_ = 0;
 
   std::vector<int> by_lower_, first_at_;       // buffers by start; where each section's begin
   std::vector<std::vector<int>> conflicts_;    // buffers that meet and may never share bytes

@@ -81,6 +81,7 @@ bool Exact::place(int buffer) {
   const Bytes offset = least_[buffer], end = offset + in_.size[buffer];
   set(Field::kPlaced, buffer, 1);
   leave_sections(buffer);
+  effort_ += conflicts_[buffer].size();
   touch(buffer);
   auto put_above = [&](int other) {
     if (placed_[other]) return true;
@@ -170,6 +171,7 @@ bool Exact::tighten(int section) {
   const int* members = members_[section].data();
   const int count = static_cast<int>(left_[section]);
   if (count == 0) return true;
+  effort_ += count;
   Bytes total = 0, least = capacity_;
   for (int k = 0; k < count; ++k) {
     total += in_.size[members[k]];

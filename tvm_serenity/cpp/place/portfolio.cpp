@@ -10,8 +10,8 @@ namespace place {
 
 namespace {
 
-constexpr std::uint64_t kFirstNodes = 1024;
-constexpr std::uint64_t kStirredNodes = 1500;
+constexpr std::uint64_t kFirstEffort = 1 << 20;
+constexpr std::uint64_t kStirredEffort = 1 << 20;
 constexpr std::size_t kMaxConflicts = 30'000'000;  // memory of the exact search: 8 bytes each
 constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
 
@@ -57,36 +57,38 @@ bool fits_exact(const Instance& in) {
 
 // Static orders that complement each other: no one of them is good on every instance.
 const std::vector<Strategy> kStrategies = {
-    {Focus::kTightest, Priority::kStart, 0},   {Focus::kLowest, Priority::kLifetime, 0},
-    {Focus::kFullest, Priority::kLifetime, 0}, {Focus::kLowest, Priority::kWide, 0},
-    {Focus::kLowest, Priority::kSize, 0},      {Focus::kFullest, Priority::kPressure, 0},
-    {Focus::kLowest, Priority::kArea, 0},      {Focus::kLowest, Priority::kPressure, 0},
+    {Focus::kLowest, Priority::kLifetime, 0}, {Focus::kFullest, Priority::kLifetime, 0},
+    {Focus::kLowest, Priority::kWide, 0},     {Focus::kLowest, Priority::kSize, 0},
+    {Focus::kLowest, Priority::kArea, 0},     {Focus::kFullest, Priority::kPressure, 0},
+    {Focus::kLowest, Priority::kPressure, 0}, {Focus::kTightest, Priority::kStart, 0},
 };
 
 // For instances where one descent takes a second.
 const std::vector<Strategy> kFewStrategies = {{Focus::kLowest, Priority::kWide, 0},
                                               {Focus::kLowest, Priority::kArea, 0}};
 
-// Strategies in turn, each with the same number of nodes, then short runs with stirred
+// Strategies in turn, each with the same effort, then short runs with stirred
 // priorities; the strategy that succeeded last comes first.
 class Turns {
  public:
   Turns(const Instance& in, std::uint64_t seed)
       : turns_(in.count() > kMaxDepth ? kFewStrategies : kStrategies), seed_(seed) {}
 
-  Verdict run(Exact& exact, Bytes capacity, std::uint64_t nodes, int stirred, Limit& limit,
+  Verdict run(Exact& exact, Bytes capacity, std::uint64_t effort, int stirred, Limit& limit,
               Bytes ceiling = 0) {
     for (std::size_t k = 0; k < turns_.size(); ++k) {
-      const Verdict verdict = exact.run(capacity, turns_[k], nodes, ceiling);
+      const Verdict verdict = exact.run(capacity, turns_[k], effort, ceiling);
       if (verdict == Verdict::kPlaced)
         std::rotate(turns_.begin(), turns_.begin() + k, turns_.begin() + k + 1);
       if (verdict != Verdict::kStopped || limit.now()) return verdict;
     }
+    if (!turned_) std::rotate(turns_.begin(), turns_.end() - 1, turns_.end());
+    turned_ = true;  // the tightest section first, once the quick descents have failed
     for (int k = 0; k < stirred; ++k, ++draws_) {
       const Strategy strategy{draws_ % 3 == 2 ? Focus::kFullest : Focus::kLowest,
                               static_cast<Priority>(draws_ % kPriorities),
                               mix(seed_ * 1000003 + draws_) | 1};
-      const Verdict verdict = exact.run(capacity, strategy, kStirredNodes);
+      const Verdict verdict = exact.run(capacity, strategy, kStirredEffort);
       if (verdict != Verdict::kStopped || limit.now()) return verdict;
     }
     return Verdict::kStopped;
@@ -95,9 +97,10 @@ class Turns {
  private:
   std::vector<Strategy> turns_;
   std::uint64_t seed_, draws_ = 0;
+  bool turned_ = false;
 };
 
-std::uint64_t nodes_in(int round) { return kFirstNodes << std::min(3 * round, 40); }
+std::uint64_t effort_in(int round) { return kFirstEffort << std::min(3 * round, 36); }
 int stirred_in(int round) { return 16 << std::min(round, 16); }
 
 class Solver {
@@ -105,6 +108,10 @@ class Solver {
   Solver(const Instance& in, const Request& request, Limit& limit, const Report& report)
       : in_(in), request_(request), limit_(limit), report_(report) {
     answer_.bound = request.bound;
+    std::vector<int> rise(in.sections + 1);
+    for (int i = 0; i < in.count(); ++i) ++rise[in.lower[i]], --rise[in.upper[i]];
+    std::partial_sum(rise.begin(), rise.end(), rise.begin());
+    for (std::uint64_t live : rise) descent_ += 4 * live * live;
   }
 
   Answer run() {
@@ -153,26 +160,26 @@ class Solver {
     exact_ = std::make_unique<Exact>(in_, request_.rules, limit_);
     for (int round = 0; !done() && !limit_.now(); ++round) {
       answer_.rounds = round + 1;
-      const std::uint64_t nodes = nodes_in(round);
+      const std::uint64_t effort = effort_in(round);
       if (round > 0 || !large())
-        attempt(answer_.bound, nodes, stirred_in(round));
+        attempt(answer_.bound, effort, stirred_in(round));
       if (request_.capacity >= 0 && answer_.arena > request_.capacity)
-        attempt(request_.capacity, nodes, stirred_in(round));
+        attempt(request_.capacity, effort, stirred_in(round));
       Bytes low = answer_.bound;
       for (int step = 0; step < 4 + round && low < answer_.arena && !done(); ++step) {
         const Bytes range = answer_.arena - low;
         const Bytes middle = low + range / 2;
-        attempt(middle, nodes / 4, stirred_in(round) / 4);
+        attempt(middle, effort / 4, stirred_in(round) / 4);
         if (answer_.arena > middle) low = middle + 1;
         if (limit_.now()) break;
       }
     }
   }
 
-  Verdict attempt(Bytes capacity, std::uint64_t nodes, int stirred) {
+  Verdict attempt(Bytes capacity, std::uint64_t effort, int stirred) {
     if (done() || capacity >= answer_.arena) return Verdict::kStopped;
     if (large()) stirred = 0;
-    const Verdict verdict = turns_.run(*exact_, capacity, in_.count() + nodes, stirred, limit_,
+    const Verdict verdict = turns_.run(*exact_, capacity, effort + descent_, stirred, limit_,
                                       answer_.arena - 1);
     answer_.nodes = exact_->nodes();
     if (verdict == Verdict::kPlaced) offer(exact_->offsets(), "exact search");
@@ -188,6 +195,7 @@ class Solver {
   Limit& limit_;
   const Report& report_;
   Answer answer_;
+  std::uint64_t descent_ = 0;  // effort in which one descent without steps back ends
   Turns turns_{in_, request_.seed};
   std::unique_ptr<Exact> exact_;
 };
@@ -218,7 +226,7 @@ Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std
   Turns turns(small, seed);
   Verdict verdict = Verdict::kStopped;
   for (int round = 0; verdict == Verdict::kStopped && !limit.now(); ++round)
-    verdict = turns.run(exact, capacity / unit, nodes_in(round), stirred_in(round), limit);
+    verdict = turns.run(exact, capacity / unit, effort_in(round), stirred_in(round), limit);
   if (verdict == Verdict::kPlaced) {
     *offsets = exact.offsets();
     for (Bytes& offset : *offsets) offset *= unit;

@@ -1,0 +1,196 @@
+"""Capacities, explanations, limits, hostile input, and life without the native core."""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import (
+    Buffer,
+    Overlap,
+    Plan,
+    PlanOptions,
+    Progress,
+    Region,
+    check_plan,
+    check_regions,
+    native,
+    plan,
+)
+
+needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
+
+
+def staircase(count: int) -> list[Buffer]:
+    """Sizes and lifetimes without a common measure: hard to pack to the last byte."""
+    return [
+        Buffer(f"s{i}", i * 7 % 31, i * 7 % 31 + 3 + i * 5 % 11, 97 + i * 61 % 211)
+        for i in range(count)
+    ]
+
+
+def conflict_of(result: Plan) -> list[str]:
+    names = result.statistics["conflict"]
+    assert isinstance(names, tuple)
+    return sorted(names)
+
+
+def test_conflict_at_one_step_leaves_out_bystanders() -> None:
+    buffers = [Buffer("a", 0, 4, 60), Buffer("b", 1, 2, 50), Buffer("c", 1, 3, 5)]
+    result = plan([*buffers, Buffer("d", 5, 6, 90)], options=PlanOptions(capacity_bytes=100))
+    assert result.outcome is Outcome.INFEASIBLE
+    assert conflict_of(result) == ["a", "b"]
+    assert result.statistics["conflict_minimal"] is True
+
+
+@needs_native
+def test_conflict_beyond_the_bound_is_minimal() -> None:
+    buffers = [
+        Buffer("low", 0, 2, 4, offset=0),
+        Buffer("high", 2, 4, 4, offset=4),
+        Buffer("both", 1, 3, 4),
+        Buffer("small", 0, 1, 1),
+    ]
+    assert plan(buffers).arena_bytes == 12
+    options = PlanOptions(capacity_bytes=11)
+    result = plan(buffers, options=options)
+    assert result.outcome is Outcome.INFEASIBLE
+    assert conflict_of(result) == ["both", "high", "low"]
+    named = [b for b in buffers if b.name in conflict_of(result)]
+    for left_out in named:
+        rest = [b for b in named if b is not left_out]
+        assert plan(rest, options=options).offsets
+
+
+@needs_native
+def test_capacity_that_can_be_met() -> None:
+    least = plan(staircase(20)).arena_bytes
+    result = plan(staircase(20), options=PlanOptions(capacity_bytes=least))
+    check_plan(result.buffers, result.offsets, least)
+    assert result.outcome is Outcome.OPTIMAL
+    assert plan(staircase(20), options=PlanOptions(capacity_bytes=0)).outcome is Outcome.INFEASIBLE
+
+
+@pytest.mark.parametrize("method", ["auto", "greedy", "local"])
+def test_time_limit_is_kept(method: str) -> None:
+    started = time.perf_counter()
+    result = plan(staircase(600), method, PlanOptions(time_limit_s=0.2))
+    check_plan(result.buffers, result.offsets, result.arena_bytes)
+    assert time.perf_counter() - started < 5
+    assert result.outcome in (Outcome.OPTIMAL, Outcome.TIMEOUT, Outcome.FEASIBLE)
+    assert result.lower_bound_bytes <= result.arena_bytes
+
+
+@needs_native
+def test_same_seed_same_answer() -> None:
+    first, second = (plan(staircase(25), options=PlanOptions(seed=5)) for _ in range(2))
+    assert (first.offsets, first.statistics) == (second.offsets, second.statistics)
+
+
+@needs_native
+def test_interrupt_ends_the_search() -> None:
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        plan(fixed_comb(), options=PlanOptions(time_limit_s=60))
+    assert time.perf_counter() - started < 10
+    timer.join()
+
+
+def fixed_comb() -> list[Buffer]:
+    """Far from its bound for good: the search is never through."""
+    return [Buffer(f"c{i}", i % 40, i % 40 + 1 + i % 17, 1009 + i * i % 997) for i in range(400)]
+
+
+@needs_native
+def test_progress_reports_and_may_stop() -> None:
+    seen: list[Progress] = []
+    plan(fixed_comb(), options=PlanOptions(time_limit_s=0.5, progress=seen.append))
+    assert seen
+    assert all(p.lower_bound_bytes <= p.arena_bytes for p in seen)
+
+    def stop(progress: Progress) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        plan(fixed_comb(), options=PlanOptions(progress=stop))
+
+
+def test_twenty_thousand_buffers_and_a_deep_chain() -> None:
+    chain = [Buffer(f"n{i}", i, i + 2, 1 + i % 7) for i in range(20_000)]
+    result = plan(chain, "auto" if native.available() else "greedy_by_start")
+    check_plan(chain, result.offsets, result.arena_bytes)
+    assert result.arena_bytes <= 2 * result.lower_bound_bytes
+
+
+def test_sizes_near_the_limit() -> None:
+    huge = 2**60
+    result = plan([Buffer("a", 0, 2, huge), Buffer("b", 1, 3, huge - 5), Buffer("c", 2, 4, 7)])
+    assert result.arena_bytes == 2 * huge - 5
+    with pytest.raises(InputError, match=r"'b'.*exceed"):
+        plan([Buffer("a", 0, 2, 2**62 - 1), Buffer("b", 5, 6, 2)])
+
+
+@pytest.mark.parametrize(
+    ("buffers", "message"),
+    [
+        ([Buffer("a", 0, 1, 1), Buffer("a", 0, 1, 1)], "'a'.*used twice"),
+        ([Buffer("a", 0, 1, 1, may_overlap="z")], "'a'.*unknown 'z'"),
+        ([Buffer("a", 0, 1, 4, offset=0), Buffer("b", 0, 1, 4, offset=2)], "'a' and 'b'.*overlap"),
+        ([Buffer("a", 0, 1, 4, regions=("sram",))], "'a'.*regions"),
+    ],
+)
+def test_contradictions_are_named(buffers: list[Buffer], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(buffers)
+
+
+def test_options_are_checked() -> None:
+    for bad in ({"capacity_bytes": -1}, {"alignment": 0}, {"rules": {"luck": True}}):
+        with pytest.raises(InputError):
+            PlanOptions(**bad)
+    with pytest.raises(InputError, match="unknown planner"):
+        plan([], "magic")
+
+
+def test_without_the_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_place", None)
+    buffers = staircase(40)
+    result = plan(buffers, options=PlanOptions(time_limit_s=1.0))
+    check_plan(buffers, result.offsets, result.arena_bytes)
+    proved = result.arena_bytes == result.lower_bound_bytes
+    assert (result.outcome is Outcome.OPTIMAL) == proved
+    with pytest.raises(MissingPartError, match="compiler"):
+        plan(buffers, "exact")
+
+
+@needs_native
+@pytest.mark.parametrize("overlap", Overlap)
+def test_in_place_saves_bytes(overlap: Overlap) -> None:
+    buffers = [Buffer("x", 0, 2, 8), Buffer("y", 1, 3, 6, may_overlap="x", overlap=overlap)]
+    result = plan(buffers)
+    assert (result.arena_bytes, result.outcome) == (8, Outcome.OPTIMAL)
+    apart = [replace(b, may_overlap=None) for b in buffers]
+    assert plan(apart).arena_bytes == 14
+
+
+@needs_native
+def test_regions_by_preference() -> None:
+    regions = (Region("dtcm", 64), Region("sram", 256), Region("psram"))
+    buffers = [
+        Buffer("hot", 0, 4, 48),
+        Buffer("dma", 1, 3, 32, alignment=32, regions=("sram",)),
+        Buffer("big", 0, 4, 500),
+        Buffer("late", 4, 5, 64),
+    ]
+    result = plan(buffers, options=PlanOptions(regions=regions))
+    check_regions(buffers, result.offsets, result.regions, regions)
+    assert result.regions == ("dtcm", "sram", "psram", "dtcm")
+    assert result.region_bytes == {"dtcm": 64, "sram": 32, "psram": 500}
+    assert result.outcome is Outcome.OPTIMAL
