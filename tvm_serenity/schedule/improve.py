@@ -7,7 +7,7 @@ from tvm_serenity.schedule.limits import Run
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
 from tvm_serenity.schedule.windows import window
 
-SEGMENT_OPS = (16, 32, 64, 128, 256)
+SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
 WINDOW_OPS = (32, 64, 96, 128, 192, 256, 512)
 WINDOW_PLACES = 3

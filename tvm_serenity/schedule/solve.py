@@ -51,15 +51,15 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
 def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | None) -> None:
     """Rounds of probes, forward and backward; between them better orders and bounds."""
     backward = None
-    states = FIRST_STATES
+    states, round_ = FIRST_STATES, 0
     while not part.closed(floor, ceiling):
         if probe(part, run, core, _budget(part, run, floor, ceiling), states, False):
             continue
         if run.limited:
             return
-        if run.rules["beam"] and states == FIRST_STATES and part.instance.count <= BEAM_OPS:
+        if run.rules["beam"] and round_ == 0 and part.instance.count <= BEAM_OPS:
             _beam(part, run, core)
-        if run.rules["segments"] and states == FIRST_STATES:
+        if run.rules["segments"] and round_ == 0:
             reorder_segments(part, run)
         if run.rules["reverse"] and not any(part.instance.in_place):
             if part.closed(floor, ceiling):
@@ -71,7 +71,7 @@ def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | No
                 return
         if run.rules["windows"]:
             relax_windows(part, run, states, floor, ceiling, climb=True)
-        states *= GROWTH
+        states, round_ = states * GROWTH, round_ + 1
 
 
 def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int) -> None:

@@ -7,7 +7,8 @@ from tvm_serenity.schedule.instance import Instance, Sets, reverse, turned
 
 
 def greedy_orders(instance: Instance) -> Iterator[list[int]]:
-    """Orders that always run the ready op which frees most, forward and backward."""
+    """On demand; then always the ready op which frees most, forward and backward."""
+    yield _on_demand(instance.predecessors)
     yield _greedy(instance, newest_first=False)
     yield _greedy(instance, newest_first=True)
     if not any(instance.in_place):
@@ -53,6 +54,25 @@ def _only_ends(predecessors: Sequence[Sequence[int]]) -> list[bool]:
             is_end[other] = False
         result.append(ends == 1)
     return result
+
+
+def _on_demand(predecessors: Sets) -> list[int]:
+    """Every op right before the first one that needs it: streams through networks cut in rows."""
+    used = {before for ops in predecessors for before in ops}
+    done = [False] * len(predecessors)
+    order: list[int] = []
+    for end in range(len(predecessors)):
+        stack = [] if end in used else [(end, iter(predecessors[end]))]
+        while stack:
+            op, rest = stack[-1]
+            missing = next((before for before in rest if not done[before]), None)
+            if missing is not None:
+                stack.append((missing, iter(predecessors[missing])))
+                continue
+            stack.pop()
+            done[op] = True
+            order.append(op)
+    return order
 
 
 def _greedy(instance: Instance, newest_first: bool) -> list[int]:
