@@ -1,0 +1,40 @@
+"""Traffic between on-chip and off-chip memory: traces, policies, sweeps, orders made for it.
+
+``simulate(trace_of(graph, order, model), capacity_bytes, policy)`` measures; ``traffic_order``
+looks for the order that costs least; ``docs/offchip.md`` states the model.
+"""
+
+from tvm_serenity.offchip.capacities import capacities_of, size_of
+from tvm_serenity.offchip.energy import Region, energy_of, load_regions
+from tvm_serenity.offchip.model import Memory, Model, Place, Weights
+from tvm_serenity.offchip.order_search import SearchOptions, TrafficOrder, traffic_order
+from tvm_serenity.offchip.orders import ORDERS
+from tvm_serenity.offchip.policies import POLICIES, Traffic, simulate, sweep
+from tvm_serenity.offchip.sweep import Settings, points_of, run_points
+from tvm_serenity.offchip.trace import Trace, addressed_trace, trace_of
+
+__all__ = [
+    "ORDERS",
+    "POLICIES",
+    "Memory",
+    "Model",
+    "Place",
+    "Region",
+    "SearchOptions",
+    "Settings",
+    "Trace",
+    "Traffic",
+    "TrafficOrder",
+    "Weights",
+    "addressed_trace",
+    "capacities_of",
+    "energy_of",
+    "load_regions",
+    "points_of",
+    "run_points",
+    "simulate",
+    "size_of",
+    "sweep",
+    "trace_of",
+    "traffic_order",
+]

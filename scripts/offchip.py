@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+"""Off-chip traffic of orders over capacities: ``serenity offchip`` as a script.
+
+python scripts/offchip.py MODEL... --capacities 32K:1M:x2 --orders given,serenity,traffic --json
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tvm_serenity.cli import main  # noqa: E402  (the checkout comes first)
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["offchip"]
+    main()

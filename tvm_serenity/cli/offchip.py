@@ -1,0 +1,244 @@
+"""``serenity offchip``: traffic between on-chip and off-chip memory, and orders made for it."""
+
+import csv
+import io
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.schedule import Dims
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends import save
+from tvm_serenity.graph import Graph
+from tvm_serenity.offchip import (
+    ORDERS,
+    POLICIES,
+    Memory,
+    Model,
+    Place,
+    SearchOptions,
+    Settings,
+    Weights,
+    capacities_of,
+    energy_of,
+    points_of,
+    run_points,
+    size_of,
+    traffic_order,
+)
+from tvm_serenity.offchip.energy import REGIONS, Region, region_of
+from tvm_serenity.offchip.figure import check_format, plot_reduction
+from tvm_serenity.offchip.sweep import COLUMNS, Interrupted, Point, load_points, save_points
+
+WHOLE = "tensor"
+
+Models = Annotated[
+    list[str] | None, typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
+]
+Block = Annotated[
+    str, typer.Option(metavar="SIZE", help=f"Bytes moved at a time, or {WHOLE!r} (scratchpad).")
+]
+
+
+@app.command("offchip")
+def offchip_command(
+    models: Models = None,
+    capacities: Annotated[
+        str,
+        typer.Option(metavar="SIZES", help="On-chip memory: sizes, FIRST:LAST:xFACTOR or :+STEP."),
+    ] = "32K:256K:x2",
+    orders: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Of {', '.join(ORDERS)}.")
+    ] = "given,serenity",
+    policy: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Of {', '.join(POLICIES)}.")
+    ] = "belady",
+    block: Block = "256",
+    memory: Annotated[Memory, typer.Option(help="Write-back cache, or software-managed.")] = (
+        Memory.CACHE
+    ),
+    inputs: Annotated[Place, typer.Option(help="Where graph inputs start.")] = Place.OFF_CHIP,
+    weights: Annotated[
+        Weights, typer.Option(help="Count weights, streamed by every op that reads them.")
+    ] = Weights.NONE,
+    json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    csv_rows: Annotated[bool, typer.Option("--csv", help="Print rows as CSV.")] = False,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Draw SERENITY's figure 11 (.svg .png .pdf).")
+    ] = None,
+    energy: Annotated[
+        str | None,
+        typer.Option(metavar="REGION", help=f"Add energy and time: {', '.join(REGIONS)}, "
+                     "or FILE.toml:NAME."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT.")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep finished points here; skip those it holds."),
+    ] = None,
+    order_for: Annotated[
+        str | None,
+        typer.Option(metavar="traffic", help="Find an order of one MODEL for one --capacity."),
+    ] = None,
+    capacity: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The capacity for --order-for.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="With --order-for: the model reordered.")
+    ] = None,
+    effort: Annotated[
+        int, typer.Option(min=0, help="Accesses simulated in search of an order, in millions.")
+    ] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of that search.")] = 0,
+    dim: Dims = None,
+) -> None:
+    """Measure what an order costs in off-chip traffic, or find one that costs less.
+
+    Every op reads the blocks of its inputs and writes those of its outputs. What does not fit
+    on-chip is evicted by the policy ("belady" knows the future) and read again; what is dead is
+    dropped. "compulsory" bytes move whatever the capacity: inputs, outputs, weights.
+
+    [dim]Examples[/dim]
+      serenity offchip zoo:swiftnet-cell-a --capacities 32K:1M:x2
+      serenity offchip a.tflite b.onnx --orders given,serenity,traffic --plot figure.svg --jobs 2
+      serenity offchip model.tflite --order-for traffic --capacity 256K -o reordered.tflite
+      serenity offchip model.tflite --block tensor --memory scratchpad --capacities 512K
+
+    Ctrl-C keeps what is finished and says how to go on.
+    """
+    model = Model(None if block == WHOLE else size_of(block), memory, inputs, weights)
+    search = SearchOptions(effort * 1_000_000, effort * 1_000_000, seed=seed)
+    region = None if energy is None else region_of(energy)
+    if json and csv_rows:
+        raise InputError("choose --json or --csv")
+    if not models:
+        raise InputError("no models: name at least one file or zoo:NAME")
+    if order_for is not None:
+        if order_for != "traffic" or capacity is None or len(models) != 1:
+            raise InputError("--order-for traffic takes one MODEL and --capacity SIZE")
+        _order(models[0], size_of(capacity), model, search, dim or [], output, json)
+        return
+    if capacity is not None or output is not None:
+        raise InputError("--capacity and --output go with --order-for traffic")
+    if plot is not None:
+        check_format(plot)
+    settings = Settings(
+        capacities_of(capacities), _names(orders), _names(policy), model, search
+    )
+    show.warn_without_core()
+    graphs = {spec: _graph(spec, dim or []) for spec in dict.fromkeys(models)}
+    points = points_of(graphs, settings)
+    rows = _run(points, jobs, dask, resume)
+    if plot is not None:
+        plot_reduction(rows, plot, settings.policies[0])
+    if region is not None:
+        rows = [_with_energy(row, region) for row in rows]
+    _show(rows, json, csv_rows)
+
+
+def _graph(spec: str, dims: list[str]) -> Graph:
+    return source(spec, dims).file().graph
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _run(
+    points: list[Point], jobs: int, dask: str | None, resume: str | None
+) -> list[dict[str, Any]]:
+    """Work the points out; on Ctrl-C keep what is finished, say how to go on, end with 130."""
+    keep = None if resume is None else Path(resume)
+    done = load_points(keep) if keep is not None else {}
+    try:
+        return run_points(points, jobs, dask, done, keep)
+    except Interrupted as interrupt:
+        path = keep or Path(f"offchip-{points[0].key()[:8]}.points")
+        save_points(path, interrupt.done)
+        typer.echo(
+            f"serenity: interrupted: {len(interrupt.done)} of {interrupt.points} points are "
+            f"finished and kept; go on with the same command and --resume {path}",
+            err=True,
+        )
+        raise typer.Exit(130) from interrupt
+
+
+def _with_energy(row: dict[str, Any], region: Region) -> dict[str, Any]:
+    found = energy_of(row["read_bytes"], row["write_bytes"], region)
+    return {
+        **row,
+        "region": region.name,
+        "energy_uj": None if found.energy_uj is None else round(found.energy_uj, 3),
+        "time_us": None if found.time_us is None else round(found.time_us, 3),
+    }
+
+
+def _show(rows: list[dict[str, Any]], json: bool, csv_rows: bool) -> None:
+    if json:
+        typer.echo(json_text.dumps(rows, indent=2))
+    elif csv_rows:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]) if rows else COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        typer.echo(text.getvalue(), nl=False)
+    else:
+        table = Table(box=None)
+        for name in rows[0]:
+            table.add_column(name.replace("_", " "), justify="right" if "bytes" in name else "left")
+        for row in rows:
+            table.add_row(*(f"{v:,}" if type(v) in (int, float) else str(v) for v in row.values()))
+        show.console.print(table)
+
+
+def _order(
+    spec: str,
+    capacity: int,
+    model: Model,
+    search: SearchOptions,
+    dims: list[str],
+    output: str | None,
+    json: bool,
+) -> None:
+    """Find an order for one model and one capacity; print it, or write the reordered model."""
+    opened = source(spec, dims).file()
+    found = traffic_order(opened.graph, capacity, model, search)
+    if output is not None:
+        save(opened, list(found.order), output)
+    result = {
+        "model": spec,
+        "capacity_bytes": capacity,
+        "total_bytes": found.total_bytes,
+        "compulsory_bytes": found.compulsory_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "gap": round(found.gap, 6),
+        "outcome": str(found.outcome),
+        "starts": dict(found.starts),
+        "order": list(found.order),
+        "statistics": dict(found.statistics),
+        "output": output,
+    }
+    if json:
+        show.print_json(result)
+        return
+    starts = ", ".join(f"{name} {total:,}" for name, total in found.starts.items())
+    show.facts(
+        f"{spec}: {len(opened.graph.ops)} ops, {capacity:,} bytes on-chip",
+        {
+            "traffic": f"{found.total_bytes:,} bytes ({found.compulsory_bytes:,} compulsory)",
+            "orders before": starts,
+            "proof": f"{found.outcome}: at least {found.lower_bound_bytes:,} (gap {found.gap:.1%})",
+            "search": f"{found.seconds:.2f} s",
+        },
+    )
+    if output is not None:
+        show.console.print(f"written to {output}")
+

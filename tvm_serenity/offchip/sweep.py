@@ -1,0 +1,243 @@
+"""Sweeps over models, orders, capacities and policies: points, rows, and where they are worked out.
+
+A sweep is a list of points, each worked out by itself and the same everywhere: one after another, in
+processes of this machine, or on a Dask cluster (both by joblib). Rows come in the order of the
+points, so the output does not depend on where they ran.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError, MissingPartError, SerenityError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.offchip.model import Model
+from tvm_serenity.offchip.order_search import SearchOptions
+from tvm_serenity.offchip.orders import ORDERS
+from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
+from tvm_serenity.offchip.trace import trace_of
+
+Row = dict[str, Any]
+COLUMNS = (
+    "model",
+    "capacity_bytes",
+    "order",
+    "policy",
+    "read_bytes",
+    "write_bytes",
+    "total_bytes",
+    "compulsory_bytes",
+    "peak_bytes",
+    "fits",
+)
+CONNECT_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is measured of every model; raises :class:`InputError` on unknown or missing names."""
+
+    capacities: tuple[int, ...]
+    orders: tuple[str, ...] = ("given", "serenity")
+    policies: tuple[str, ...] = ("belady",)
+    model: Model = field(default_factory=Model)
+    search: SearchOptions = field(default_factory=SearchOptions)
+
+    def __post_init__(self) -> None:
+        _check_names("order", self.orders, ORDERS)
+        _check_names("policy", self.policies, POLICIES)
+        if not self.capacities:
+            raise InputError("no capacities: name at least one")
+        for capacity in self.capacities:
+            if capacity <= 0:
+                raise InputError(f"capacity of {capacity} bytes: it must be 1 or more")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is worked out at once: one model under one order, at some capacities."""
+
+    name: str
+    graph: Graph
+    order: str
+    capacities: tuple[int, ...]
+    settings: Settings
+
+    def key(self) -> str:
+        """Return a digest of everything that decides the rows."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:24]
+
+    def rows(self) -> list[Row]:
+        """Work the point out."""
+        settings, order = self.settings, ORDERS[self.order]
+        graph, found = order.find(
+            self.graph, self.capacities[0], settings.model, settings.search
+        )
+        trace, peak = trace_of(graph, found, settings.model), peak_bytes(graph, found)
+        return [
+            {
+                "model": self.name,
+                "capacity_bytes": traffic.capacity_bytes,
+                "order": self.order,
+                "policy": policy,
+                "read_bytes": traffic.read_bytes,
+                "write_bytes": traffic.write_bytes,
+                "total_bytes": traffic.total_bytes,
+                "compulsory_bytes": traffic.compulsory_bytes,
+                "peak_bytes": peak,
+                "fits": peak <= traffic.capacity_bytes,
+            }
+            for policy in settings.policies
+            for traffic in sweep(trace, self.capacities, policy)
+        ]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a sweep; ``done`` holds the rows of finished points by key."""
+
+    def __init__(self, done: Mapping[str, list[Row]], points: int) -> None:
+        super().__init__()
+        self.done, self.points = dict(done), points
+
+
+def points_of(models: Mapping[str, Graph], settings: Settings) -> list[Point]:
+    """Return the points of a sweep, models first.
+
+    Raises :class:`InputError` on no models, or a capacity that is too small for one of them.
+    """
+    if not models:
+        raise InputError("no models: name at least one file or zoo:NAME")
+    points = []
+    for name, graph in models.items():
+        trace = trace_of(graph, None, settings.model)
+        try:
+            check_capacity(trace, min(settings.capacities))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        for order in settings.orders:
+            alone = ORDERS[order].by_capacity
+            sets = [(c,) for c in settings.capacities] if alone else [settings.capacities]
+            points += [Point(name, graph, order, capacities, settings) for capacities in sets]
+    return points
+
+
+def run_points(
+    points: Sequence[Point],
+    jobs: int = 1,
+    dask: str | None = None,
+    done: Mapping[str, list[Row]] | None = None,
+    keep: Path | None = None,
+) -> list[Row]:
+    """Return the rows of all ``points``, sorted by model, capacity, order and policy as asked.
+
+    ``done``: rows of points that need not be worked out again. ``keep``: a file that holds the
+    finished points at any time. Ctrl-C raises :class:`Interrupted` with them.
+    """
+    keys = [point.key() for point in points]
+    finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
+    todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
+    try:
+        with _backend(jobs, dask, len(todo)) as run:
+            for key, rows in run(todo):
+                finished[key] = rows
+                if keep is not None:
+                    save_points(keep, finished)
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(finished, len(points)) from interrupt
+    rank = {key: i for i, key in enumerate(keys)}
+    rows = [row for key in sorted(finished, key=rank.__getitem__) for row in finished[key]]
+    return sorted(rows, key=_rank_of(points))
+
+
+def save_points(path: Path, done: Mapping[str, list[Row]]) -> None:
+    """Write finished points to ``path`` in one step."""
+    write_bytes(path, json.dumps({"offchip_points": done}).encode())
+
+
+def load_points(path: Path) -> dict[str, list[Row]]:
+    """Return the finished points in ``path``; none where there is no such file."""
+    try:
+        points = json.loads(path.read_text())["offchip_points"]
+        if not all(set(COLUMNS) <= set(row) for rows in points.values() for row in rows):
+            raise ValueError
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: holds no points of a sweep") from error
+    return dict(points)
+
+
+def _rank_of(points: Sequence[Point]) -> Any:
+    models = {name: i for i, name in enumerate(dict.fromkeys(p.name for p in points))}
+    settings = points[0].settings
+
+    def rank(row: Row) -> tuple[int, int, int, int]:
+        return (
+            models[row["model"]],
+            row["capacity_bytes"],
+            settings.orders.index(row["order"]),
+            settings.policies.index(row["policy"]),
+        )
+
+    return rank
+
+
+def _work(key: str, point: Point) -> tuple[str, list[Row] | SerenityError]:
+    try:
+        return key, point.rows()
+    except SerenityError as error:  # its traceback stays in the worker: the message says it all
+        return key, error
+
+
+@contextmanager
+def _backend(jobs: int, dask: str | None, count: int) -> Iterator[Any]:
+    """Yield a function that works points out and yields rows as they are finished."""
+    import joblib
+
+    def run(todo: list[tuple[str, Point]]) -> Iterator[tuple[str, list[Row]]]:
+        parallel = joblib.Parallel(
+            n_jobs=-1 if dask else min(jobs, max(count, 1)),
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="all" if dask else "2*n_jobs",
+        )
+        for key, rows in parallel(joblib.delayed(_work)(k, p) for k, p in todo):
+            if isinstance(rows, SerenityError):
+                raise rows
+            yield key, rows
+
+    if dask is None:
+        yield run
+        return
+    with _client(dask), joblib.parallel_config(backend="dask"):
+        yield run
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingPartError("--dask needs Dask: pip install 'tvm-serenity[dask]'") from error
+    try:
+        client = Client(address, timeout=CONNECT_TIMEOUT_S, set_as_default=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"Dask scheduler {address!r} cannot be reached") from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _check_names(what: str, names: Sequence[str], known: Mapping[str, object]) -> None:
+    if not names:
+        raise InputError(f"no {what}: name at least one of {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown {what} {name!r}; there are {', '.join(known)}")
