@@ -233,3 +233,29 @@ def kernel_variable(name: str, kernel: Any) -> Any:
 def has_blocks(kernel: Any) -> bool:
     """Whether a kernel is in block form, which schedules work on."""
     return isinstance(kernel.body, tvm.s_tir.SBlockRealize)
+
+
+def call_like(call: Any, arguments: Sequence[Any]) -> Any:
+    """Return the call of an operator again, with other arguments of its kinds."""
+    return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
+
+
+def fuse_primitives() -> Any:
+    """Return the passes that make one kernel of each function with the attribute Primitive."""
+    return tvm.transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseTIR()])
+
+
+def overwritten(call: Any) -> Any:
+    """Return the argument that ``call_tir_inplace`` overwrites, None for any other expression."""
+    if not is_call(call) or op_name(call) != "relax.call_tir_inplace":
+        return None
+    indices = [int(i) for i in call.attrs.inplace_indices]
+    if len(indices) != 1 or indices[0] < 0 or is_tuple(call.ty):
+        kernel = call.args[0].name_hint
+        raise UnsupportedError(f"kernel {kernel!r}: only one result, in place, is supported")
+    return kernel_arguments(call)[indices[0]]
+
+
+def structural_key(function: Any) -> Any:
+    """Return a key that functions which compute the same have in common."""
+    return tvm_ffi.StructuralKey(function)

@@ -125,7 +125,10 @@ class _Writer:
     def call(self, op: int, binding: Any, kernel: Any) -> list[Any]:
         """The tensors that ``binding`` makes, its scratch, and the call."""
         made: list[Any] = []
-        whole = self.make(binding.var.ty, self.region.values[binding.var], binding.var, made)
+        taken = _compat.overwritten(binding.value)
+        whole = taken
+        if taken is None:
+            whole = self.make(binding.var.ty, self.region.values[binding.var], binding.var, made)
         arguments = [*_compat.kernel_arguments(binding.value), *(b.var for b in made)]
         if op in self.workspace:
             offset, size = self.workspace[op]

@@ -2,12 +2,13 @@
 
 A binding that runs something (a kernel, a packed call) is an operator. Tuples, tuple items,
 renamings and constants run nothing: they have no operator and are written back where they are
-needed. ``relax.reshape`` shows its input's storage. Everything is keyed by Var objects: names
-are not unique after FuseOps.
+needed. ``relax.reshape`` shows its input's storage, and so does ``call_tir_inplace``: its result is
+the argument it overwrites; what reads that argument before must still do so in any other order.
+Everything is keyed by Var objects: names are not unique after FuseOps.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm import relax
@@ -97,6 +98,10 @@ class _Reader:
             return
         inputs = tuple(_flat(self.value(a) for a in value.args))
         view = inputs[0] if _compat.op_name(value) == "relax.reshape" else None
+        taken = _compat.overwritten(value)
+        if taken is not None:
+            whole = self.value(taken)
+            view = whole if isinstance(whole, int) else None
         kind, workspace = _compat.op_name(value), 0
         kernel = _compat.called_kernel(value)
         if kernel is not None:
@@ -140,6 +145,7 @@ def read_region(
     for index, binding in enumerate(bindings):
         reader.binding(index, binding)
     outputs = tuple(dict.fromkeys(_flat(reader.value(r) for r in results)))
+    _keep_before(reader, [_compat.overwritten(bindings[i].value) is not None for i in reader.run])
     tensors = list(reader.tensors)
     graph = Graph("main", tuple(tensors), tuple(reader.ops), tuple(inputs), outputs)
     if external_outputs:
@@ -148,6 +154,37 @@ def read_region(
                 tensors[tensor] = _with_role(graph.tensors[tensor], Role.EXTERNAL)
         graph = graph.replace(tensors=tuple(tensors))
     return Region(graph, tuple(bindings), tuple(reader.run), reader.values)
+
+
+def _keep_before(reader: _Reader, overwrites: Sequence[bool]) -> None:
+    """Make every op that overwrites wait for the earlier readers of what it overwrites.
+
+    They make a token of no bytes for it.
+    """
+    root: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    for index, op in enumerate(reader.ops):
+        for tensor in op.inputs:
+            readers.setdefault(root.get(tensor, tensor), []).append(index)
+        if op.view_of is None:
+            continue
+        shown = root.get(op.view_of, op.view_of)
+        root.update(dict.fromkeys(op.outputs, shown))
+        if overwrites[index]:
+            for before in dict.fromkeys(readers[shown]):
+                if before != index:
+                    token = len(reader.tensors)
+                    name = f"{reader.ops[before].name} before {op.name}"
+                    reader.tensors.append(Tensor(name, 0))
+                    _extend(reader.ops, before, outputs=(token,))
+                    _extend(reader.ops, index, inputs=(token,))
+
+
+def _extend(
+    ops: list[Op], index: int, inputs: tuple[int, ...] = (), outputs: tuple[int, ...] = ()
+) -> None:
+    op = ops[index]
+    ops[index] = replace(op, inputs=(*op.inputs, *inputs), outputs=(*op.outputs, *outputs))
 
 
 def read_function(module: Any, name: str = "main", **options: Any) -> Region:

@@ -18,6 +18,17 @@ from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import Options, Rewritten
-from tvm_serenity.rewrite.rewrite import RULES, rewrite
+from tvm_serenity.rewrite.rewrite import RULES, rewrite, rule_names
 
-__all__ = ["RULES", "Entry", "Match", "Net", "Options", "Report", "Rewritten", "Rule", "rewrite"]
+__all__ = [
+    "RULES",
+    "Entry",
+    "Match",
+    "Net",
+    "Options",
+    "Report",
+    "Rewritten",
+    "Rule",
+    "rewrite",
+    "rule_names",
+]

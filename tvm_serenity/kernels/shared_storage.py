@@ -1,0 +1,87 @@
+"""Kernels that write into a tensor another kernel has begun.
+
+``in_place`` turns a kernel that reads a tensor and makes one of the same shape into one that
+overwrites what it read. ``into_part`` turns a kernel that makes a tensor into one that fills a range
+of a larger tensor along one axis.
+"""
+
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+
+from tvm_serenity.errors import UnsupportedError
+
+
+def in_place(kernel: Any, parameter: int) -> Any:
+    """Return ``kernel`` with its last parameter, the result, in the storage of another one.
+
+    Every element must be read from there where the element of that index is written, and nowhere
+    else; :class:`UnsupportedError` where the kernel is not such.
+    """
+    *params, result = kernel.params
+    taken = params[parameter]
+    if not _same_element(kernel.body, taken, result):
+        raise UnsupportedError("the kernel reads elements of its operand after writing others")
+    body = tvm_ffi.structural_map(kernel.body, (type(result), _renaming(result, taken)))
+    return _without_noalias(tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs))
+
+
+def into_part(kernel: Any, shape: tuple[int, ...], axis: int, start: int, *, begun: bool) -> Any:
+    """Return ``kernel`` writing its result to ``start`` on along ``axis`` of a tensor of ``shape``.
+
+    If ``begun``, that tensor is the first parameter (the rest of it is kept), else the last one.
+    """
+    *params, result = kernel.params
+    strides = [1] * len(shape)
+    for i in reversed(range(len(shape) - 1)):
+        strides[i] = strides[i + 1] * shape[i + 1]
+    whole = tirx.decl_buffer(shape, result.ty.dtype, "buffer")
+    part = tirx.decl_buffer(
+        result.ty.shape,
+        result.ty.dtype,
+        "part",
+        strides=[tirx.IntImm("int64", s) for s in strides],
+    )
+    body = tvm_ffi.structural_map(kernel.body, (type(result), _renaming(result, part)))
+    first = [0] * (len(shape) - 1) + [start * strides[axis]]
+    place = tirx.DeclBuffer(part, data=tirx.address_of(whole[tuple(first)]))
+    params = [whole, *params] if begun else [*params, whole]
+    made = tirx.PrimFunc(params, tirx.SeqStmt([place, body]), kernel.ret_type, kernel.attrs)
+    return _without_noalias(made)
+
+
+def _renaming(old: Any, new: Any) -> Any:
+    def rename(var: Any) -> Any:
+        return new if var.same_as(old) else var
+
+    return rename
+
+
+def _without_noalias(kernel: Any) -> Any:
+    return kernel.without_attr("tirx.noalias")
+
+
+def _same_element(body: Any, taken: Any, result: Any) -> bool:
+    """Whether every block that reads ``taken`` reads the very region of ``result`` it writes."""
+    fits = []
+
+    def visit(block: Any) -> None:
+        read = [r for r in block.reads if r.source.same_as(taken)]
+        written = [r for r in block.writes if r.source.same_as(result)]
+        if not read:
+            return
+        nested = [v for v in block.iter_vars if int(v.iter_type) == 2]
+        same = bool(written) and all(
+            tvm_ffi.structural_equal(r.region, w.region) for r in read for w in written
+        )
+        fits.append(same and not nested)
+
+    from tvm import s_tir
+
+    def leaf(block: Any) -> None:
+        if block.name_hint != "root" and block.name_hint:
+            visit(block)
+
+    tvm_ffi.structural_walk(body, (s_tir.SBlock, leaf))
+    return bool(fits) and all(fits)
