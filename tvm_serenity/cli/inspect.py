@@ -1,8 +1,10 @@
 """``serenity inspect``: the live profile, step by step."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import app, show
@@ -53,7 +55,7 @@ def inspect_command(
         if not plot.lower().endswith((".svg", ".png", ".pdf")):
             raise InputError(f"{plot}: plots are written as .svg, .png or .pdf")
         plot_profiles(
-            model,
+            Path(model).name,
             {
                 "given order": profile(reduced.graph),
                 "best order": profile(reduced.graph, best.order),
@@ -87,17 +89,20 @@ def _json(model: str, reduced: Reduced, shown: Profile, first: int) -> dict[str,
 
 
 def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
+    bar = max(8, min(BAR, show.console.width - 48))
     table = Table(box=None, title=f"{model}: {reduced.nodes} ops", title_justify="left")
-    for column, justify in (("op", "right"), ("bytes", "right"), ("", "left"), ("name", "left")):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("op", justify="right", min_width=4)
+    table.add_column("bytes", justify="right", min_width=len(f"{shown.peak_bytes:,}"))
+    table.add_column("live", min_width=bar)
+    table.add_column("name", no_wrap=True, overflow="ellipsis", ratio=1)
     for step in shown.steps:
-        filled = round(BAR * step.live_bytes / max(shown.peak_bytes, 1))
+        filled = round(bar * step.live_bytes / max(shown.peak_bytes, 1))
         mark = "[bold red]" if step.live_bytes == shown.peak_bytes else "[cyan]"
         table.add_row(
             str(first + reduced.ops[step.op]),
             f"{step.live_bytes:,}",
             f"{mark}{'█' * filled}[/]",
-            reduced.graph.ops[step.op].name.replace("[", r"\["),
+            escape(reduced.graph.ops[step.op].name),
         )
     show.console.print(table)
     rows = {

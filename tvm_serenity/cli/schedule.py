@@ -1,5 +1,6 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,9 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
 from tvm_serenity.errors import InputError
-from tvm_serenity.frontends import save
+from tvm_serenity.frontends import READERS, save
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import ROUNDS, Joint, place_order, schedule_for_arena
 from tvm_serenity.memory import peak_bytes, profile
@@ -84,6 +87,7 @@ def schedule_command(
     """
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
     opened = source(model, dim or ()).file()
+    _check_suffix(opened, output)
     reduced = choices.apply(opened.graph)
     if objective not in OBJECTIVES:
         raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
@@ -125,6 +129,15 @@ def schedule_command(
         _print(model, reduced, found, given_plan, best_plan)
         if output is not None:
             show.console.print(f"written to {output}")
+
+
+def _check_suffix(opened: ModelFile, output: str | None) -> None:
+    """Refuse to write one format under another one's name."""
+    is_text = isinstance(opened, TextFile)
+    same = (".txt", ".graph") if is_text else (opened.path.suffix.lower(),)
+    suffix = "" if output is None else Path(output).suffix.lower()
+    if suffix in READERS and suffix not in same:
+        raise InputError(f"{output}: the model is written as {' or '.join(same)}, not {suffix}")
 
 
 def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:

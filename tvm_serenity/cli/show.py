@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 console = Console(highlight=False)
@@ -25,11 +26,11 @@ def bytes_text(count: int | None) -> str:
 
 def facts(title: str, rows: Mapping[str, str]) -> None:
     """Print names and values as a table of two columns."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None)
+    table = Table(title=escape(title), title_justify="left", show_header=False, box=None)
     table.add_column(style="dim")
     table.add_column()
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     console.print(table)
 
 

@@ -28,9 +28,13 @@ def zoo_command(json: Json = False) -> None:
         )
         return
     table = Table(box=None)
-    for column in ("name", "what it is", "parameters (default)"):
-        table.add_column(column)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is")
+    table.add_column("parameters (default)")
     for name, entry in zoo.NAMES.items():
-        params = ", ".join(f"{p.name}={p.default}" for p in entry.params)
-        table.add_row(f"zoo:{name}", entry.description, params)
+        own = ", ".join(f"{p.name}={p.default}" for p in entry.own)
+        table.add_row(f"zoo:{name}", entry.description, own)
     show.console.print(table)
+    entry = next(iter(zoo.NAMES.values()))
+    common = {p.name: f"{p.default}: {p.help}" for p in entry.params if p not in entry.own}
+    show.facts("every network also takes", common)

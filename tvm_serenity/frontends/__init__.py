@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
+from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 
 __all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "load", "save"]
@@ -72,32 +73,7 @@ def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str
     An existing file is replaced in one step or left as it was. Raises :class:`InputError` with
     one line that names the file where it cannot be written.
     """
-    data = model.reordered(order)
-    target = Path(os.path.realpath(out_path))
-    try:
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(0, "Permission denied")
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a device or a pipe has nothing to keep
-        else:
-            _replace(target, data)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(one_line(f"{out_path}: cannot be written: {reason}")) from error
-
-
-def _replace(target: Path, data: bytes) -> None:
-    partial = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    try:
-        with partial.open("xb") as file:
-            file.write(data)
-        if mode is not None:
-            partial.chmod(mode)
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_bytes(out_path, model.reordered(order))
 
 
 def _read(path: Path) -> bytes:
