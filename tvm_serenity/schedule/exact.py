@@ -161,8 +161,9 @@ def _prepare(problem: Problem, run: Run, start: Sequence[Sequence[int]]) -> _Sea
     search.prove(base + profiles[0].live[0], {"kind": "start"})
     search.prove(base + profiles[0].live[-1], {"kind": "end"})
     for op, need in enumerate(op_needs(instance)):
-        alone = base + (profiles[0].need[op] if forced[op] else need)
-        search.prove(alone, {"kind": "op", "op": problem.ops[op]})
+        kind = "forced-op" if forced[op] else "op"
+        alone = profiles[0].need[op] if forced[op] else need
+        search.prove(base + alone, {"kind": kind, "op": problem.ops[op]})
     search.refresh()
     return search
 

@@ -1,0 +1,100 @@
+"""The native core and its twin in Python do the same, step for step."""
+
+import itertools
+from types import ModuleType
+
+import pytest
+
+from tests.schedule.test_exact_cases import random_problem
+from tvm_serenity.schedule import reference
+from tvm_serenity.schedule.instance import Instance, instance_of, profile, reverse, segment
+from tvm_serenity.schedule.problem import peak_of
+from tvm_serenity.schedule.windows import window
+
+native = pytest.importorskip("tvm_serenity._order", reason="the native core is not built")
+
+Rules = tuple[bool, bool, bool]
+
+
+def cores(instance: Instance, rules: Rules) -> list[reference.Core]:
+    def make(module: ModuleType) -> reference.Core:
+        core: reference.Core = module.Core(
+            instance.predecessors,
+            instance.sizes,
+            instance.producers,
+            instance.consumers,
+            instance.workspace,
+            instance.in_place,
+            instance.takeover,
+            *rules,
+        )
+        return core
+
+    return [make(native), make(reference)]
+
+
+def compare(instance: Instance, rules: Rules) -> None:
+    pair = cores(instance, rules)
+    for op in range(instance.count):
+        assert len({str(tuple(core.root_cut(op))) for core in pair}) == 1
+    budget = 0
+    while True:
+        answers = [tuple(core.decide(budget, 10**6, 1e9, 10**9, None)) for core in pair]
+        assert answers[0] == answers[1]
+        capped = [tuple(core.decide(budget, 3, 1e9, 10**9, None)) for core in pair]
+        assert capped[0] == capped[1]
+        if answers[0][0] == "feasible":
+            break
+        budget = answers[0][2]
+    for width in (1, 4):
+        beams = [core.beam(budget, width, 1e9, None) for core in pair]
+        assert beams[0] == beams[1]
+        if beams[0]:
+            assert profile(instance, beams[0]).peak <= budget
+
+
+@pytest.mark.parametrize("rules", itertools.product((True, False), repeat=3))
+def test_small_instances_under_all_rules(rules: Rules) -> None:
+    for seed in range(150):
+        compare(instance_of(random_problem(seed, most=7))[0], rules)
+
+
+def test_larger_segments_windows_and_reversed_instances() -> None:
+    for seed in range(40):
+        instance, base = instance_of(random_problem(seed, least=30, most=80, plain=seed % 2 == 0))
+        numbers = range(instance.count)
+        compare(segment(instance, numbers, numbers, 5, 25)[0], (True, True, True))
+        compare(window(instance, numbers, numbers, 8, 24)[0], (True, True, True))
+        if not any(instance.in_place):
+            compare(reverse(segment(instance, numbers, numbers, 3, 20)[0]), (True, True, True))
+
+
+def test_wide_sets_use_the_run_time_width() -> None:
+    for seed in range(3):
+        problem = random_problem(seed, least=300, most=400, plain=True)
+        instance, base = instance_of(problem)
+        assert profile(instance, range(problem.count)).peak + base == peak_of(
+            problem, range(problem.count)
+        )
+        pair = cores(instance, (True, True, True))
+        budget = profile(instance, range(problem.count)).peak - 1
+        answers = [tuple(core.decide(budget, 50, 1e9, 10**9, None)) for core in pair]
+        assert answers[0] == answers[1]
+
+
+def test_a_malformed_instance_is_refused() -> None:
+    good = instance_of(random_problem(1, least=3, most=3))[0]
+    for predecessors in (((1,), (), ()), ((), (5,), ())):
+        with pytest.raises(ValueError, match="valid order"):
+            native.Core(
+                predecessors,
+                good.sizes,
+                good.producers,
+                good.consumers,
+                good.workspace,
+                good.in_place,
+                good.takeover,
+                True,
+                True,
+                True,
+            )

@@ -1,0 +1,338 @@
+"""Certificates: what a schedule claims, with what is needed to check it without the search.
+
+A certificate is a JSON object: the graph's digest, the order with its peak, the lower bound and its
+proof (``docs/search.md`` lists the kinds). The checker recomputes everything from the graph:
+
+* the order's peak, by the referee of ``check.py``;
+* *start*, *end*, *op*, *forced-op*: the sum in question;
+* *root-cut*: the minimum cut, by networkx;
+* *window* and *exhausted*: that the relaxed instance over the ops in question, built anew from its
+  definition, has no order within the budget: by visiting all states that the budget allows,
+  without any rule, or if they are too many by the reference search. The verdict says which.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.graph import Graph
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule.check import naive_peak
+from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
+from tvm_serenity.schedule.reference import Core, bits
+from tvm_serenity.schedule.result import Schedule
+
+FORMAT = "tvm-serenity order certificate 1"
+NAIVE_OPS = 500
+"""Up to so many ops the naive referee computes the peak, beyond it ``peak_of``."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was confirmed: the order's peak always; the bound if ``bound_checked``, and ``how``."""
+
+    peak_bytes: int
+    lower_bound_bytes: int
+    bound_checked: bool
+    how: str
+
+
+def certificate(graph: Graph, found: Schedule) -> dict[str, Any]:
+    """The certificate of a schedule of ``graph``, ready for ``json.dump``."""
+    proof = found.statistics.get("proof")
+    if not isinstance(proof, Mapping):
+        raise InputError(f"method {found.method!r} gives no proof to certify; 'exact' does")
+    return {
+        "format": FORMAT,
+        "graph": graph.name,
+        "graph_sha256": digest(graph),
+        "method": found.method,
+        "outcome": str(found.outcome),
+        "order": list(found.order),
+        "peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "proof": dict(proof),
+        "states": found.states,
+    }
+
+
+def digest(graph: Graph) -> str:
+    """A hash of all that decides the peak of an order."""
+    parts = (
+        [(t.size_bytes, str(t.role)) for t in graph.tensors],
+        [(o.inputs, o.outputs, o.workspace_bytes, o.view_of, o.in_place) for o in graph.ops],
+        graph.inputs,
+        graph.outputs,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Verdict:
+    """Confirm a certificate of ``graph``, or raise :class:`CheckError` with what is wrong.
+
+    ``states`` limits each way of re-solving; a bound that neither settles within it is returned
+    as not checked.
+    """
+    try:
+        order, peak, bound = claims["order"], claims["peak_bytes"], claims["lower_bound_bytes"]
+        proof, outcome = claims["proof"], claims["outcome"]
+        if claims["format"] != FORMAT:
+            raise CheckError(f"not a certificate in the format {FORMAT!r}")
+        if claims["graph_sha256"] != digest(graph):
+            raise CheckError(f"{graph.name}: the certificate is for another graph")
+        _check_order(graph, order, peak)
+        if bound > peak or (outcome == Outcome.OPTIMAL and bound != peak):
+            raise CheckError(f"bound {bound} and peak {peak} do not fit the outcome {outcome!r}")
+        problem = problem_of(graph)
+        proved, how = _proved(problem, dict(proof), bound, states)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CheckError(f"{graph.name}: not a well-formed certificate ({error!r})") from error
+    if proved is not None and proved < bound:
+        raise CheckError(f"{graph.name}: the proof gives a bound of {proved}, not {bound}")
+    return Verdict(peak, bound, proved is not None, how)
+
+
+def _check_order(graph: Graph, order: list[int], peak: int) -> None:
+    if sorted(order) != list(range(len(graph.ops))):
+        raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
+    if len(graph.ops) <= NAIVE_OPS:
+        found = naive_peak(graph, order)
+    else:
+        position = {op: step for step, op in enumerate(order)}
+        for op, before in enumerate(graph.predecessors):
+            if any(position[other] > position[op] for other in before):
+                raise CheckError(f"{graph.name}: op {graph.ops[op].name!r} runs too early")
+        problem = problem_of(graph)
+        number = {op: i for i, op in enumerate(problem.ops)}
+        found = peak_of(problem, [number[op] for op in order if op in number])
+    if found != peak:
+        raise CheckError(f"{graph.name}: the order needs {found} bytes, not {peak}")
+
+
+def _proved(
+    problem: Problem, proof: dict[str, Any], bound: int, states: int
+) -> tuple[int | None, str]:
+    """The bound that the proof gives, or None if that takes too long; and how it was confirmed."""
+    number = {op: i for i, op in enumerate(problem.ops)}
+    match proof["kind"]:
+        case "start":
+            return problem.start_bytes, "live at the start"
+        case "end":
+            return problem.end_bytes, "live at the end"
+        case "op":
+            own = _own_need(problem, number[proof["op"]])
+            if own >= bound:
+                return own, "what the op makes and reads"
+            # What is live throughout its part is needed as well; the cut counts it.
+            return _least_need(problem, number[proof["op"]]), "minimum cut recomputed"
+        case "forced-op":
+            return _forced_need(problem, number[proof["op"]]), "the state before it recomputed"
+        case "root-cut":
+            return _least_need(problem, number[proof["op"]]), "minimum cut recomputed"
+        case "window":
+            ops = [number[op] for op in proof["ops"]]
+        case "exhausted":
+            first, last = proof.get("part", (problem.ops[0], problem.ops[-1]))
+            ops = list(range(number[first], number[last] + 1))
+        case kind:
+            raise CheckError(f"unknown kind of proof {kind!r}")
+    budget = int(proof["budget_bytes"])
+    core = relaxed_over(problem, sorted(ops))
+    budget_within = budget - _always_live(problem)
+    feasible = _visit_all(core, budget_within, states)
+    how = "all states within the budget visited"
+    if feasible is None:
+        status = core.decide(budget_within, states, 1e9, 2**62, None)[0]
+        feasible = {"feasible": True, "infeasible": False}.get(status)
+        how = "re-solved by the reference search"
+    if feasible:
+        raise CheckError(f"the proof is wrong: {budget} bytes are enough for the ops it names")
+    if feasible is None:
+        return None, f"not settled within {states} states"
+    return budget + 1, how
+
+
+def _always_live(problem: Problem) -> int:
+    rows = zip(problem.sizes, problem.producer, problem.kept, strict=True)
+    return sum(size for size, made, kept in rows if made < 0 and kept)
+
+
+def relaxed_over(problem: Problem, chosen: list[int]) -> Core:
+    """Rule R9 over any ops, from its definition (``docs/search.md``); all ops: the instance."""
+    local = {op: i for i, op in enumerate(chosen)}
+    upto = [0] * problem.count  # the chosen ops that are the op or before it
+    since = [0] * problem.count  # the chosen ops that are the op or after it
+    for op, before in enumerate(problem.predecessors):
+        upto[op] |= 1 << local[op] if op in local else 0
+        for other in before:
+            upto[op] |= upto[other]
+    for op in range(problem.count - 1, -1, -1):
+        since[op] |= 1 << local[op] if op in local else 0
+        for other in problem.predecessors[op]:
+            since[other] |= since[op]
+    number: dict[int, int] = {}
+    producers, consumers = [], []
+    for t, made in enumerate(problem.producer):
+        readers = (
+            () if problem.kept[t] else (problem.consumers[t] or ((made,) if made >= 0 else ()))
+        )
+        starts = since[made] if made >= 0 else 0
+        ends = 0
+        for op in readers:
+            ends |= upto[op]
+        if (made >= 0 and not starts) or (readers and not ends) or (made < 0 and not readers):
+            continue
+        if made >= 0 and readers and made not in local and not starts & ends:
+            continue
+        number[t] = len(number)
+        producers.append([local[made]] if made in local else list(bits(starts)))
+        consumers.append(list(bits(ends)))
+    in_place = [
+        [
+            number[t]
+            for t in problem.in_place[op]
+            if t in number and not problem.kept[t] and not _read_after(problem, t, op, upto, local)
+        ]
+        for op in chosen
+    ]
+    return Core(
+        [list(bits(upto[op] & ~(1 << local[op]))) for op in chosen],
+        [problem.sizes[t] for t in number],
+        producers,
+        consumers,
+        [problem.workspace[op] for op in chosen],
+        in_place,
+        [
+            problem.sizes[problem.outputs[op][0]] if taken else 0
+            for op, taken in zip(chosen, in_place, strict=True)
+        ],
+        True,
+        True,
+        True,
+    )
+
+
+def _read_after(
+    problem: Problem, storage: int, op: int, upto: list[int], local: dict[int, int]
+) -> bool:
+    """Whether a reader of the storage always runs after ``op``, which then cannot take it over."""
+    return any(c != op and upto[c] >> local[op] & 1 for c in problem.consumers[storage])
+
+
+def _visit_all(core: Core, budget: int, states: int) -> bool | None:
+    """Whether an order fits the budget, by all states it allows; None if they are too many."""
+    rows = list(zip(core.sizes, core.maker_mask, core.reader_mask, strict=True))
+
+    def live(done: int) -> int:
+        return sum(s for s, p, c in rows if (not p or p & done) and (not c or c & ~done))
+
+    level, seen = {0}, 1
+    for _ in range(core.count):
+        following: set[int] = set()
+        for done in level:
+            now = live(done)
+            for op in range(core.count):
+                if done >> op & 1 or core.ancestors[op] & ~done:
+                    continue
+                after = done | 1 << op
+                need = now + core.workspace[op]
+                need += sum(s for s, p, _ in rows if p >> op & 1 and not p & done)
+                if any(not core.reader_mask[t] & ~after for t in core.in_place[op]):
+                    need -= core.takeover[op]
+                if need <= budget:
+                    following.add(after)
+            if seen + len(following) > states // 20:
+                return None
+        level = following
+        seen += len(level)
+    return bool(level)
+
+
+def _credit(problem: Problem, op: int) -> int:
+    return problem.sizes[problem.outputs[op][0]] if problem.in_place[op] else 0
+
+
+def _own_need(problem: Problem, op: int) -> int:
+    touched = sum(problem.sizes[t] for t in {*problem.inputs[op], *problem.outputs[op]})
+    always = {t for t, made in enumerate(problem.producer) if made < 0 and problem.kept[t]}
+    always -= set(problem.inputs[op])
+    beside = sum(problem.sizes[t] for t in always)
+    return touched + problem.workspace[op] - _credit(problem, op) + beside
+
+
+def _forced_need(problem: Problem, op: int) -> int:
+    """The need at an op that is comparable to all others."""
+    above, below = _related(problem, op)
+    if len(above) + len(below) + 1 != problem.count:
+        raise CheckError(f"op {problem.ops[op]} is not comparable to all others")
+    live = 0
+    for t, size in enumerate(problem.sizes):
+        there = problem.producer[t] < 0 or problem.producer[t] in above
+        wanted = problem.kept[t] or not above.issuperset(problem.consumers[t])
+        live += size if there and wanted else 0
+    dies = any(
+        not problem.kept[t] and above.issuperset(set(problem.consumers[t]) - {op})
+        for t in problem.in_place[op]
+    )
+    credit = _credit(problem, op) if dies else 0
+    return live + problem.alloc[op] + problem.workspace[op] - credit
+
+
+def _related(problem: Problem, op: int) -> tuple[set[int], set[int]]:
+    """All that must run before an op, and all that must run after it."""
+    after: list[list[int]] = [[] for _ in problem.predecessors]
+    for other, before in enumerate(problem.predecessors):
+        for b in before:
+            after[b].append(other)
+    return _reach(problem.predecessors, [op]) - {op}, _reach(after, [op]) - {op}
+
+
+def _reach(edges: Sequence[Sequence[int]], start: Iterable[int]) -> set[int]:
+    found = set(start)
+    queue = list(found)
+    while queue:
+        for other in edges[queue.pop()]:
+            if other not in found:
+                found.add(other)
+                queue.append(other)
+    return found
+
+
+def _least_need(problem: Problem, op: int) -> int:
+    """What every order needs at ``op``, by a minimum cut; the least over its in-place choices."""
+    above, below = _related(problem, op)
+    outside = below | {op}
+    need = problem.alloc[op] + problem.workspace[op]
+    least = need + _least_live(problem, above, outside)
+    for t in problem.in_place[op]:
+        others = set(problem.consumers[t]) - {op}
+        if problem.kept[t] or others & outside:
+            continue
+        inside = above | _reach(problem.predecessors, others)
+        least = min(least, need - _credit(problem, op) + _least_live(problem, inside, outside))
+    return least
+
+
+def _least_live(problem: Problem, inside: set[int], outside: set[int]) -> int:
+    net = nx.DiGraph()
+    net.add_nodes_from(["in", "out"])
+
+    def node(op: int) -> object:
+        return "in" if op in inside else "out" if op in outside else op
+
+    for op, before in enumerate(problem.predecessors):
+        for other in before:
+            if node(op) != node(other):
+                net.add_edge(node(op), node(other))  # no capacity: unbounded
+    for t, size in enumerate(problem.sizes):
+        made, readers = problem.producer[t], problem.consumers[t]
+        if not readers and not problem.kept[t]:
+            continue  # live during its producer alone
+        net.add_edge("in" if made < 0 else node(made), ("storage", t), capacity=size)
+        for reader in ["out"] if problem.kept[t] else [node(c) for c in readers]:
+            net.add_edge(("storage", t), reader)
+    return int(nx.minimum_cut_value(net, "in", "out"))
