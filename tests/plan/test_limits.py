@@ -134,7 +134,7 @@ def test_sizes_near_the_limit() -> None:
     result = plan([Buffer("a", 0, 2, huge), Buffer("b", 1, 3, huge - 5), Buffer("c", 2, 4, 7)])
     assert result.arena_bytes == 2 * huge - 5
     with pytest.raises(InputError, match=r"'b'.*exceed"):
-        plan([Buffer("a", 0, 2, 2**62 - 1), Buffer("b", 5, 6, 2)])
+        plan([Buffer("a", 0, 2, 2**62 - 3), Buffer("b", 5, 6, 2)])
 
 
 @pytest.mark.parametrize(
