@@ -1,5 +1,6 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
+import json as json_module
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import READERS, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
@@ -18,6 +20,7 @@ from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule
+from tvm_serenity.schedule.certificate import certificate
 from tvm_serenity.transform import Reduced
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
@@ -68,6 +71,12 @@ def schedule_command(
         str, typer.Option(help="Least of: peak, or arena (order and placement together).")
     ] = "peak",
     memory_limit: MemoryLimit = None,
+    proof_file: Annotated[
+        str | None,
+        typer.Option(
+            "--certificate", metavar="FILE.json", help="Write what 'serenity check' verifies."
+        ),
+    ] = None,
     align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
     dim: Dims = None,
     json: Json = False,
@@ -106,6 +115,9 @@ def schedule_command(
         check_schedule(reduced.graph, found.order, found.peak_bytes)
         check_plan(best_plan.buffers, best_plan.offsets)
     order = choices.file_order(reduced, found.order)
+    if proof_file is not None:
+        claims = {**certificate(reduced.graph, found), "options": choices.options()}
+        write_bytes(proof_file, json_module.dumps(claims, indent=1).encode())
     if output is not None:
         save(opened, _whole_order(opened.graph, choices, order), output)
     result = {
