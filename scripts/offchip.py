@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tvm_serenity.cli import main  # noqa: E402  (the checkout comes first)
+from tvm_serenity.cli import main
 
 if __name__ == "__main__":
     sys.argv[1:1] = ["offchip"]

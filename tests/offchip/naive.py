@@ -1,4 +1,4 @@
-"""The model of docs/offchip.md word by word: slow, one capacity, no code shared with the library."""
+"""The model of docs/offchip.md word by word: slow, no code shared with the library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -41,7 +41,7 @@ def test_python_and_native_agree(policy: str, monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patch:
             patch.setattr(policies, "native", None)
             assert simulate(case.trace(), capacity, policy) == compiled, seed
-    assert reference.RR == list(POLICIES).index("rr")
+    assert list(POLICIES).index("rr") == reference.RR
 
 
 def test_conservation_and_bounds() -> None:

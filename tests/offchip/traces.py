@@ -63,7 +63,7 @@ def random_case(rng: random.Random, *, cache: bool) -> Case:
     slot = 8 if cache or rng.random() < 0.3 else None
     sizes = [rng.randint(1, 8) for _ in range(blocks)]
     home = [rng.random() < 0.4 for _ in range(blocks)]
-    exists = set(b for b in range(blocks) if home[b])
+    exists = {b for b in range(blocks) if home[b]}
     accesses: list[tuple[int, str]] = []
     hot = rng.randint(1, blocks)
     for _ in range(rng.randint(1, 40)):

@@ -12,9 +12,8 @@ from rich.table import Table
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.schedule import Dims
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.frontends import save
-from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import (
     ORDERS,
     POLICIES,
@@ -33,7 +32,11 @@ from tvm_serenity.offchip import (
 )
 from tvm_serenity.offchip.energy import REGIONS, Region, region_of
 from tvm_serenity.offchip.figure import check_format, plot_reduction
+from tvm_serenity.offchip.orders import Network
+from tvm_serenity.offchip.rewritten import rewritten_subject
+from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.offchip.sweep import COLUMNS, Interrupted, Point, load_points, save_points
+from tvm_serenity.transform import alias_copies, fold_concat, whole
 
 WHOLE = "tensor"
 
@@ -73,8 +76,9 @@ def offchip_command(
     ] = None,
     energy: Annotated[
         str | None,
-        typer.Option(metavar="REGION", help=f"Add energy and time: {', '.join(REGIONS)}, "
-                     "or FILE.toml:NAME."),
+        typer.Option(
+            metavar="REGION", help=f"Add energy and time: {', '.join(REGIONS)}, or FILE.toml:NAME."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     dask: Annotated[
@@ -130,12 +134,11 @@ def offchip_command(
         raise InputError("--capacity and --output go with --order-for traffic")
     if plot is not None:
         check_format(plot)
-    settings = Settings(
-        capacities_of(capacities), _names(orders), _names(policy), model, search
-    )
+    settings = Settings(capacities_of(capacities), _names(orders), _names(policy), model, search)
     show.warn_without_core()
-    graphs = {spec: _graph(spec, dim or []) for spec in dict.fromkeys(models)}
-    points = points_of(graphs, settings)
+    rewrites = any(ORDERS[order].rewrites for order in settings.orders)
+    networks = {spec: network_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
+    points = points_of(networks, settings)
     rows = _run(points, jobs, dask, resume)
     if plot is not None:
         plot_reduction(rows, plot, settings.policies[0])
@@ -144,8 +147,25 @@ def offchip_command(
     _show(rows, json, csv_rows)
 
 
-def _graph(spec: str, dims: list[str]) -> Graph:
-    return source(spec, dims).file().graph
+def network_of(spec: str, dims: list[str], rewrites: bool) -> Network:
+    """Return a model by file or name; rewritten too where that is asked for and possible.
+
+    What is no Relax module (a graph in text form) or cannot be read as one has its concats folded.
+    """
+    opened = source(spec, dims)
+    graph = opened.file().graph
+    if not rewrites:
+        return Network(Subject(graph))
+    try:
+        from tvm import relax
+
+        from tvm_serenity.passes.relax.rewrite_read import read_net
+
+        module = relax.transform.ConvertToDataflow()(opened.module())
+        return Network(Subject(graph), rewritten_subject(read_net(module, external=False).net))
+    except (SerenityError, ImportError):
+        folded = fold_concat(alias_copies(whole(graph))).graph
+        return Network(Subject(graph), Subject(folded))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -241,4 +261,3 @@ def _order(
     )
     if output is not None:
         show.console.print(f"written to {output}")
-

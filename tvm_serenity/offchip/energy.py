@@ -78,9 +78,7 @@ def energy_of(read_bytes: int, write_bytes: int, region: Region) -> Estimate:
     """Return what moving so many bytes costs in ``region``; transfers do not overlap."""
     energy = time = None
     if region.read_pj_per_byte is not None and region.write_pj_per_byte is not None:
-        picojoules = (
-            read_bytes * region.read_pj_per_byte + write_bytes * region.write_pj_per_byte
-        )
+        picojoules = read_bytes * region.read_pj_per_byte + write_bytes * region.write_pj_per_byte
         energy = picojoules / 1e6
     if region.bytes_per_s is not None:
         time = (read_bytes + write_bytes) / region.bytes_per_s * 1e6

@@ -99,9 +99,7 @@ def _panel(
         for x, height, (_, mark) in zip(places, heights, found, strict=True):
             if mark:
                 text = "N/A: fits" if mark == "fits" else mark
-                axes.text(
-                    x, height, f" {text}", rotation=90, ha="center", va="bottom", fontsize=6
-                )
+                axes.text(x, height, f" {text}", rotation=90, ha="center", va="bottom", fontsize=6)
     axes.axhline(1.0, color="#444444", linewidth=0.6, linestyle=":")
     axes.set_ylim(0, top * 1.15)
     axes.set_xticks(

@@ -16,7 +16,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, complete_order
 from tvm_serenity.offchip.model import Memory, Model
 from tvm_serenity.offchip.policies import native, simulate
-from tvm_serenity.offchip.storages import Storages, storages_of
+from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 from tvm_serenity.offchip.trace import trace_of_storages
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, schedule
@@ -75,21 +75,24 @@ class TrafficOrder:
 
 
 def traffic_order(
-    graph: Graph,
+    subject: Subject | Graph,
     capacity_bytes: int,
     model: Model | None = None,
     options: SearchOptions | None = None,
     starts: Mapping[str, Sequence[int]] | None = None,
 ) -> TrafficOrder:
-    """Return an order of ``graph``'s ops for the least Belady traffic in ``capacity_bytes``.
+    """Return an order of the subject's ops for the least Belady traffic in ``capacity_bytes``.
 
     ``starts``: orders to improve on (default: given and least peak). In a scratchpad the search
     runs on a cache of that size, and its result counts if it is better in the scratchpad. Raises
     :class:`InputError` where the capacity is too small for the graph, as ``simulate`` does.
     """
     began = time.perf_counter()
+    if isinstance(subject, Graph):
+        subject = Subject(subject)
+    graph = subject.graph
     model, options = model or Model(), options or SearchOptions()
-    work = _Work(graph, capacity_bytes, model, options)
+    work = _Work(subject, capacity_bytes, model, options)
     if starts is None:
         peak = schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
         starts = {"given": range(len(graph.ops)), "serenity": peak.order}
@@ -115,14 +118,14 @@ class _Work:
     """The best order so far and the bound; totals are of the model that was asked for."""
 
     def __init__(
-        self, graph: Graph, capacity_bytes: int, model: Model, options: SearchOptions
+        self, subject: Subject, capacity_bytes: int, model: Model, options: SearchOptions
     ) -> None:
-        self.graph, self.capacity_bytes, self.model = graph, capacity_bytes, model
+        self.subject, self.capacity_bytes, self.model = subject, capacity_bytes, model
         self.options = options
-        self.storages = storages_of(graph, model)
+        self.storages = storages_of(subject, model)
         given = trace_of_storages(self.storages)
         self.compulsory_bytes = given.compulsory_bytes
-        self.best: tuple[int, ...] = tuple(range(len(graph.ops)))
+        self.best: tuple[int, ...] = tuple(range(len(subject.graph.ops)))
         self.best_bytes = simulate(given, capacity_bytes).total_bytes
         self.counts: dict[str, object] = {}
         self.bound_bytes = self.compulsory_bytes
@@ -207,7 +210,7 @@ def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
     """Improve the best order; return whether it is proved to be the best of all."""
     model, options = work.model, work.options
     cached = replace(model, memory=Memory.CACHE, block_bytes=model.block_bytes or 256)
-    fine = work.storages if cached == model else storages_of(work.graph, cached)
+    fine = work.storages if cached == model else storages_of(work.subject, cached)
     for storages, share in _levels(fine, work):
         network = network_of(storages)
         slots = work.capacity_bytes // (storages.model.block_bytes or 1)
@@ -235,7 +238,7 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
         factor *= 2
     if factor > 1:
         coarse = replace(fine.model, block_bytes=block * factor)
-        yield storages_of(work.graph, coarse), 0.75
+        yield storages_of(work.subject, coarse), 0.75
         yield fine, 0.25
     else:
         yield fine, 1.0
@@ -272,4 +275,3 @@ def _branch(work: _Work, network: Network, slots: int, block: int) -> bool:
     work.counts["exact_nodes"] = search.nodes
     work.offer(network.outside(search.best))
     return proved
-

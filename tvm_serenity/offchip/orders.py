@@ -3,57 +3,81 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tvm_serenity.graph import Graph
+from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import PEAK_TIME_LIMIT_S, SearchOptions, traffic_order
+from tvm_serenity.offchip.policies import simulate
+from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.offchip.trace import trace_of
 from tvm_serenity.schedule import Options, schedule
-from tvm_serenity.transform import alias_copies, fold_concat, whole
 
-Ordered = tuple[Graph, tuple[int, ...]]
+Ordered = tuple[Subject, tuple[int, ...]]
+Find = Callable[["Network", int, Model, SearchOptions], Ordered]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model as it is given and, where there is one, rewritten."""
+
+    given: Subject
+    rewritten: Subject | None = None
 
 
 @dataclass(frozen=True)
 class Order:
-    """``find`` returns a graph (rewritten, perhaps) and an order of its ops.
+    """``find`` returns what is run, and an order of its ops.
 
     ``by_capacity``: the order depends on the capacity; else it is found once for all of them.
+    ``rewrites``: it looks at the rewritten model too.
     """
 
-    find: Callable[[Graph, int, Model, SearchOptions], Ordered]
+    find: Find
     by_capacity: bool
+    rewrites: bool
     help: str
 
 
-def _given(graph: Graph, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
-    return graph, tuple(range(len(graph.ops)))
+def _given(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+    return network.given, tuple(range(len(network.given.graph.ops)))
 
 
-def _serenity(graph: Graph, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
-    return graph, schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S)).order
+def _least_peak(subject: Subject) -> Ordered:
+    return subject, schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S)).order
 
 
-def _traffic(graph: Graph, capacity: int, model: Model, options: SearchOptions) -> Ordered:
-    return graph, traffic_order(graph, capacity, model, options).order
+def _serenity(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+    return _least_peak(network.given)
 
 
-def _folded(order: Order) -> Order:
-    """The same order of the graph whose concats are read in pieces (``transform.fold_concat``)."""
-
-    def find(graph: Graph, capacity: int, model: Model, options: SearchOptions) -> Ordered:
-        reduced = fold_concat(alias_copies(whole(graph)))
-        return order.find(reduced.graph, capacity, model, options)
-
-    return Order(find, order.by_capacity, f"{order.help}, concats folded")
+def _rewrite(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+    """Whichever has the lower peak, as the pass ``SerenityRewrite`` chooses."""
+    found = [_least_peak(s) for s in (network.given, network.rewritten) if s is not None]
+    return min(found, key=lambda f: peak_bytes(f[0].graph, f[1]))
 
 
-_SERENITY = Order(_serenity, False, "least peak memory")
-_TRAFFIC = Order(_traffic, True, "least traffic at each capacity")
+def _least_traffic(
+    subject: Subject, capacity: int, model: Model, options: SearchOptions
+) -> Ordered:
+    return subject, traffic_order(subject, capacity, model, options).order
+
+
+def _traffic(network: Network, capacity: int, model: Model, options: SearchOptions) -> Ordered:
+    return _least_traffic(network.given, capacity, model, options)
+
+
+def _traffic_rewrite(
+    network: Network, capacity: int, model: Model, options: SearchOptions
+) -> Ordered:
+    """Whichever has less traffic at this capacity."""
+    subjects = [s for s in (network.given, network.rewritten) if s is not None]
+    found = [_least_traffic(s, capacity, model, options) for s in subjects]
+    return min(found, key=lambda f: simulate(trace_of(f[0], f[1], model), capacity).total_bytes)
+
 
 ORDERS: Mapping[str, Order] = {
-    "given": Order(_given, False, "as the model lists them"),
-    "serenity": _SERENITY,
-    "traffic": _TRAFFIC,
-    "serenity-fold": _folded(_SERENITY),
-    "traffic-fold": _folded(_TRAFFIC),
+    "given": Order(_given, False, False, "as the model lists them"),
+    "serenity": Order(_serenity, False, False, "least peak memory"),
+    "rewrite": Order(_rewrite, False, True, "least peak memory, model rewritten"),
+    "traffic": Order(_traffic, True, False, "least traffic at each capacity"),
+    "traffic-rewrite": Order(_traffic_rewrite, True, True, "least traffic, model rewritten"),
 }
-"""``*-fold`` stand in for rewriting: a concat is no op, its readers read its inputs."""

@@ -1,20 +1,21 @@
 """Replacement policies behind one signature, and sweeps over capacities.
 
-==================  ==================================================================  ==========
-policy              what leaves when room is needed                                     one pass
-==================  ==================================================================  ==========
-``belady``          the block whose next use is farthest away (MIN, Belady 1966)         all capacities
-``belady-writes``   the same, next use a transfer: a dirty block costs two               one capacity
-``lru``             the block that was used least recently                              all capacities
-``fifo``            the block that came in first                                        one capacity
-``rr``              the block in the slot at a pointer that goes round                   one capacity
-==================  ==================================================================  ==========
+=================  ============================================================  ==============
+policy             what leaves when room is needed                               one pass for
+=================  ============================================================  ==============
+``belady``         the block whose next use is farthest away (MIN, Belady 1966)   all capacities
+``belady-writes``  the same, next use a transfer: a dirty block costs two         one capacity
+``lru``            the block that was used least recently                        all capacities
+``fifo``           the block that came in first                                  one capacity
+``rr``             the block in the slot at a pointer that goes round             one capacity
+=================  ============================================================  ==============
 
 All know which blocks are dead: those are dropped without a write as soon as they are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 
 from tvm_serenity.errors import InputError
@@ -23,7 +24,7 @@ from tvm_serenity.offchip.trace import Trace
 
 native: ModuleType | None
 try:
-    from tvm_serenity import _offchip as native
+    native = import_module("tvm_serenity._offchip")
 except ImportError:  # built without a C++ compiler
     native = None
 

@@ -1,12 +1,14 @@
 """What moves: the storages of a graph, what each op does to them, and the order within an op.
 
-A storage is a tensor and its views: one piece of data that is written once and read whole. Tensors
-in the caller's memory are storages too: they start or end off-chip.
+A storage is a tensor and its views: one piece of data, read whole. Where ops write parts of it (a
+``Subject`` says which), every part is a storage. Tensors in the caller's memory are storages too:
+they start or end off-chip.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ from tvm_serenity.offchip.model import MAX_BLOCKS, Memory, Model, Place
 
 READ, WRITE, MODIFY = 1, 2, 3
 
+Part = tuple[int, int, int]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bytes8 = npt.NDArray[np.uint8]
@@ -36,24 +39,41 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Storages:
-    """The storages of ``graph`` cut into blocks under ``model``.
+class Subject:
+    """A graph, and which part of its output's storage an op writes where that is not all of it.
 
-    Storage s has the blocks ``first[s]`` to before ``first[s + 1]``; the last one may be short.
+    ``writes`` holds (op, first byte, last byte + 1).
     """
 
     graph: Graph
+    writes: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Storages:
+    """The storages of a subject cut into blocks under ``model``.
+
+    Storage s is ``parts[s]``: bytes of a tensor, or of op u's workspace where the tensor is
+    ``-1 - u``. It has the blocks ``first[s]`` to before ``first[s + 1]``; the last may be short.
+    """
+
+    subject: Subject
     model: Model
-    tensors: tuple[int, ...]  # the tensor that heads each storage
+    parts: tuple[Part, ...]
     first: tuple[int, ...]
 
+    @property
+    def graph(self) -> Graph:
+        """The subject's graph."""
+        return self.subject.graph
+
     @cached_property
-    def of_tensor(self) -> dict[int, int]:
-        """The storage of each tensor that has one."""
-        number = {t: s for s, t in enumerate(self.tensors)}
-        return {
-            t: number[root] for t, root in enumerate(self.graph.storage) if root in number
-        }
+    def of_tensor(self) -> dict[int, list[int]]:
+        """The storages of each tensor that has any."""
+        found: dict[int, list[int]] = {}
+        for s, (tensor, _, _) in enumerate(self.parts):
+            found.setdefault(tensor, []).append(s)
+        return {t: found[root] for t, root in enumerate(self.graph.storage) if root in found}
 
     @property
     def count_blocks(self) -> int:
@@ -64,25 +84,17 @@ class Storages:
     def size(self) -> Longs:
         """Bytes in each block."""
         sizes = np.zeros(self.count_blocks, np.int64)
-        for s, tensor in enumerate(self.tensors):
-            begin, end = self.first[s], self.first[s + 1]
-            total = self.graph_bytes(tensor)
+        for s, (_, lower, upper) in enumerate(self.parts):
+            begin, end, total = self.first[s], self.first[s + 1], upper - lower
             if begin < end:
                 sizes[begin:end] = self.model.block_bytes or total
                 sizes[end - 1] = total - int(sizes[begin : end - 1].sum())
         return sizes
 
-    def graph_bytes(self, tensor: int) -> int:
-        """Bytes of a storage by its head; workspace of op u has the head ``-1 - u``."""
-        if tensor < 0:
-            return self.graph.ops[-1 - tensor].workspace_bytes
-        return self.graph.tensors[tensor].size_bytes
-
     def _flags(self, tensors: set[int]) -> Bytes8:
         flags = np.zeros(self.count_blocks, np.uint8)
         for tensor in tensors:
-            s = self.of_tensor.get(tensor)
-            if s is not None:
+            for s in self.of_tensor.get(tensor, ()):
                 flags[self.first[s] : self.first[s + 1]] = 1
         return flags
 
@@ -94,7 +106,7 @@ class Storages:
     @cached_property
     def start(self) -> Bytes8:
         """Blocks of what nothing in the graph makes."""
-        return self._flags({t for t in self.tensors if t >= 0 and self.graph.producer[t] < 0})
+        return self._flags({t for t, _, _ in self.parts if t >= 0 and self.graph.producer[t] < 0})
 
     @property
     def home(self) -> Bytes8:
@@ -118,52 +130,84 @@ class Storages:
 
     def _piece(self, op: int) -> Piece:
         node = self.graph.ops[op]
-        if op in self.graph.constant_ops or node.view_of is not None:
-            return _piece_of([], [], False, 0)
-        read = self._known(node.inputs)
-        made = self._known(node.outputs)
+        read = [] if op in self.graph.constant_ops else self._known(node.inputs)
+        made = [] if op in self.graph.constant_ops else self._written(op)
+        if node.view_of is not None:
+            shown = self._known((node.view_of,))
+            read = [s for s in read if s not in shown]
+            if op not in self._limits:
+                made = shown if read else []  # an op that adds to it, or a view that does nothing
+        kinds = {s: WRITE if self._first_writer.get(s) == op else MODIFY for s in made}
         scratchpad = self.model.memory is Memory.SCRATCHPAD
         work = self.of_workspace.get(op)
         spans = [(self.first[s], self.first[s + 1], READ) for s in read]
-        spans += [(self.first[s], self.first[s + 1], WRITE) for s in made]
+        spans += [(self.first[s], self.first[s + 1], kind) for s, kind in kinds.items()]
         around = [] if work is None else list(range(self.first[work], self.first[work + 1]))
-        return _piece_of(spans, around, scratchpad, node.workspace_bytes if scratchpad else 0)
+        runs = scratchpad and op not in self.graph.constant_ops
+        return _piece_of(spans, around, scratchpad, node.workspace_bytes if runs else 0)
+
+    @cached_property
+    def _limits(self) -> dict[int, tuple[int, int]]:
+        return {op: (lower, upper) for op, lower, upper in self.subject.writes}
+
+    @cached_property
+    def _first_writer(self) -> dict[int, int]:
+        """The op that brings each storage into being; others that write it change it."""
+        found: dict[int, int] = {}
+        for op in range(len(self.graph.ops)):
+            if op not in self.graph.constant_ops:
+                for s in self._written(op):
+                    if self.graph.producer[self.parts[s][0]] >= 0:
+                        found.setdefault(s, op)
+        return found
+
+    def _written(self, op: int) -> list[int]:
+        """The storages that an op writes: all of its outputs, or the part that it says."""
+        made = self._known(self.graph.ops[op].outputs)
+        if op not in self._limits:
+            return made
+        lower, upper = self._limits[op]
+        return [s for s in made if lower <= self.parts[s][1] and self.parts[s][2] <= upper]
 
     @cached_property
     def of_workspace(self) -> dict[int, int]:
         """The storage of each op's workspace, where it has blocks of its own."""
-        return {-1 - t: s for s, t in enumerate(self.tensors) if t < 0}
+        return {-1 - t: s for s, (t, _, _) in enumerate(self.parts) if t < 0}
 
     def _known(self, tensors: tuple[int, ...]) -> list[int]:
-        found = dict.fromkeys(self.of_tensor.get(t, -1) for t in tensors)
-        return [s for s in found if s >= 0]
+        return list(dict.fromkeys(s for t in tensors for s in self.of_tensor.get(t, ())))
 
 
-def storages_of(graph: Graph, model: Model) -> Storages:
-    """Return the storages of ``graph``: activations, the caller's tensors and, in a cache, scratch.
+def storages_of(subject: Subject | Graph, model: Model) -> Storages:
+    """Return the storages: activations, the caller's tensors and, in a cache, workspaces.
 
     Raises :class:`InputError` where there would be too many blocks.
     """
-    graph = _with_callers(graph)
+    if isinstance(subject, Graph):
+        subject = Subject(subject)
+    graph = _with_callers(subject.graph)
     used = {graph.storage[t] for op in graph.ops for t in (*op.inputs, *op.outputs)}
     used |= {graph.storage[t] for t in graph.outputs}
-    tensors = [t for t in sorted(used) if graph.in_profile[t]]
+    cuts: dict[int, set[int]] = {}
+    for op, lower, upper in subject.writes:
+        cuts.setdefault(graph.storage[graph.ops[op].outputs[0]], set()).update((lower, upper))
+    parts: list[Part] = []
+    for tensor in sorted(t for t in used if graph.in_profile[t]):
+        edges = sorted({0, graph.tensors[tensor].size_bytes} | cuts.get(tensor, set()))
+        parts += [(tensor, a, b) for a, b in pairwise(edges)]
     if model.memory is Memory.CACHE:
-        tensors += [
-            -1 - i
+        parts += [
+            (-1 - i, 0, op.workspace_bytes)
             for i, op in enumerate(graph.ops)
-            if op.workspace_bytes and i not in graph.constant_ops and op.view_of is None
+            if op.workspace_bytes and i not in graph.constant_ops
         ]
-    storages = Storages(graph, model, tuple(tensors), ())
-    first = [0]
-    for tensor in tensors:
-        first.append(first[-1] + model.blocks(storages.graph_bytes(tensor)))
+    first = list(accumulate((model.blocks(b - a) for _, a, b in parts), initial=0))
     if first[-1] > MAX_BLOCKS:
         raise InputError(
             f"{graph.name}: {first[-1]:,} blocks of {model.block_bytes} bytes; "
             f"take larger ones, up to {MAX_BLOCKS:,} are possible"
         )
-    return replace(storages, first=tuple(first))
+    return Storages(replace(subject, graph=graph), model, tuple(parts), tuple(first))
 
 
 def _with_callers(graph: Graph) -> Graph:

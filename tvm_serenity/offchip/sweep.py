@@ -1,7 +1,7 @@
-"""Sweeps over models, orders, capacities and policies: points, rows, and where they are worked out.
+"""Sweeps over models, orders, capacities and policies: points, rows, and where they run.
 
-A sweep is a list of points, each worked out by itself and the same everywhere: one after another, in
-processes of this machine, or on a Dask cluster (both by joblib). Rows come in the order of the
+A sweep is a list of points, each worked out by itself and the same everywhere: one after another,
+in processes of this machine, or on a Dask cluster (both by joblib). Rows come in the order of the
 points, so the output does not depend on where they ran.
 """
 
@@ -15,11 +15,10 @@ from typing import Any
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import SearchOptions
-from tvm_serenity.offchip.orders import ORDERS
+from tvm_serenity.offchip.orders import ORDERS, Network
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
 from tvm_serenity.offchip.trace import trace_of
 
@@ -64,7 +63,7 @@ class Point:
     """What is worked out at once: one model under one order, at some capacities."""
 
     name: str
-    graph: Graph
+    network: Network
     order: str
     capacities: tuple[int, ...]
     settings: Settings
@@ -76,10 +75,11 @@ class Point:
     def rows(self) -> list[Row]:
         """Work the point out."""
         settings, order = self.settings, ORDERS[self.order]
-        graph, found = order.find(
-            self.graph, self.capacities[0], settings.model, settings.search
+        subject, found = order.find(
+            self.network, self.capacities[0], settings.model, settings.search
         )
-        trace, peak = trace_of(graph, found, settings.model), peak_bytes(graph, found)
+        trace = trace_of(subject, found, settings.model)
+        peak = peak_bytes(subject.graph, found)
         return [
             {
                 "model": self.name,
@@ -106,7 +106,7 @@ class Interrupted(KeyboardInterrupt):
         self.done, self.points = dict(done), points
 
 
-def points_of(models: Mapping[str, Graph], settings: Settings) -> list[Point]:
+def points_of(models: Mapping[str, Network], settings: Settings) -> list[Point]:
     """Return the points of a sweep, models first.
 
     Raises :class:`InputError` on no models, or a capacity that is too small for one of them.
@@ -114,8 +114,8 @@ def points_of(models: Mapping[str, Graph], settings: Settings) -> list[Point]:
     if not models:
         raise InputError("no models: name at least one file or zoo:NAME")
     points = []
-    for name, graph in models.items():
-        trace = trace_of(graph, None, settings.model)
+    for name, network in models.items():
+        trace = trace_of(network.given, None, settings.model)
         try:
             check_capacity(trace, min(settings.capacities))
         except InputError as error:
@@ -123,7 +123,7 @@ def points_of(models: Mapping[str, Graph], settings: Settings) -> list[Point]:
         for order in settings.orders:
             alone = ORDERS[order].by_capacity
             sets = [(c,) for c in settings.capacities] if alone else [settings.capacities]
-            points += [Point(name, graph, order, capacities, settings) for capacities in sets]
+            points += [Point(name, network, order, capacities, settings) for capacities in sets]
     return points
 
 

@@ -19,6 +19,7 @@ from tvm_serenity.offchip.storages import (
     Longs,
     Piece,
     Storages,
+    Subject,
     storages_of,
 )
 
@@ -85,13 +86,13 @@ class Trace:
 
 
 def trace_of(
-    graph: Graph, order: Sequence[int] | None = None, model: Model | None = None
+    subject: Graph | Subject, order: Sequence[int] | None = None, model: Model | None = None
 ) -> Trace:
-    """Return the accesses of ``graph`` run in ``order`` (default: the given one).
+    """Return the accesses of ``subject`` run in ``order`` (default: the given one).
 
     Raises :class:`InputError` where ``order`` is not a topological order of all ops.
     """
-    storages = storages_of(graph, model or Model())
+    storages = storages_of(subject, model or Model())
     return trace_of_storages(storages, order)
 
 
@@ -192,22 +193,17 @@ def _joined(
     return block, kind, np.concatenate(ends), np.concatenate(reserve), tuple(starts)
 
 
-def _chains(storages: Storages, order: Sequence[int]) -> dict[int, int]:
-    """For each storage the one whose memory it takes over under this order, itself at most."""
-    head: dict[int, int] = {}
-    for found in live_ranges(storages.graph, order):
-        members = [storages.of_tensor[t] for t in found.tensors if t in storages.of_tensor]
-        head.update(dict.fromkeys(members, members[0] if members else 0))
-    return head
-
-
 def _taken_over(storages: Storages, order: Sequence[int]) -> Ints:
-    """For each block the block of the memory it is in."""
+    """For each block the one whose room it takes over under this order: itself, or in place."""
     result = np.arange(storages.count_blocks, dtype=np.int32)
-    for storage, head in _chains(storages, order).items():
-        begin, end = storages.first[storage], storages.first[storage + 1]
-        start = storages.first[head]
-        result[begin:end] = np.arange(start, start + end - begin)
+    for found in live_ranges(storages.graph, order):
+        heads = storages.of_tensor.get(found.tensors[0], []) if found.tensors else []
+        for tensor in found.tensors:
+            members = storages.of_tensor.get(tensor, [])
+            if len(members) == len(heads) == 1:  # storages written in parts stay by themselves
+                begin, end = storages.first[members[0]], storages.first[members[0] + 1]
+                start = storages.first[heads[0]]
+                result[begin:end] = np.arange(start, start + end - begin)
     return result
 
 
@@ -218,4 +214,4 @@ def _kept(storages: Storages, order: Sequence[int]) -> Bytes8:
     return kept
 
 
-__all__ = ["MODIFY", "READ", "WRITE", "Trace", "addressed_trace", "trace_of"]
+__all__ = ["MODIFY", "READ", "WRITE", "Subject", "Trace", "addressed_trace", "trace_of"]
