@@ -43,7 +43,9 @@ class SerenityRewrite:
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the rewritten module."""
-        return rewrite_module(mod, Options(self.rules, self.objective, self.time_limit), self.target)[0]
+        return rewrite_module(
+            mod, Options(self.rules, self.objective, self.time_limit), self.target
+        )[0]
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
     with builder.function("main", params, attrs=dict(main.attrs or {})):
         with builder.dataflow():
             for node, plan in zip(net.nodes, plans, strict=True):
+                if _is_same(net, node) and node.output not in net.outputs:
+                    held[node.output] = held[node.operands[0].pieces[0].value]
+                    continue
                 call = _call(net, node, plan, kernels, functions, held)
                 name = net.values[node.output].name
                 if node.output in net.outputs:
@@ -301,6 +304,14 @@ def _call(
         arguments, at = [held[node.base], *arguments], 0
     assert at is not None
     return relax.op.call_tir_inplace(variable, relax.Tuple(arguments), at, ty)
+
+
+def _is_same(net: Net, node: Node) -> bool:
+    """Whether a view has the shape of what it shows."""
+    if node.kind is not Kind.VIEW:
+        return False
+    shown = net.values[node.operands[0].pieces[0].value]
+    return shown.shape == net.values[node.output].shape
 
 
 def _result(expr: Any, reading: Reading, held: dict[int, Any]) -> Any:

@@ -1,5 +1,5 @@
 """All commands, registered by importing them."""
 
-from tvm_serenity.cli import check, compiling, inspect, offchip, plan, schedule, zoo
+from tvm_serenity.cli import check, compiling, inspect, offchip, plan, rewrite, schedule, zoo
 
-__all__ = ["check", "compiling", "inspect", "offchip", "plan", "schedule", "zoo"]
+__all__ = ["check", "compiling", "inspect", "offchip", "plan", "rewrite", "schedule", "zoo"]

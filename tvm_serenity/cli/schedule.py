@@ -1,6 +1,7 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
 import json as json_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,9 @@ MemoryLimit = Annotated[
         help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
     ),
 ]
+Rewrite = Annotated[
+    bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak before ordering.")
+]
 OBJECTIVES = ("peak", "arena")
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
@@ -77,6 +81,10 @@ def schedule_command(
             "--certificate", metavar="FILE.json", help="Write what 'serenity check' verifies."
         ),
     ] = None,
+    rewrite: Rewrite = False,
+    rules: Annotated[
+        str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
+    ] = "all",
     align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
     dim: Dims = None,
     json: Json = False,
@@ -95,6 +103,9 @@ def schedule_command(
       serenity schedule zoo:randwire?n=64 --json
     """
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
+    if rewrite:
+        _rewrite(model, dim or (), rules, time_limit, json, check, align, choices, output)
+        return
     opened = source(model, dim or ()).file()
     _check_suffix(opened, output)
     reduced = choices.apply(opened.graph)
@@ -141,6 +152,26 @@ def schedule_command(
         _print(model, reduced, found, given_plan, best_plan)
         if output is not None:
             show.console.print(f"written to {output}")
+
+
+def _rewrite(
+    model: str,
+    dims: Sequence[str],
+    rules: str,
+    time_limit: float | None,
+    json: bool,
+    check: bool,
+    align: int,
+    choices: Meaning,
+    output: str | None,
+) -> None:
+    from tvm_serenity.cli.rewrite import run_rewrite
+
+    if output is not None:
+        raise InputError("a file cannot hold rewritten ops: leave out -o, or use compile --rewrite")
+    if choices != Meaning():
+        raise InputError("--rewrite chooses copies, concats and in place by its --rules itself")
+    run_rewrite(model, dims, rules, time_limit, json=json, check=check, align=align)
 
 
 def _check_suffix(opened: ModelFile, output: str | None) -> None:

@@ -129,14 +129,15 @@ class Search:
         if not matches:
             return nothing
         self.start = nothing.net
-        everything = self.build(self.closure())
-        floor = _floor(everything[0] if everything else self.start)
+        floor = _floor(self.start, self.build(self.closure())[0])
+        if nothing.peak_bytes <= floor:
+            return nothing
         if len(matches) <= self.exhaustive:
             found = self._all_subsets(nothing, matches)
         else:
             found = nothing
             for applied in self._starts(matches):
-                if self.clock.left_s <= 0 or (found.peak_bytes <= floor and found.applied):
+                if self.clock.left_s <= 0 or found.peak_bytes <= floor:
                     break
                 found = min(found, self._climb(applied, found), key=lambda c: c.key)
         return self._leaner(found)
@@ -157,7 +158,7 @@ class Search:
             done.append(found[0])
         return tuple(done)
 
-    def build(self, applied: Sequence[Match]) -> tuple[Net, tuple[Match, ...]] | None:
+    def build(self, applied: Sequence[Match]) -> tuple[Net, tuple[Match, ...]]:
         """The net with some matches applied, those that still apply, and which those are."""
         net, done, waiting = self.start, [], list(applied)
         progress = True
@@ -173,9 +174,7 @@ class Search:
 
     def value(self, applied: Sequence[Match], budget_bytes: int | None) -> Candidate | None:
         """The candidate of a set of matches, if it is within the budget."""
-        built = self.build(applied)
-        assert built is not None
-        net, done = built
+        net, done = self.build(applied)
         key = frozenset(done)
         if key in self.seen:
             known = self.seen[key]
@@ -266,9 +265,19 @@ def rejected(search: Search, found: Candidate, most: int) -> list[Entry]:
     return entries
 
 
-def _floor(net: Net) -> int:
-    """A bound on the peak of every order of ``net``."""
-    from tvm_serenity.schedule import trivial_bound
-    from tvm_serenity.schedule.problem import problem_of
-
-    return trivial_bound(problem_of(net.graph))
+def _floor(start: Net, everything: Net) -> int:
+    """A bound on every choice: what the ops need that no choice changes."""
+    same = {n.name: n for n in everything.nodes}
+    graph = start.graph
+    storage, needs = graph.storage, [0]
+    for i, node in enumerate(start.nodes):
+        other = same.get(node.name)
+        if other is None or start.nodes[i] != other or node.in_place:
+            continue
+        roots = {storage[v] for v in (*node.inputs, *node.outputs)}
+        needs.append(
+            node.workspace_bytes
+            + sum(graph.tensors[r].size_bytes for r in roots if graph.in_profile[r])
+        )
+    held = sum(start.values[v].size_bytes for v in start.inputs if v not in start.readers)
+    return max(needs) + held

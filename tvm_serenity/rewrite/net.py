@@ -11,7 +11,7 @@ another op (``Node.base``: an accumulator, a buffer filled piece by piece) is a 
 output lives in the same bytes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -102,6 +102,7 @@ class Node:
     tail: int | None = None
     in_place: tuple[int, ...] = ()
     why_opaque: str = ""
+    workspace_bytes: int = 0
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -184,7 +185,7 @@ class Net:
                 str(node.kind),
                 node.inputs,
                 node.outputs,
-                0,
+                node.workspace_bytes,
                 _shown(node),
                 () if _shown(node) is not None else node.in_place,
             )
@@ -198,7 +199,7 @@ class Net:
 
     def edit(
         self,
-        changed: dict[str, Sequence[Node]],
+        changed: Mapping[str, Sequence[Node]],
         values: Iterable[Tensor] = (),
     ) -> "Net":
         """Return the net with nodes, by name, replaced by others in their place.

@@ -56,10 +56,10 @@ def apply(net: Net, match: Match) -> Net:
     changed: dict[str, list[Node]] = {node.name: []}
     biases = last.biases
     takes = net.dies_in(b, node) and maker is not None and is_plain(net, b)
-    if takes and maker is not None and maker.kind is Kind.CONV and _is_linear(net, maker):
-        if maker.base is None or maker.into is None:
-            biases = (*maker.biases, *biases)
-            changed[maker.name] = [replace(maker, biases=())]
+    is_sum = maker is not None and maker.kind is Kind.CONV and maker.into is None
+    if takes and maker is not None and is_sum and _is_linear(net, maker):
+        biases = (*maker.biases, *biases)
+        changed[maker.name] = [replace(maker, biases=())]
     parts = []
     for part in chain:
         new = part
@@ -141,7 +141,7 @@ def _refusal(net: Net, node: Node, a: Node) -> str | None:
     if not _is_linear(net, a):
         same = net.values[a.output].dtype == a.conv.sum_dtype
         return (
-            "the convolution has an activation of its own"
+            "the convolution has an activation of its own, or may have one"
             if same
             else "the convolution's sum is rounded to another type before the add"
         )

@@ -57,3 +57,8 @@ class Rewritten:
     def changed(self) -> bool:
         """Whether anything was applied."""
         return bool(self.report.applied)
+
+    @property
+    def source_in_order(self) -> Net:
+        """The net before rewriting, in its best order."""
+        return self.source.ordered(self.ordered.order)

@@ -1,0 +1,153 @@
+"""``serenity rewrite``: subgraphs exchanged for identical ones whose best order needs less."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import Source, source
+from tvm_serenity.cli.schedule import Dims, Json, Model, TimeLimit
+from tvm_serenity.joint import place_order
+from tvm_serenity.plan import Plan, PlanOptions, check_plan
+from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite
+from tvm_serenity.schedule import check_schedule
+
+RulesOption = Annotated[
+    str,
+    typer.Option("--rules", help="all, paper (SERENITY's two, wherever they match), or names."),
+]
+PLAN_SECONDS = 5.0
+
+
+@app.command("rewrite")
+def rewrite_command(
+    model: Model,
+    rules: RulesOption = "all",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of every match what was done and why.")
+    ] = False,
+    time_limit: TimeLimit = None,
+    dim: Dims = None,
+    json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify orders and plans by the naive checkers.")
+    ] = False,
+) -> None:
+    """Rewrite MODEL so that its best order needs less memory, and order it.
+
+    A network of the zoo is read operator by operator (a convolution with its bias and activation
+    is one), a file as it is. What a rewrite is worth is the peak of the best order of all of it.
+
+    [dim]Examples[/dim]
+      serenity rewrite zoo:swiftnet-cell-a --explain
+      serenity rewrite model.tflite --rules channelwise,fold --json
+    """
+    run_rewrite(model, dim or (), rules, time_limit, json=json, check=check, explain=explain)
+
+
+def run_rewrite(
+    model: str,
+    dims: Sequence[str],
+    rules: str,
+    time_limit: float | None,
+    *,
+    json: bool,
+    check: bool,
+    explain: bool = False,
+    align: int = 1,
+) -> None:
+    """Rewrite, order and place a model, and print what came out."""
+    net = read(source(model, dims))
+    show.warn_without_core()
+    found = rewrite(net, Options(rules=rules, time_limit_s=time_limit))
+    plans = [_place(n, align) for n in (net, found.source_in_order, found.net)]
+    if check:
+        check_schedule(found.net.graph, found.found.order, found.found.peak_bytes)
+        check_plan(plans[2].buffers, plans[2].offsets)
+    if json:
+        show.print_json(_json(model, rules, found, plans, check))
+    else:
+        _print(model, found, plans, explain)
+
+
+def read(opened: Source) -> Net:
+    """Return the net of a model, inputs and outputs counted."""
+    if not opened.is_zoo:
+        from tvm_serenity.rewrite.from_graph import net_of
+
+        return net_of(opened.file().graph)
+    from tvm_serenity.passes.relax.rewrite_read import read_net
+
+    return read_net(opened.module(), name=opened.spec, external=False).net
+
+
+def _place(net: Net, align: int) -> Plan:
+    return place_order(net.graph, None, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
+
+
+def _json(
+    model: str, rules: str, found: Rewritten, plans: Sequence[Plan], check: bool
+) -> dict[str, Any]:
+    best, before = found.found, found.ordered
+    return {
+        "model": model,
+        "ops": found.net.count,
+        "nodes": found.net.count,
+        "file_ops": len(found.source.nodes),
+        "given": {
+            "ops": found.source.count,
+            "peak_bytes": found.given_bytes,
+            "arena_bytes": plans[0].arena_bytes,
+        },
+        "ordered": {
+            "peak_bytes": before.peak_bytes,
+            "lower_bound_bytes": before.lower_bound_bytes,
+            "outcome": str(before.outcome),
+            "arena_bytes": plans[1].arena_bytes,
+        },
+        "rewrite": {
+            "rules": rules,
+            "changed": found.changed,
+            "nodes": found.net.count,
+            "region_peak_bytes": list(found.region_peaks),
+            **found.report.json(),
+            "seconds": found.seconds,
+        },
+        "rewrite_only": {"peak_bytes": found.rewrite_only_bytes},
+        "schedule": {
+            "method": best.method,
+            "peak_bytes": best.peak_bytes,
+            "lower_bound_bytes": best.lower_bound_bytes,
+            "outcome": str(best.outcome),
+            "arena_bytes": plans[2].arena_bytes,
+            "arena_lower_bound_bytes": plans[2].lower_bound_bytes,
+            "arena_outcome": str(plans[2].outcome),
+            "order": [node.name for node in found.net.nodes],
+            "states": best.states,
+            "seconds": best.seconds,
+        },
+        "checked": check,
+    }
+
+
+def _print(model: str, found: Rewritten, plans: Sequence[Plan], explain: bool) -> None:
+    best, before = found.found, found.ordered
+    less = 1 - best.peak_bytes / max(before.peak_bytes, 1)
+    report = found.report
+    counts = f"{len(report.applied)} applied, {len(report.rejected)} not worth it"
+    show.facts(
+        f"{model}: {found.source.count} ops, {found.net.count} after rewriting",
+        {
+            "given order": f"peak {found.given_bytes:,} bytes, arena {plans[0].arena_bytes:,}",
+            "best order": f"peak {before.peak_bytes:,} bytes ({before.outcome}), "
+            f"arena {plans[1].arena_bytes:,}",
+            "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {less:.1%} less), "
+            f"arena {plans[2].arena_bytes:,}",
+            "rewrites": f"{counts}, {len(report.refused)} refused",
+            "search": f"{found.seconds:.3f} s",
+        },
+    )
+    if explain:
+        for line in report.lines():
+            show.console.print(line, soft_wrap=True)

@@ -1,0 +1,148 @@
+"""``Graph`` of a model file -> ``Net``: what kinds and shapes tell, nothing else.
+
+A ``.tflite`` graph is NHWC with weights O H W I (depthwise 1 H W O), an ``.onnx`` graph NCHW with
+weights O I H W; which it is shows in the kinds (upper case: TFLite). Quantised convolutions add
+up in int32 (16 bit: int64). A file's activations are within its ops; whether a float convolution
+of a ``.tflite`` file has one is not known here, so none counts as linear.
+"""
+
+from tvm_serenity.frontends.kinds import CONCATS, ELEMENTWISE, NO_OP_COPIES
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
+
+_CONVS = {
+    # kind: (channel axis, operand of the weights, their output axis, input axis or None)
+    "CONV_2D": (3, 1, 0, 3),
+    "DEPTHWISE_CONV_2D": (3, 1, 3, None),
+    "Conv": (1, 1, 0, 1),
+    "ConvInteger": (1, 1, 0, 1),
+    "QLinearConv": (1, 3, 0, 1),
+}
+_POOLS = {"MAX_POOL_2D": 3, "AVERAGE_POOL_2D": 3, "MaxPool": 1, "AveragePool": 1}
+_ADDS = ("ADD", "Add", "Sum")
+_SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
+
+
+def net_of(graph: Graph) -> Net:
+    """Return the net of a graph as it is given; node i is op i, values are its tensors."""
+    nodes = tuple(_node(graph, index, op) for index, op in enumerate(graph.ops))
+    return Net(graph.name, graph.tensors, nodes, graph.inputs, graph.outputs)
+
+
+def _node(graph: Graph, index: int, op: Op) -> Node:
+    read = [t for t in op.inputs if graph.in_profile[t] or not _is_weight(graph, t)]
+    plain = index not in graph.constant_ops and len(op.outputs) == 1 and op.view_of is None
+    made = _known(graph, index, op, read) if plain and read else None
+    if made is not None:
+        return made
+    kind = Kind.VIEW if op.view_of is not None else Kind.OPAQUE
+    inputs = list(dict.fromkeys(op.inputs))
+    if op.view_of is not None:
+        inputs = [op.view_of, *(t for t in inputs if t != op.view_of)]
+    operands = tuple(Operand((Piece(t),)) for t in inputs)
+    why = f"the kernel of {op.kind} is not known"
+    return Node(
+        op.name,
+        kind,
+        operands,
+        op.outputs,
+        index,
+        in_place=op.in_place,
+        why_opaque=why,
+        workspace_bytes=op.workspace_bytes,
+    )
+
+
+def _is_weight(graph: Graph, tensor: int) -> bool:
+    role = graph.tensors[tensor].role
+    return role is Role.CONSTANT or graph.producer[tensor] in graph.constant_ops
+
+
+def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
+    """The node of an op whose kind rules know; None where it is none of theirs."""
+    operands = tuple(Operand((Piece(t),)) for t in read)
+    made = graph.tensors[op.outputs[0]]
+    shapes = [graph.tensors[t].shape for t in read]
+    if (
+        made.shape is None
+        or None in shapes
+        or any(graph.tensors[t].role is Role.STATE for t in read)
+    ):
+        return None
+
+    def node(
+        kind: Kind, axis: int | None, *, separate: bool = False, conv: Conv | None = None
+    ) -> Node:
+        return Node(
+            op.name,
+            kind,
+            operands,
+            op.outputs,
+            index,
+            axis,
+            conv,
+            separate,
+            biases=(index,) if conv else (),
+            tail=index,
+            in_place=op.in_place,
+            workspace_bytes=op.workspace_bytes,
+        )
+
+    if op.kind in _CONVS and len(read) == 1 and len(made.shape) == 4:
+        conv = _conv(graph, op, read[0], made)
+        axis = _CONVS[op.kind][0]
+        return None if conv is None else node(Kind.CONV, axis, separate=conv.groups > 1, conv=conv)
+    if op.kind in _POOLS and len(read) == 1 and len(made.shape) == 4:
+        return node(Kind.POOL, _POOLS[op.kind], separate=True)
+    if op.kind in CONCATS:
+        axis = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
+        if axis is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
+            pieces = tuple(Piece(t) for t in op.inputs)
+            return Node(op.name, Kind.CONCAT, (Operand(pieces, axis),), op.outputs, index, axis)
+    if op.kind in NO_OP_COPIES and len(read) == 1:
+        if graph.tensors[read[0]].size_bytes == made.size_bytes:
+            return node(Kind.COPY, None)
+    if op.kind in ELEMENTWISE and all(shape == made.shape for shape in shapes):
+        axis = (1 if op.kind[:2] != op.kind[:2].upper() else 3) if len(made.shape) == 4 else None
+        if len(read) == 1:
+            return node(Kind.MAP, axis, separate=axis is not None)
+        if len(read) == 2 and read[0] != read[1]:
+            return node(Kind.ADD if op.kind in _ADDS else Kind.MAP, axis)
+    return None
+
+
+def _conv(graph: Graph, op: Op, x: int, made: Tensor) -> Conv | None:
+    axis, where, outer, inner = _CONVS[op.kind]
+    shape = graph.tensors[x].shape
+    if len(op.inputs) <= where or shape is None or len(shape) != 4:
+        return None
+    weight = graph.tensors[op.inputs[where]].shape
+    if weight is None or len(weight) != 4:
+        return None
+    channels, dtype = shape[axis], graph.tensors[x].dtype
+    groups = channels if inner is None else channels // max(weight[inner], 1)
+    pinned = "" if _is_weight(graph, op.inputs[where]) else "its weights are not constants"
+    linear = op.kind == "Conv" and dtype == made.dtype
+    sums = _SUMS.get(dtype, dtype)
+    return Conv(groups, channels, weight[outer], sums, linear, pinned)
+
+
+def _joined_axis(made: Tensor, parts: list[Tensor]) -> int | None:
+    """The axis along which tensors were put together, from their shapes."""
+    shape = made.shape
+    if shape is None or len(parts) < 2:
+        return None
+    for axis in range(len(shape)):
+        total = 0
+        for part in parts:
+            if part.shape is None or len(part.shape) != len(shape):
+                return None
+            if any(
+                p != s for i, (p, s) in enumerate(zip(part.shape, shape, strict=True)) if i != axis
+            ):
+                break
+            total += part.shape[axis]
+        else:
+            if total == shape[axis]:
+                return axis
+    return None
