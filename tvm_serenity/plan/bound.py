@@ -6,6 +6,8 @@ from math import gcd
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.problem import Problem, prepare
 
+_LARGE = 20_000_000  # memberships in sections, beyond which only sums are taken
+
 
 def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
     """Bytes that every placement needs: the largest bound over all steps.
@@ -19,6 +21,12 @@ def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
 
 def problem_bound(problem: Problem) -> int:
     """The bound of :func:`lower_bound` on a prepared problem."""
+    plain = (problem.alignment == 1).all() and (problem.fixed < 0).all()
+    if plain and not any(problem.partners):
+        return int(problem.load.max(initial=0))
+    if int((problem.upper - problem.lower).sum()) > _LARGE:
+        ends = problem.fixed[problem.fixed >= 0] + problem.size[problem.fixed >= 0]
+        return max(int(problem.load.max(initial=0)), int(ends.max(initial=0)))
     return max((section_bound(problem, live) for live in problem.live), default=0)
 
 

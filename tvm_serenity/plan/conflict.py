@@ -15,6 +15,7 @@ from tvm_serenity.plan.problem import prepare
 from tvm_serenity.plan.result import PlanOptions
 
 _STEP_SECONDS = 0.5
+_MANY = 20_000
 
 
 def find_conflict(
@@ -47,7 +48,8 @@ def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOption
     """The buffers of a step that alone exceeds the capacity, largest last; else all of them."""
     problem = prepare(buffers, options.alignment)
     chosen = [buffers[i] for i in problem.index]
-    for live in problem.live:
+    fullest = problem.live_in(int(problem.load.argmax())) if problem.sections else ()
+    for live in (fullest, *(problem.live if len(chosen) <= _MANY else ())):
         if section_bound(problem, live) > capacity:
             return sorted((chosen[i] for i in live), key=lambda b: b.size_bytes)
     return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))

@@ -49,6 +49,21 @@ class Problem:
                 members[section].append(i)
         return tuple(map(tuple, members))
 
+    @cached_property
+    def load(self) -> Ints:
+        """For each section, the sum of the sizes of its buffers that may share bytes with none."""
+        alone = np.array([0 if partners else 1 for partners in self.partners], dtype=np.int64)
+        rise = np.zeros(self.sections + 1, dtype=np.int64)
+        np.add.at(rise, self.lower, self.size * alone)
+        np.add.at(rise, self.upper, -self.size * alone)
+        return np.cumsum(rise)[: self.sections]
+
+    def live_in(self, section: int) -> tuple[int, ...]:
+        """The buffers live in one section, ascending."""
+        return tuple(
+            int(i) for i in np.flatnonzero((self.lower <= section) & (self.upper > section))
+        )
+
     def restore(self, placed: Iterable[int]) -> tuple[int, ...]:
         """Offsets for all ``buffers``; those that cost nothing are at 0 or where they are fixed."""
         offsets = [buffer.offset or 0 for buffer in self.buffers]

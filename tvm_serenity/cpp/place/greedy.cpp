@@ -18,6 +18,14 @@ class Shelf {
     placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), offset, above), {offset, i});
   }
 
+  // Forgets what ends before section `now`, but for fixed buffers.
+  void leave(int now) {
+    const auto gone = [&](const auto& e) {
+      return in_.upper[e.second] <= now && in_.fixed[e.second] < 0;
+    };
+    placed_.erase(std::remove_if(placed_.begin(), placed_.end(), gone), placed_.end());
+  }
+
   // A partner's start where that is clear of all others, else the lowest gap.
   Bytes fit(int i) const {
     for (const Partner& partner : in_.partners[i]) {
@@ -70,12 +78,33 @@ Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   return arena;
 }
 
-std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order) {
+std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order,
+                                  Limit* limit) {
   std::vector<Bytes> offsets(instance.fixed);
   Shelf shelf(instance);
   for (int i = 0; i < instance.count(); ++i)
     if (instance.fixed[i] >= 0) shelf.add(i, instance.fixed[i]);
   for (int i : order) {
+    if (instance.fixed[i] >= 0) continue;
+    if (limit != nullptr && limit->tick()) return {};
+    offsets[i] = shelf.fit(i);
+    shelf.add(i, offsets[i]);
+  }
+  return offsets;
+}
+
+std::vector<Bytes> place_in_time(const Instance& instance) {
+  std::vector<int> order(instance.count());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int i, int j) { return instance.lower[i] < instance.lower[j]; });
+  std::vector<Bytes> offsets(instance.fixed);
+  Shelf shelf(instance);
+  for (int i : order)
+    if (instance.fixed[i] >= 0) shelf.add(i, instance.fixed[i]);
+  int now = 0;
+  for (int i : order) {
+    if (instance.lower[i] > now) shelf.leave(now = instance.lower[i]);
     if (instance.fixed[i] >= 0) continue;
     offsets[i] = shelf.fit(i);
     shelf.add(i, offsets[i]);
@@ -120,7 +149,8 @@ std::vector<std::vector<int>> static_orders(const Instance& in) {
 std::vector<Bytes> improve(const Instance& in, std::vector<int> order, Bytes goal, int rounds,
                            std::uint64_t seed, Limit& limit) {
   Dice dice(seed);
-  std::vector<Bytes> best = place_in_order(in, order), now = best;
+  std::vector<Bytes> best = place_in_order(in, order, &limit), now = best;
+  if (best.empty()) return best;
   Bytes least = arena_of(in, best);
   for (int idle = 0; idle < rounds && least > goal && !limit.now(); ++idle) {
     std::vector<int> top, moved = order;
@@ -137,7 +167,8 @@ std::vector<Bytes> improve(const Instance& in, std::vector<int> order, Bytes goa
     const auto at = std::find(moved.begin(), moved.end(), pick);
     const int place = static_cast<int>(at - moved.begin());
     std::rotate(moved.begin() + dice.below(place + 1), at, at + 1);
-    const std::vector<Bytes> offsets = place_in_order(in, moved);
+    const std::vector<Bytes> offsets = place_in_order(in, moved, &limit);
+    if (offsets.empty()) break;
     const Bytes arena = arena_of(in, offsets);
     if (arena > least) continue;
     if (arena < least) idle = 0, best = offsets;

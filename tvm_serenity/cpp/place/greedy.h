@@ -8,7 +8,13 @@
 namespace place {
 
 // Offsets of first fit with gap filling along `order`; fixed buffers come first.
-std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order);
+// Empty where the limit came first.
+std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order,
+                                  Limit* limit = nullptr);
+
+// First fit in order of time, as a run-time allocator would: looks at live buffers alone, so it is
+// quick on a million of them.
+std::vector<Bytes> place_in_time(const Instance& instance);
 
 // The classic orders, by size, lifetime, area, pressure and start, and blends of the first four
 // (size^a * lifetime^b * pressure^c), which are better on large instances.

@@ -151,5 +151,10 @@ NB_MODULE(_place, module) {
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
              nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),
              "(True, offsets), (False, []) where proved impossible, None where out of time.");
-  module.def("place_in_order", &place_in_order, nb::arg("instance"), nb::arg("order"));
+  module.def(
+      "place_in_order",
+      [](const Instance& instance, const std::vector<int>& order) {
+        return place_in_order(instance, order);
+      },
+      nb::arg("instance"), nb::arg("order"), "Offsets of first fit along an order.");
 }

@@ -133,6 +133,7 @@ class Solver {
   }
 
   void offer(const std::vector<Bytes>& offsets, const char* found_by) {
+    if (offsets.empty()) return;
     const Bytes arena = arena_of(in_, offsets);
     if (!answer_.offsets.empty() && arena >= answer_.arena) return;
     answer_.offsets = offsets, answer_.arena = arena, answer_.found_by = found_by;
@@ -141,10 +142,11 @@ class Solver {
 
   std::vector<int> greedy() {
     std::vector<int> best;
+    offer(place_in_time(in_), "greedy");
     for (auto& order : static_orders(in_)) {
       if (done() && !best.empty()) break;
       const Bytes before = answer_.arena;
-      offer(place_in_order(in_, order), "greedy");
+      offer(place_in_order(in_, order, &limit_), "greedy");
       if (best.empty() || answer_.arena < before) best = std::move(order);
       if (limit_.now()) break;
     }
