@@ -1,11 +1,12 @@
 # make run    the main job on a built-in network          make lint   ruff, ruff format, mypy
 # make test   the tests, with every optional part         make bench  the published tables
+# make sanitize    the native searches' tests under ASan and UBSan
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find tvm_serenity/cpp -type f)
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint sanitize bench clean
 
 run: $(VENV)/.run
 	$(BIN)/serenity compile zoo:swiftnet --check
@@ -17,6 +18,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+sanitize: $(VENV)/.test
+	scripts/sanitize.sh
 
 bench: $(VENV)/.test
 	for table in benchmarks/*.py; do $(BIN)/python $$table || exit 1; done

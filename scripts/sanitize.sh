@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds the native searches with ASan and UBSan and runs their tests on them:
+# scripts/sanitize.sh [pytest arguments]
+set -eu
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+PATH=$PWD/$(dirname "$python"):$PATH
+if ! command -v g++ >/dev/null; then
+  echo "sanitize: skipped, there is no g++"
+  exit 0
+fi
+site=$PWD/build/sanitize/site
+packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+rm -rf "$site" && mkdir -p "$site"
+for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
+rm -rf "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
+find "$site" -name '*.so' -delete
+PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" \
+  -DCMAKE_CXX_FLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' \
+  -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$site/tvm_serenity" >/dev/null
+cmake --build build/sanitize/core >/dev/null
+# The interpreter itself is not instrumented: the runtime is preloaded, its leaks are not ours, and
+# -S keeps an editable installation from putting the plain build first.
+cd "$site"
+LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+  PYTHONPATH=$site:$packages exec "$OLDPWD/$python" -S -m pytest -q -p no:cacheprovider \
+  tests/schedule tests/plan "$@"
