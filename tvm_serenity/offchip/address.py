@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.offchip.model import Model, Place
-from tvm_serenity.offchip.storages import MODIFY, READ, WRITE, Bytes8, Ints
+from tvm_serenity.offchip.storages import MODIFY, READ, WRITE, Bytes8, Ints, Piece, piece_of
 
 Names = tuple[tuple[int, str], ...]
 
@@ -30,15 +31,16 @@ def addressed(
             if model.inputs is Place.OFF_CHIP:
                 home[arena.span(index)] = 1
             else:
-                blocks.append(arena.numbers(index))
-                kinds.append(arena.write_kinds(index, 0))
+                written = arena.numbers(index)
+                blocks.append(written)
+                partly = arena.shared(written, 0)
+                kinds.append(np.where(partly, MODIFY, WRITE).astype(np.uint8))
     for step, op in enumerate(order):
         names.append((sum(map(len, blocks)), graph.ops[op].name))
-        for index, kind in _touched(graph, op, arena):
-            numbers = arena.numbers(index)
-            blocks.append(numbers)
-            writes = arena.write_kinds(index, step)
-            kinds.append(writes if kind == WRITE else np.full(len(numbers), READ, np.uint8))
+        piece = _piece(graph, op, arena)
+        shared = arena.shared(piece.block, step)
+        blocks.append(piece.block)
+        kinds.append(np.where((piece.kind == WRITE) & shared, MODIFY, piece.kind).astype(np.uint8))
     kept = np.zeros(arena.blocks, np.uint8)
     for index, found in enumerate(ranges):
         if found.tensors and found.stop >= len(order) and _returned(graph, found):
@@ -78,33 +80,30 @@ class _Arena:
         span = self.span(index)
         return np.arange(span.start, span.stop, dtype=np.int32)
 
-    def write_kinds(self, index: int, step: int) -> Bytes8:
-        """Writes, but partial where another live range has bytes in an edge block."""
-        span = self.span(index)
-        kinds = np.full(span.stop - span.start, WRITE, np.uint8)
-        for edge in {span.start, span.stop - 1} if len(kinds) else ():
-            if any(
-                other != index and self.span(other).start <= edge < self.span(other).stop
-                for other in (self.live[step] if self.live else ())
-            ):
-                kinds[edge - span.start] = MODIFY
-        return kinds
+    def shared(self, numbers: Ints, step: int) -> npt.NDArray[np.bool_]:
+        """Which of the blocks hold bytes of more than one range that is live at the step."""
+        count = np.zeros(self.blocks, np.int32)
+        for index in self.live[step] if self.live else ():
+            count[self.span(index)] += 1
+        return np.asarray(count[numbers] > 1)
 
 
-def _touched(graph: Graph, op: int, arena: _Arena) -> list[tuple[int, int]]:
-    """Ranges that the op accesses: scratch first, inputs, outputs, scratch again."""
+def _piece(graph: Graph, op: int, arena: _Arena) -> Piece:
+    """What an op accesses, in the same streaming order as by storage."""
     node = graph.ops[op]
-    if op in graph.constant_ops or node.view_of is not None:
-        return []
+    if op in graph.constant_ops:
+        return piece_of([], [], False, 0)
     read = dict.fromkeys(arena.of_tensor[t] for t in node.inputs if t in arena.of_tensor)
     made = dict.fromkeys(arena.of_tensor[t] for t in node.outputs if t in arena.of_tensor)
-    work = [arena.workspace[op]] if op in arena.workspace else []
-    return [
-        *((i, WRITE) for i in work),
-        *((i, READ) for i in read),
-        *((i, WRITE) for i in made),
-        *((i, READ) for i in work),
-    ]
+    kind = WRITE
+    if node.view_of is not None:  # an op that adds to its storage, or a view that does nothing
+        shown, kind = arena.of_tensor.get(node.view_of), MODIFY
+        read.pop(shown, None)
+        made = dict.fromkeys([shown] if shown is not None and read else [])
+    spans = [(arena.span(i).start, arena.span(i).stop, READ) for i in read]
+    spans += [(arena.span(i).start, arena.span(i).stop, kind) for i in made]
+    work = arena.numbers(arena.workspace[op]).tolist() if op in arena.workspace else []
+    return piece_of(spans, work, False, 0)
 
 
 def _returned(graph: Graph, found: LiveRange) -> bool:

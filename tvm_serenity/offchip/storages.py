@@ -144,7 +144,7 @@ class Storages:
         spans += [(self.first[s], self.first[s + 1], kind) for s, kind in kinds.items()]
         around = [] if work is None else list(range(self.first[work], self.first[work + 1]))
         runs = scratchpad and op not in self.graph.constant_ops
-        return _piece_of(spans, around, scratchpad, node.workspace_bytes if runs else 0)
+        return piece_of(spans, around, scratchpad, node.workspace_bytes if runs else 0)
 
     @cached_property
     def _limits(self) -> dict[int, tuple[int, int]]:
@@ -244,7 +244,7 @@ def _rows(spans: list[tuple[int, int, int]]) -> Iterator[tuple[Longs, Longs, Lon
         yield step, np.full(count, rank, np.int64), np.arange(begin, end, dtype=np.int64)
 
 
-def _piece_of(
+def piece_of(
     spans: list[tuple[int, int, int]], around: list[int], scratchpad: bool, reserve: int
 ) -> Piece:
     """Scratch is written; all operands are streamed in lockstep; scratch is read."""
