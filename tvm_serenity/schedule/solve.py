@@ -15,6 +15,8 @@ WINDOW_STATES = 4_000
 """States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
+BACKWARD = 4
+"""On parts of few ops forward probes mostly win: the rest gets so much smaller a share of states."""
 BEAM_WIDTH = 32
 BEAM_OPS = 512
 MANY_OPS = 200
@@ -51,6 +53,10 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
 def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | None) -> None:
     """Rounds of probes, forward and backward; between them better orders and bounds."""
     backward = None
+
+    def share(states: int) -> int:
+        return states if part.instance.count >= MANY_OPS else max(1, states // BACKWARD)
+
     states, round_ = FIRST_STATES, 0
     while not part.closed(floor, ceiling):
         if probe(part, run, core, _budget(part, run, floor, ceiling), states, False):
@@ -65,12 +71,13 @@ def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | No
             if part.closed(floor, ceiling):
                 return
             backward = backward or core_of(reverse(part.instance), run.rules)
-            if probe(part, run, backward, _budget(part, run, floor, ceiling), states, True):
+            budget = _budget(part, run, floor, ceiling)
+            if probe(part, run, backward, budget, share(states), True):
                 continue
             if run.limited:
                 return
         if run.rules["windows"]:
-            relax_windows(part, run, states, floor, ceiling, climb=True)
+            relax_windows(part, run, share(states), floor, ceiling, climb=True)
         states, round_ = states * GROWTH, round_ + 1
 
 
