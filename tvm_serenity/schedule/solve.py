@@ -16,7 +16,7 @@ WINDOW_STATES = 4_000
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
 BACKWARD = 4
-"""On parts of few ops forward probes mostly win: the rest gets so much smaller a share of states."""
+"""On parts of few ops forward probes mostly win: the rest gets this share of the states."""
 BEAM_WIDTH = 32
 BEAM_OPS = 512
 MANY_OPS = 200
