@@ -6,8 +6,17 @@ if __name__ == "passes":
 from tvm_serenity.passes.relax import (
     LeanKernels,
     SerenityPlanMemory,
+    SerenityQuantize,
+    SerenityRewrite,
     SerenitySchedule,
     serenity_pipeline,
 )
 
-__all__ = ["LeanKernels", "SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]
+__all__ = [
+    "LeanKernels",
+    "SerenityPlanMemory",
+    "SerenityQuantize",
+    "SerenityRewrite",
+    "SerenitySchedule",
+    "serenity_pipeline",
+]

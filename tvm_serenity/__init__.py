@@ -17,6 +17,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "LeanKernels": "tvm_serenity.passes",
     "SerenityPlanMemory": "tvm_serenity.passes",
+    "SerenityQuantize": "tvm_serenity.passes",
+    "SerenityRewrite": "tvm_serenity.passes",
     "SerenitySchedule": "tvm_serenity.passes",
     "Graph": "tvm_serenity.graph",
     "schedule": "tvm_serenity.schedule",

@@ -3,6 +3,15 @@
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.quantize import SerenityQuantize
+from tvm_serenity.passes.relax.rewrite import SerenityRewrite
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
 
-__all__ = ["LeanKernels", "SerenityPlanMemory", "SerenitySchedule", "serenity_pipeline"]
+__all__ = [
+    "LeanKernels",
+    "SerenityPlanMemory",
+    "SerenityQuantize",
+    "SerenityRewrite",
+    "SerenitySchedule",
+    "serenity_pipeline",
+]

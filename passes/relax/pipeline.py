@@ -11,6 +11,7 @@ from tvm import relax
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.rewrite import SerenityRewrite
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.schedule import Options
@@ -24,12 +25,14 @@ def serenity_pipeline(
     planner: str = "auto",
     plan_options: PlanOptions | None = None,
     lean: bool = True,
+    rewrite: str = "",
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
     planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
-    keeps TVM's default kernels and places the scratch they need in the arena.
+    keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``: the
+    rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
     """
 
     @tvm.transform.module_pass(opt_level=0, name="serenity")
@@ -38,6 +41,7 @@ def serenity_pipeline(
         with target:
             return tvm.transform.Sequential(
                 [
+                    *([SerenityRewrite(rewrite, target=target)] if rewrite else []),
                     *([LeanKernels(target)] if lean else []),
                     SerenitySchedule(method, target, options or Options()),
                     SerenityPlanMemory("fresh", planner, plan_options or PlanOptions(), target),

@@ -84,7 +84,7 @@ class _Functions:
         if key not in self.known:
             self.known[key] = len(self.functions)
             self.functions.append(function)
-        values = [body.keys[i] for i in range(len(body.keys))]
+        values = list(body.keys)
         base_at = None
         if node.base is not None and node.into is None:
             base_at = values.index(node.base)
@@ -147,11 +147,14 @@ class _Body:
             for i, binding in enumerate(self._source(node.source).bindings):
                 for j, constant in enumerate(_constants_of(binding.value)):
                     prepared["body", i, j] = self._sliced(constant)
+        for s in dict.fromkeys(s for o in node.operands for p in o.pieces for s in p.through):
+            for i, binding in enumerate(self._source(s).bindings):
+                for j, constant in enumerate(_constants_of(binding.value)):
+                    prepared[f"through {s}", i, j] = self._constant(constant.value.numpy())
         return prepared
 
     def _sliced(self, constant: Any) -> Any:
-        array = constant.value.numpy() if hasattr(constant, "value") else constant.data.numpy()
-        node = self.node
+        array, node = constant.value.numpy(), self.node
         if node.makes is not None and node.axis is not None:
             rank = len(self.net.values[node.output].shape or ())
             axis = node.axis - (rank - array.ndim)
@@ -175,7 +178,7 @@ class _Body:
 
     def _compute(self, prepared: dict[Any, Any]) -> Any:
         node = self.node
-        operands = [self._operand(o) for o in node.operands]
+        operands = [self._operand(o, prepared) for o in node.operands]
         if node.kind is Kind.CONCAT:
             return operands[0]
         if node.kind is not Kind.CONV:
@@ -192,13 +195,17 @@ class _Body:
             y = self._step(binding, {_only_var(binding.value): y}, prepared, ("tail", i))
         return y
 
-    def _operand(self, operand: Operand) -> Any:
+    def _operand(self, operand: Operand, prepared: dict[Any, Any]) -> Any:
         pieces = []
         for piece in operand.pieces:
             x = self.values[piece.value]
-            for s in piece.slices:
-                binding = self._source(s).bindings[0]
-                x = self._step(binding, {_only_var(binding.value): x}, {}, ("slice", 0))
+            if piece.part is not None:
+                axis, start, stop = piece.part
+                x = self._emit(relax.op.strided_slice(x, [axis], [start], [stop]))
+            for s in piece.through:
+                for i, binding in enumerate(self._source(s).bindings):
+                    known = {_only_var(binding.value): x}
+                    x = self._step(binding, known, prepared, (f"through {s}", i))
             pieces.append(x)
         if len(pieces) == 1:
             return pieces[0]

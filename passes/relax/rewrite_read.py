@@ -26,6 +26,24 @@ _MAPS = frozenset(
 )
 """Operators on elements; a second operand may be a constant that is broadcast."""
 
+_CHEAP = frozenset(
+    f"relax.{name}"
+    for name in (
+        "nn.relu",
+        "nn.relu6",
+        "clip",
+        "add",
+        "subtract",
+        "multiply",
+        "maximum",
+        "minimum",
+        "astype",
+        "negative",
+        "dequantize",
+    )
+)
+"""Maps that a kernel may compute again for every element it reads."""
+
 _POOLS = frozenset(("relax.nn.max_pool2d", "relax.nn.avg_pool2d"))
 _COPIES = frozenset(("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"))
 _HEADS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
@@ -228,6 +246,7 @@ def _node(
         separate,
         biases=(index,) if conv else (),
         tail=index,
+        cheap=group.kind is Kind.MAP and len(operands) == 1 and _is_cheap(source),
         why_opaque=group.opaque,
     )
 
@@ -314,6 +333,18 @@ def operands_of(call: Any) -> list[Any]:
 def shape_of(var: Any) -> tuple[int, ...]:
     """Return the constant shape of a variable or constant."""
     return _compat.static_shape(var.ty, getattr(var, "name", "constant"))
+
+
+def _is_cheap(source: Source) -> bool:
+    """Whether a map is cheap and treats all elements alike."""
+    for binding in source.bindings:
+        call = binding.value
+        if _compat.op_name(call) not in _CHEAP:
+            return False
+        for argument in call.args:
+            if _compat.is_constant(argument) and len(shape_of(argument)) > 0:
+                return False
+    return True
 
 
 def _is_bias(binding: Any, var: Any) -> bool:

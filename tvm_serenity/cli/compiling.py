@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.schedule import Dims, Json, Model, TimeLimit
+from tvm_serenity.cli.schedule import Dims, Json, Model, Rewrite, TimeLimit
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import check_plan
@@ -29,6 +29,10 @@ def compile_command(
     ] = None,
     target: Annotated[str, typer.Option(help="TVM target.")] = "llvm",
     time_limit: TimeLimit = None,
+    rewrite: Rewrite = False,
+    rules: Annotated[
+        str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
+    ] = "all",
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
@@ -49,6 +53,7 @@ def compile_command(
     if output is not None and Path(output).exists():
         raise InputError(f"{output}: exists already; name a new directory")
     show.warn_without_core()
+    rewritten, rewriting = _rewritten(module, rules, time_limit, target) if rewrite else (None, {})
     with show.progress(f"scheduling {model}") as report:
         terminal = Console(stderr=True)
         found = compile_and_compare(
@@ -56,12 +61,13 @@ def compile_command(
             target,
             Options(time_limit_s=time_limit, progress=report),
             seed=seed,
+            rewritten=rewritten,
             notify=lambda text: terminal.print(f"[dim]{text}[/]") if terminal.is_terminal else None,
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
         check_plan(found.plan.buffers, found.plan.offsets)
-    result = _json(model, target, found)
+    result = {**_json(model, target, found), **rewriting}
     if output is not None:
         _export(found, result, Path(output))
     if json:
@@ -70,6 +76,28 @@ def compile_command(
         _print(model, found, result)
     if not result["outputs"]["identical_to_given_order"] or not found.order_executed:
         raise CheckError(f"{model}: the reordered module does not compute the same")
+
+
+def _rewritten(
+    module: Any, rules: str, time_limit: float | None, target: str
+) -> tuple[Any, dict[str, Any]]:
+    """The module after ``SerenityRewrite``, and what JSON says of that."""
+    from tvm_serenity.passes.relax.rewrite import rewrite_module
+    from tvm_serenity.rewrite import Options as Rewriting
+
+    made, done = rewrite_module(module, Rewriting(rules=rules, time_limit_s=time_limit), target)
+    found = done.found
+    said = {"rules": rules, "changed": made is not module, "reason": done.reason}
+    if found is None:
+        return made, {"rewrite": {**said, "applied": [], "refused": [], "rejected": []}}
+    return made, {
+        "rewrite": {**said, **found.report.json(), "seconds": found.seconds},
+        "rewrite_only": {"peak_bytes": found.rewrite_only_bytes},
+        "source": {
+            "given_peak_bytes": found.given_bytes,
+            "ordered_peak_bytes": found.ordered.peak_bytes,
+        },
+    }
 
 
 def _json(model: str, target: str, found: "Comparison") -> dict[str, Any]:

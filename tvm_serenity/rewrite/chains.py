@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.rewrite.net import Kind, Net, Node, as_owned
+from tvm_serenity.rewrite.net import Kind, Net, Node, Piece, as_owned
 
 
 @dataclass(frozen=True)
@@ -76,23 +76,35 @@ def free_order(net: Net) -> Free | None:
         buffers.append(buffer)
         tokens.append(list(range(len(values), len(values) + len(chain))))
         values += [Tensor(f"{node.name}#done", 0) for node in chain]
+    lasts: dict[int, int] = {}
+    for chain in found:
+        if chain[-1].into is not None:
+            lasts[chain[-1].output] = len(values)
+            values.append(replace(values[chain[-1].output], name=f"{chain[-1].name}#last"))
     ops: list[Op] = []
     nodes: list[int] = []
     begun: set[int] = set()
+    spans = {chain[-1].output: chain[-1].into for chain in found}
     for index, node in enumerate(net.nodes):
+        read = _reads(node, spans, lasts)
         if node.name not in member:
-            ops.append(_plain(net, index))
+            ops.append(replace(net.graph.ops[index], inputs=read))
             nodes.append(index)
             continue
         c, i = member[node.name]
         chain, buffer = found[c], buffers[c]
         if c not in begun and chain[0].base is None:
-            addends = chain[0].addends
-            ops.append(Op(f"{node.name}#begin", "begin", addends, (buffer,)))
+            ops.append(Op(f"{node.name}#begin", "begin", chain[0].addends, (buffer,)))
             nodes.append(-1)
         begun.add(c)
-        inputs = dict.fromkeys((buffer, *(v for o in node.operands for v in o.values)))
-        ops.append(Op(node.name, str(node.kind), tuple(inputs), (tokens[c][i],)))
+        own = {*((node.base,) if node.base is not None else ()), *node.addends}
+        inputs = tuple(dict.fromkeys((buffer, *(v for v in read if v not in own))))
+        token = (tokens[c][i],)
+        if node.into is None:
+            ops.append(Op(node.name, str(node.kind), inputs, token))
+        else:
+            made = lasts.get(node.output, node.output)
+            ops.append(Op(node.name, str(node.kind), inputs, (made, *token), 0, buffer))
         nodes.append(index)
         if i == len(chain) - 1:
             shown = buffer if node.base is not None else None
@@ -102,23 +114,76 @@ def free_order(net: Net) -> Free | None:
     return Free(as_owned(graph), tuple(nodes))
 
 
+def _reads(
+    node: Node, spans: dict[int, tuple[int, int] | None], lasts: dict[int, int]
+) -> tuple[int, ...]:
+    """What an op reads; of the last piece of a buffer, the piece alone."""
+    read = []
+    for piece in (p for o in node.operands for p in o.pieces):
+        last = piece.value in lasts and piece.part and piece.part[1:] == spans[piece.value]
+        read.append(lasts[piece.value] if last else piece.value)
+    base = () if node.base is None else (node.base,)
+    return tuple(dict.fromkeys((*base, *read, *node.addends)))
+
+
 def with_order(net: Net, free: Free, order: Sequence[int]) -> Net:
     """Return the net in an order of its free instance, terms as they stand there."""
     sequence = [free.nodes[i] for i in order if free.nodes[i] >= 0]
     nodes = {index: net.nodes[index] for index in sequence}
     index_of = {node.name: i for i, node in enumerate(net.nodes)}
+    moved: dict[tuple[int, tuple[int, int]], int] = {}
     for chain in chains(net):
         members = {index_of[node.name] for node in chain}
         now = [i for i in sequence if i in members]
+        if chain[0].into is not None:
+            _relink(nodes, chain, now, moved)
+            continue
         for place, term in zip(chain, now, strict=True):
             nodes[term] = in_place_of(net.nodes[term], place)
-    return replace(net, nodes=tuple(nodes[i] for i in sequence))
+    return replace(net, nodes=tuple(_redirected(nodes[i], moved) for i in sequence))
+
+
+def _relink(
+    nodes: dict[int, Node],
+    chain: list[Node],
+    now: list[int],
+    moved: dict[tuple[int, tuple[int, int]], int],
+) -> None:
+    """Let the terms of a buffer follow each other as they stand now; the last makes the whole.
+
+    ``moved`` gets the values under which two pieces are now known, by their old one and place.
+    """
+    last, before = nodes[now[-1]], chain[-1]
+    final, freed = before.output, last.output
+    base = chain[0].base
+    for index in now:
+        node = nodes[index]
+        output = node.output
+        if node.name == last.name:
+            output = final
+        elif node.name == before.name:
+            output = freed
+        if output != node.output and node.into is not None:
+            moved[node.output, node.into] = output
+        nodes[index] = replace(node, base=base, outputs=(output,))
+        base = output
+
+
+def _redirected(node: Node, moved: dict[tuple[int, tuple[int, int]], int]) -> Node:
+    if not any(p.part for o in node.operands for p in o.pieces):
+        return node
+
+    def again(piece: Piece) -> Piece:
+        if piece.part is None:
+            return piece
+        return replace(piece, value=moved.get((piece.value, piece.part[1:]), piece.value))
+
+    operands = tuple(replace(o, pieces=tuple(map(again, o.pieces))) for o in node.operands)
+    return replace(node, operands=operands)
 
 
 def in_place_of(term: Node, place: Node) -> Node:
-    """Return ``term`` of a chain where ``place`` stood."""
-    if term.into is not None:
-        return replace(term, outputs=place.outputs, base=place.base)
+    """Return ``term`` of a sum where ``place`` stood."""
     return replace(
         term,
         outputs=place.outputs,
@@ -150,7 +215,3 @@ def _wider_sum(net: Net, node: Node) -> bool:
 def _base(node: Node) -> int:
     assert node.base is not None
     return node.base
-
-
-def _plain(net: Net, index: int) -> Op:
-    return net.graph.ops[index]

@@ -173,7 +173,7 @@ def _all_pieces(net: Net, node: Node) -> tuple[Piece, ...]:
     if len(operand.pieces) > 1:
         return operand.pieces
     maker = net.maker(operand.pieces[0].value)
-    if maker is not None and maker.kind is Kind.CONCAT and not operand.pieces[0].slices:
+    if maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole:
         return maker.operands[0].pieces
     return operand.pieces
 

@@ -1,4 +1,4 @@
-"""Concat folded into its consumers: their kernels read the pieces."""
+"""Concats and cheap maps folded into their consumers: their kernels read the pieces."""
 
 from dataclasses import replace
 
@@ -15,65 +15,98 @@ SPEC = """
    along the same axis.
 2. Result: each reader reads the pieces; its kernel picks the piece by the index, without storing
    the concat. The concat is no op any more.
-3. Never needs more memory: while the concat would be live, its pieces have as many bytes.
-4. Promise: bit-identical, the same terms in the same order.
-5. Refused: a concat that is an output; that nothing reads; readers of other kinds, named.
+3. A cheap elementwise op of one operand (relu, clip, scaling by one number, dequantisation) that is
+   not wider than its output is folded likewise: its readers' kernels compute it while they read.
+4. Never needs more memory: while what is folded would be live, its pieces have no more bytes.
+5. Promise: bit-identical, the same terms in the same order.
+6. Refused: what is an output; what nothing reads; readers of other kinds, named; a map whose
+   operand is wider than its output.
 """
 
 
 def matches(net: Net) -> list[Match]:
-    """Every concat."""
-    return [Match(NAME, node.name) for node in net.nodes if node.kind is Kind.CONCAT]
+    """Every concat and every cheap map."""
+    return [
+        Match(NAME, node.name)
+        for node in net.nodes
+        if node.kind is Kind.CONCAT or (node.cheap and node.kind is Kind.MAP)
+    ]
 
 
 def check(net: Net, match: Match) -> str | None:
-    """Why the concat stays."""
+    """Why the op stays."""
     node = net.find(match.node)
     if node is None:
         return "it is not there any more"
     if node.base is not None or node.into is not None:
-        return "its pieces are written into its buffer"
+        return "it is written into a buffer"
     if node.output in net.outputs:
         return "the caller gets it"
+    if node.kind is Kind.MAP:
+        read = sum(net.values[v].size_bytes for v in node.operands[0].values)
+        if len(node.operands) > 1 or read > net.values[node.output].size_bytes:
+            return "it reads more bytes than it makes"
+        if node.makes is not None:
+            return "it is done piece by piece"
     readers = [net.nodes[i] for i in net.readers_of(node.output)]
     if not readers:
         return "nothing reads it"
-    for reader in readers:
-        if reader.kind not in READERS or node.output in (reader.base, *reader.addends):
-            return f"{reader.name!r} cannot read pieces"
-        if reader.kind is Kind.CONCAT and reader.axis != node.axis:
-            return f"{reader.name!r} joins along another axis"
-        for operand in reader.operands:
-            if node.output in operand.values and (
-                len(operand.pieces) > 1 and operand.axis != node.axis
-            ):
-                return f"{reader.name!r} reads pieces along another axis"
-            if any(p.value == node.output and p.slices for p in operand.pieces):
-                return f"{reader.name!r} reads a slice of it"
-    return None
+    return next((r for r in (_reader_refusal(node, reader) for reader in readers) if r), None)
 
 
 def apply(net: Net, match: Match) -> Net:
-    """The net without the concat."""
+    """The net without the op."""
     node = net.nodes[net.index[match.node]]
-    assert node.axis is not None
-    pieces = node.operands[0].pieces
+    own = node.operands[0]
+    through = (node.source,) if node.kind is Kind.MAP else ()
+    pieces = tuple(_after(net, p, through) for p in own.pieces)
     changed: dict[str, list[Node]] = {node.name: []}
     for i in net.readers_of(node.output):
         reader = net.nodes[i]
-        operands = tuple(_inline(o, node.output, pieces, node.axis) for o in reader.operands)
-        changed[reader.name] = [
-            replace(
-                reader,
-                operands=operands,
-                in_place=tuple(v for v in reader.in_place if v != node.output),
-            )
-        ]
+        operands = tuple(_inline(o, node.output, pieces, own.axis) for o in reader.operands)
+        keep = tuple(v for v in reader.in_place if v != node.output)
+        changed[reader.name] = [replace(reader, operands=operands, in_place=keep)]
     return net.edit(changed)
+
+
+def _reader_refusal(node: Node, reader: Node) -> str | None:
+    several = len(node.operands[0].pieces) > 1
+    axis = node.operands[0].axis
+    opaque = reader.kind is Kind.OPAQUE and not several and node.kind is Kind.MAP
+    if not (reader.kind in READERS or (opaque and not reader.why_opaque)):
+        return f"{reader.name!r} cannot read pieces"
+    if node.output in (reader.base, *reader.addends):
+        return f"{reader.name!r} adds to it"
+    if reader.kind is Kind.CONCAT and several and reader.axis != axis:
+        return f"{reader.name!r} joins along another axis"
+    for operand in reader.operands:
+        for piece in operand.pieces:
+            if piece.value != node.output:
+                continue
+            if several and len(operand.pieces) > 1 and operand.axis != axis:
+                return f"{reader.name!r} reads pieces along another axis"
+            if piece.part or (several and piece.through):
+                return f"{reader.name!r} reads a part of it"
+    return None
+
+
+def _after(net: Net, piece: Piece, through: tuple[int, ...]) -> Piece:
+    if not through:
+        return piece
+    shape = piece.shape or net.values[piece.value].shape
+    return replace(piece, through=(*piece.through, *through), shape=shape)
 
 
 def _inline(operand: Operand, value: int, pieces: tuple[Piece, ...], axis: int) -> Operand:
     if value not in operand.values:
         return operand
-    flat = [q for p in operand.pieces for q in (pieces if p.value == value else (p,))]
-    return Operand(tuple(flat), axis)
+    flat: list[Piece] = []
+    for p in operand.pieces:
+        if p.value != value:
+            flat.append(p)
+        elif not p.whole:
+            only = pieces[0]
+            flat.append(replace(only, through=(*only.through, *p.through), shape=p.shape))
+        else:
+            flat += pieces
+    return Operand(tuple(flat), axis if len(pieces) > 1 else operand.axis)

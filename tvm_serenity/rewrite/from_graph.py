@@ -20,6 +20,7 @@ _CONVS = {
 }
 _POOLS = {"MAX_POOL_2D": 3, "AVERAGE_POOL_2D": 3, "MaxPool": 1, "AveragePool": 1}
 _ADDS = ("ADD", "Add", "Sum")
+_CHEAP = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "Relu", "Clip")
 _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 
 
@@ -86,6 +87,7 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
             tail=index,
             in_place=op.in_place,
             workspace_bytes=op.workspace_bytes,
+            cheap=op.kind in _CHEAP,
         )
 
     if op.kind in _CONVS and len(read) == 1 and len(made.shape) == 4:
@@ -95,19 +97,20 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
     if op.kind in _POOLS and len(read) == 1 and len(made.shape) == 4:
         return node(Kind.POOL, _POOLS[op.kind], separate=True)
     if op.kind in CONCATS:
-        axis = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
-        if axis is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
+        joined = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
+        if joined is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
             pieces = tuple(Piece(t) for t in op.inputs)
-            return Node(op.name, Kind.CONCAT, (Operand(pieces, axis),), op.outputs, index, axis)
-    if op.kind in NO_OP_COPIES and len(read) == 1:
-        if graph.tensors[read[0]].size_bytes == made.size_bytes:
-            return node(Kind.COPY, None)
+            return Node(op.name, Kind.CONCAT, (Operand(pieces, joined),), op.outputs, index, joined)
+    same = len(read) == 1 and graph.tensors[read[0]].size_bytes == made.size_bytes
+    if op.kind in NO_OP_COPIES and same:
+        return node(Kind.COPY, None)
     if op.kind in ELEMENTWISE and all(shape == made.shape for shape in shapes):
-        axis = (1 if op.kind[:2] != op.kind[:2].upper() else 3) if len(made.shape) == 4 else None
+        last = 3 if op.kind[:2].isupper() else 1
+        channel = last if len(made.shape) == 4 else None
         if len(read) == 1:
-            return node(Kind.MAP, axis, separate=axis is not None)
+            return node(Kind.MAP, channel, separate=channel is not None)
         if len(read) == 2 and read[0] != read[1]:
-            return node(Kind.ADD if op.kind in _ADDS else Kind.MAP, axis)
+            return node(Kind.ADD if op.kind in _ADDS else Kind.MAP, channel)
     return None
 
 

@@ -46,7 +46,7 @@ def overwritable(net: Net, node: Node) -> tuple[int, ...]:
         dict.fromkeys(
             piece.value
             for piece, _ in pairs
-            if not piece.slices and may_hold(net, piece.value, node.output)
+            if piece.whole and may_hold(net, piece.value, node.output)
         )
     )
 
@@ -65,7 +65,7 @@ def may_hold(net: Net, value: int, output: int) -> bool:
 
 def _reason(net: Net, node: Node) -> str:
     values = [v for o in node.operands for v in o.values]
-    if any(len(o.pieces) > 1 or o.pieces[0].slices for o in node.operands):
+    if any(len(o.pieces) > 1 or not o.pieces[0].whole for o in node.operands):
         return "it reads pieces"
     if any(v in net.inputs for v in values):
         return "the caller owns its operand"

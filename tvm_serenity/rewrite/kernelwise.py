@@ -108,4 +108,4 @@ def _joined(net: Net, node: Node) -> bool:
     if len(operand.pieces) > 1:
         return True
     maker = net.maker(operand.pieces[0].value)
-    return maker is not None and maker.kind is Kind.CONCAT and not operand.pieces[0].slices
+    return maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole

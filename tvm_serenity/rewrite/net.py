@@ -38,10 +38,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A value as an operand; ``slices`` are source slices a kernel applies while it reads."""
+    """A value as an operand.
+
+    ``part``: only from the second to before the third index along the axis that comes first (a
+    piece that lives in a buffer with others). ``through``: the source ops (slices, cheap maps) that a kernel computes while it reads it;
+    ``shape``: what comes out of them, if there are any.
+    """
 
     value: int
-    slices: tuple[int, ...] = ()
+    through: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = None
+    part: tuple[int, int, int] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the kernel reads the value as it is."""
+        return not self.through and self.part is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,8 @@ class Node:
     and output channels this op takes part in (None: all). ``base``: the value whose storage
     output 0 is written into: added to, or beside what is there if ``into`` says which channels
     of the buffer are written. ``addends`` are added. ``biases``: source convolutions whose bias is
-    added here; ``tail``: the source op whose activation is applied here.
+    added here; ``tail``: the source op whose activation is applied here. ``cheap``: a map that may
+    be computed again by each reader.
     """
 
     name: str
@@ -101,6 +114,7 @@ class Node:
     biases: tuple[int, ...] = ()
     tail: int | None = None
     in_place: tuple[int, ...] = ()
+    cheap: bool = False
     why_opaque: str = ""
     workspace_bytes: int = 0
 
@@ -211,13 +225,24 @@ class Net:
 
 
 def as_owned(graph: Graph) -> Graph:
-    """Return the graph in which what the caller owns is his from its first byte on."""
+    """Return the graph in which what the caller owns is his from its first byte on.
+
+    Nothing of ours becomes his by being written over.
+    """
     tensors = list(graph.tensors)
     for value in graph.outputs:
         root = graph.storage[value]
         if tensors[value].role is Role.EXTERNAL and tensors[root].role is Role.ACTIVATION:
             tensors[root] = replace(tensors[root], role=Role.EXTERNAL)
-    return graph if tuple(tensors) == graph.tensors else graph.replace(tensors=tuple(tensors))
+    ops = tuple(
+        replace(op, in_place=())
+        if op.in_place and tensors[graph.storage[op.outputs[0]]].role is not Role.ACTIVATION
+        else op
+        for op in graph.ops
+    )
+    if tuple(tensors) == graph.tensors and ops == graph.ops:
+        return graph
+    return graph.replace(tensors=tuple(tensors), ops=ops)
 
 
 def _shown(node: Node) -> int | None:
@@ -242,7 +267,7 @@ def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
         return operand.pieces
     result: list[Piece] = []
     for piece in operand.pieces:
-        maker = None if piece.slices else net.maker(piece.value)
+        maker = net.maker(piece.value) if piece.whole else None
         if maker is not None and maker.kind is Kind.CONCAT and maker.axis == axis:
             result += flat_pieces(net, maker.operands[0], axis)
         else:
@@ -251,11 +276,12 @@ def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
 
 
 def piece_channels(net: Net, node: Node, pieces: Sequence[Piece]) -> list[Range]:
-    """Return the channels of the operand that each piece is; slices never cut channels."""
+    """Return the channels of the operand that each piece is."""
     assert node.axis is not None
     start, result = 0, []
     for piece in pieces:
-        stop = start + net.channels(piece.value, node.axis)
+        shape = piece.shape
+        stop = start + (shape[node.axis] if shape else net.channels(piece.value, node.axis))
         result.append((start, stop))
         start = stop
     return result

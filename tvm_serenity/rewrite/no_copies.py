@@ -20,11 +20,12 @@ SPEC = """
    moves axes of size 1, an identity) are views: no op, no bytes.
 2. A slice is read through an offset by its readers' kernels and is no op.
 3. The pieces of a concat are written straight into its buffer, by the ops that make them: along the
-   outermost axis that is not 1 contiguously, along others with the strides of the buffer.
+   outermost axis that is not 1 contiguously, along others with the strides of the buffer. Other
+   readers of a piece read it there, through an offset.
 4. Promise: bit-identical.
 5. Refused for a slice: it is an output; readers whose kernels cannot (named). For a buffer: a piece
-   that is an input, that others read, that occurs twice, that a view shows or that an op makes
-   whose kernel cannot write a part (named).
+   that is an input or an output, that occurs twice, that an op reads whose kernel cannot do so
+   through an offset, or that an op makes whose kernel cannot write a part (named).
 """
 
 
@@ -70,14 +71,15 @@ def _slice_refusal(net: Net, node: Node) -> str | None:
 
 def _read_through(net: Net, node: Node) -> Net:
     source = node.operands[0].pieces[0]
-    inlined = Piece(source.value, (*source.slices, node.source))
+    shape = net.values[node.output].shape
+    inlined = replace(source, through=(*source.through, node.source), shape=shape)
     changed: dict[str, list[Node]] = {node.name: []}
     for i in net.readers_of(node.output):
         reader = net.nodes[i]
         operands = tuple(
             Operand(
                 tuple(
-                    Piece(inlined.value, (*inlined.slices, *p.slices))
+                    replace(inlined, through=(*inlined.through, *p.through), shape=p.shape or shape)
                     if p.value == node.output
                     else p
                     for p in o.pieces
@@ -105,8 +107,15 @@ def _buffer_refusal(net: Net, node: Node) -> str | None:
             return f"{maker.name!r} has no such axis"
         if maker.base is not None or maker.into is not None:
             return f"{maker.name!r} writes another buffer"
-        if piece.slices or not net.dies_in(piece.value, node):
-            return f"others read piece {name!r}"
+        if not piece.whole:
+            return f"piece {name!r} is a part of another tensor"
+        if piece.value in net.outputs:
+            return f"the caller gets piece {name!r}"
+        for reader in (net.nodes[i] for i in net.readers_of(piece.value)):
+            if reader is node:
+                continue
+            if reader.kind not in READERS or piece.value in (reader.base, *reader.addends):
+                return f"{reader.name!r} cannot read piece {name!r} through an offset"
         if net.values[piece.value].dtype != net.values[node.output].dtype:
             return f"piece {name!r} has another type"
     return None
@@ -131,7 +140,34 @@ def _into_buffer(net: Net, node: Node) -> Net:
             values.append(replace(whole, name=f"{whole.name}#{i}"))
             number += 1
         changed[maker.name] = [
-            replace(maker, into=spans[value], base=base, outputs=(new,), in_place=())
+            replace(
+                changed.get(maker.name, [maker])[0],
+                into=spans[value],
+                base=base,
+                outputs=(new,),
+                in_place=(),
+            )
         ]
+        for reader in (net.nodes[r] for r in net.readers_of(value)):
+            if reader is not node:
+                now = changed.get(reader.name, [reader])[0]
+                part = (node.axis, *spans[value])
+                changed[reader.name] = [_from_buffer(net, now, value, new, part)]
         base = new
     return net.edit(changed, values)
+
+
+def _from_buffer(
+    net: Net, node: Node, value: int, buffer: int, part: tuple[int, int, int]
+) -> Node:
+    """A reader of a piece that now lives in a buffer."""
+    shape = net.values[value].shape
+
+    def moved(piece: Piece) -> Piece:
+        if piece.value != value:
+            return piece
+        return replace(piece, value=buffer, part=part, shape=piece.shape or shape)
+
+    operands = tuple(replace(o, pieces=tuple(map(moved, o.pieces))) for o in node.operands)
+    keep = tuple(v for v in node.in_place if v != value)
+    return replace(node, operands=operands, in_place=keep)

@@ -129,7 +129,7 @@ def _is_linear(net: Net, node: Node) -> bool:
 
 def _refusal(net: Net, node: Node, a: Node) -> str | None:
     assert a.conv is not None
-    if any(len(o.pieces) != 1 or o.pieces[0].slices for o in node.operands):
+    if any(len(o.pieces) != 1 or not o.pieces[0].whole for o in node.operands):
         return "an operand is read in pieces"
     b = _other(node, a.output)
     if b == a.output:

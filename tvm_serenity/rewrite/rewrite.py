@@ -1,5 +1,6 @@
 """``rewrite(net)``: the rules, the choice, the proof of what came out."""
 
+import heapq
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +60,7 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
         net.count,
     ):
         best, after, applied = net, before, []
-    rewrite_only = peak_bytes(best.graph) if applied else peak_bytes(net.graph)
+    rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else peak_bytes(net.graph)
     return Rewritten(
         net,
         best.ordered(after.order) if applied else net,
@@ -71,6 +72,26 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
         peaks,
         time.perf_counter() - started,
     )
+
+
+def _in_given_order(net: Net) -> Net:
+    """The net with each op where the op it is a part of was given: rewritten, not ordered."""
+    waiting = {i: len({net.producer[v] for v in n.inputs if v in net.producer}) for i, n in enumerate(net.nodes)}
+    place = [n.source for n in net.nodes]
+    for i, node in enumerate(net.nodes):
+        if node.source < 0:
+            place[i] = max((place[net.producer[v]] for v in node.inputs if v in net.producer), default=0)
+    ready = [(place[i], i) for i, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        order.append(i)
+        for reader in {r for v in net.nodes[i].outputs for r in net.readers_of(v)}:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heapq.heappush(ready, (place[reader], reader))
+    return net.ordered(order)
 
 
 def rule_names(text: str) -> tuple[str, ...]:
