@@ -7,7 +7,9 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
+from tvm_serenity.offchip import traffic_order
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lower import functions_of, lowered
 from tvm_serenity.passes.relax.read import Region, read_region, weights_of
@@ -28,6 +30,10 @@ class SerenitySchedule:
        ``options``, and written back. The order of a dataflow block's bindings is the order of
        execution.
 
+    4. ``objective="traffic"`` orders for the least traffic with off-chip memory under Belady's
+       replacement in ``on_chip_bytes`` instead (``docs/offchip.md``); inputs and outputs of the
+       function are off-chip then, and ``method`` does not matter.
+
     The set of bindings and every kernel stay the same, so outputs are bit-identical. Symbolic
     shapes and control flow are refused with :class:`UnsupportedError`, which names the binding.
     """
@@ -35,11 +41,21 @@ class SerenitySchedule:
     method: str = "auto"
     target: Any = None
     options: Options = field(default_factory=Options)
+    objective: str = "peak"
+    on_chip_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in ("peak", "traffic"):
+            raise InputError(f"objective={self.objective!r}: there are 'peak' and 'traffic'")
+        if (self.objective == "traffic") != (self.on_chip_bytes is not None):
+            raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the module in its new order."""
 
         def best(graph: Graph) -> Sequence[int]:
+            if self.on_chip_bytes is not None:
+                return traffic_order(graph, self.on_chip_bytes).order
             return schedule(graph, self.method, self.options).order
 
         return order_module(lowered(mod, self.target), best)

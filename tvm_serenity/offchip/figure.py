@@ -103,6 +103,12 @@ def _panel(
     axes.axhline(1.0, color="#444444", linewidth=0.6, linestyle=":")
     axes.set_ylim(0, top * 1.15)
     axes.set_xticks(
-        range(len(models)), [m.removeprefix("zoo:") for m in models], rotation=20, ha="right"
+        range(len(models)), [_short(m) for m in models], rotation=20, ha="right", fontsize=7
     )
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _short(model: str) -> str:
+    """The part of a model's name that tells it from others."""
+    name = model.removeprefix("zoo:") if model.startswith("zoo:") else Path(model).name
+    return name if len(name) <= 28 else f"{name[:27]}…"
