@@ -148,12 +148,16 @@ class Graph:
 
     @cached_property
     def storage(self) -> tuple[int, ...]:
-        """For each tensor, the tensor whose bytes it is: itself, or the source of its views."""
+        """For each tensor, the tensor whose bytes it is: itself, or the source of its views.
+
+        What has no bytes shows none: it is its own.
+        """
         root = list(range(len(self.tensors)))
         for op in self.ops:
             if op.view_of is not None:
                 for tensor in op.outputs:
-                    root[tensor] = root[op.view_of]
+                    if self.tensors[tensor].size_bytes:
+                        root[tensor] = root[op.view_of]
         return tuple(root)
 
     @property
