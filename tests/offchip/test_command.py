@@ -14,7 +14,7 @@ import pytest
 from tests.offchip.running import SCRIPT, graph_files, offchip
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import capacities_of, size_of
-from tvm_serenity.offchip.sweep import COLUMNS, load_points
+from tvm_serenity.offchip.points import COLUMNS, load_points
 
 SMALL = ("--block", "1", "--capacities", "8:32:x2", "--effort", "1")
 

@@ -33,9 +33,9 @@ from tvm_serenity.offchip import (
 from tvm_serenity.offchip.energy import REGIONS, Region, region_of
 from tvm_serenity.offchip.figure import check_format, plot_reduction
 from tvm_serenity.offchip.orders import Network
+from tvm_serenity.offchip.points import COLUMNS, Interrupted, Point, load_points, save_points
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
-from tvm_serenity.offchip.sweep import COLUMNS, Interrupted, Point, load_points, save_points
 from tvm_serenity.transform import alias_copies, fold_concat, whole
 
 WHOLE = "tensor"

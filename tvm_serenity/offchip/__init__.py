@@ -9,9 +9,9 @@ from tvm_serenity.offchip.energy import Region, energy_of, load_regions
 from tvm_serenity.offchip.model import Memory, Model, Place, Weights
 from tvm_serenity.offchip.order_search import SearchOptions, TrafficOrder, traffic_order
 from tvm_serenity.offchip.orders import ORDERS, Network
+from tvm_serenity.offchip.points import Settings, points_of, run_points
 from tvm_serenity.offchip.policies import POLICIES, Traffic, simulate, sweep
 from tvm_serenity.offchip.storages import Subject
-from tvm_serenity.offchip.sweep import Settings, points_of, run_points
 from tvm_serenity.offchip.trace import Trace, addressed_trace, trace_of
 
 __all__ = [
