@@ -3,8 +3,10 @@
     python benchmarks/placements.py [--data ../shared/data/dsa] [--repeat 3] [--seconds 30]
 
 Every row is one instance, every cell ``arena / lower bound`` and the median of CPU seconds, one
-thread. The greedy rules are restated from the descriptions in their projects; omnimalloc runs
-where it is installed. Every placement passes the naive checker.
+thread. The greedy rules are restated from the descriptions in their projects; omnimalloc,
+ethos-u-vela and OR-Tools run where they are installed (pip install omnimalloc ethos-u-vela). Where
+CP-SAT finds nothing in time, its cell is the order of allocation. Every placement passes the
+naive checker.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, plan, read_csv
 
@@ -76,6 +79,51 @@ def supermalloc(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
     return [offset[i] for i in range(len(buffers))]
 
 
+def vela(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
+    """The ethos-u-vela package's hill climbing, 2,000 iterations; time in ranks, ends included."""
+    from ethosu.vela.hillclimb_allocation import (  # type: ignore[import-not-found]
+        allocate_live_ranges,
+    )
+
+    steps = sorted({t for b in buffers for t in (b.lower, b.upper)})
+    rank = {t: i for i, t in enumerate(steps)}
+    ranges = [
+        SimpleNamespace(
+            start_time=rank[b.lower],
+            end_time=max(rank[b.lower], rank[b.upper] - 1),
+            size=b.size_bytes,
+            get_alignment=lambda: 1,
+        )
+        for b in buffers
+    ]
+    return [int(at) for at in allocate_live_ranges(ranges, 2_000, 1 << 60)]
+
+
+def cp_sat(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
+    """OR-Tools CP-SAT: no two rectangles of time and offset overlap, least height; one worker."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    top = sum(b.size_bytes for b in buffers)
+    arena = model.new_int_var(0, top, "arena")
+    offsets = [model.new_int_var(0, top - b.size_bytes, b.name) for b in buffers]
+    spans = [model.new_fixed_size_interval_var(b.lower, b.upper - b.lower, b.name) for b in buffers]
+    places = [
+        model.new_fixed_size_interval_var(at, b.size_bytes, b.name)
+        for at, b in zip(offsets, buffers, strict=True)
+    ]
+    model.add_no_overlap_2d(spans, places)
+    for at, b in zip(offsets, buffers, strict=True):
+        model.add(arena >= at + b.size_bytes)
+    model.minimize(arena)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return plan(buffers, "greedy_by_start").offsets
+    return [solver.value(at) for at in offsets]
+
+
 PLANNERS: dict[str, Planner] = {
     "ours": ours,
     "by size, first fit": largest_first,
@@ -128,6 +176,10 @@ def main() -> None:
     planners = dict(PLANNERS)
     if find_spec("omnimalloc") is not None:
         planners["omnimalloc"] = supermalloc
+    if find_spec("ethosu") is not None:
+        planners["vela hill climbing"] = vela
+    if find_spec("ortools") is not None:
+        planners["CP-SAT"] = cp_sat
     print("arena / lower bound and CPU seconds; one thread of", os.cpu_count(), "cores")
     print("| instance | buffers |", " | ".join(planners), "|")
     print("|---|---|" + "---|" * len(planners))
@@ -137,7 +189,7 @@ def main() -> None:
         large = len(buffers) > 5000
         cells = [
             "-"
-            if large and n.endswith("best fit")
+            if large and n.endswith(("best fit", "climbing", "CP-SAT"))
             else measure(p, buffers, given.seconds, 1 if large else given.repeat)
             for n, p in planners.items()
         ]

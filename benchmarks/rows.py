@@ -16,7 +16,7 @@ from pathlib import Path
 import tflite
 
 from tvm_serenity.frontends import load
-from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.joint import place_order
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.schedule import Options, schedule
@@ -57,8 +57,8 @@ class Bands:
     inputs: list[int] = field(default_factory=list)
     of: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
 
-    def add(self, name: str, size: int) -> int:
-        self.tensors.append(Tensor(name, size))
+    def add(self, name: str, size: int, role: Role = Role.ACTIVATION) -> int:
+        self.tensors.append(Tensor(name, size, role=role))
         return len(self.tensors) - 1
 
     def touching(self, tensor: int, first: int, end: int) -> list[int]:
@@ -121,13 +121,14 @@ def split(path: Path, rows: int, streamed: bool) -> Graph:
 def _band_input(bands: Bands, graph: Graph, tensor: int, rows: int, streamed: bool) -> None:
     total, height = graph.tensors[tensor].size_bytes, rows_of(graph, tensor)
     bands.of[tensor] = []
+    if streamed:
+        arrival = bands.add(f"arrival{tensor}", 0, Role.STATE)
     for first in range(0, height, rows):
         end = min(height, first + rows)
         band = bands.add(f"in{tensor}.{first}", total * (end - first) // height)
         bands.of[tensor].append((first, end, band))
-        if streamed:
-            order = bands.of[tensor][-2][2:] if first else ()
-            bands.ops.append(Op(f"feed{tensor}.{first}", "FEED", order, (band,)))
+        if streamed:  # the arrivals touch one variable, which keeps them in order
+            bands.ops.append(Op(f"feed{tensor}.{first}", "FEED", (arrival,), (band,)))
         else:
             bands.inputs.append(band)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.random_graphs import random_graph
 from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.graph import Graph
+from tvm_serenity.graph import Graph, Role
 from tvm_serenity.text import dump, parse
 
 
@@ -37,6 +37,17 @@ def test_what_is_written_reads_back(seed: int) -> None:
     again = parse(dump(graph))
     assert meaning(again) == meaning(graph)
     assert dump(parse(dump(again))) == dump(again)
+
+
+def test_what_is_the_callers_stays_the_callers() -> None:
+    graph = parse("input x[4]\na: x -> y[4]\noutput y\nexternal x y")
+    assert [t.role for t in graph.tensors] == [Role.EXTERNAL, Role.EXTERNAL]
+    assert meaning(parse(dump(graph))) == meaning(graph)
+
+
+def test_a_tensor_may_have_the_name_of_a_type() -> None:
+    graph = parse("a: -> t[2] u8[3]\nb: t u8 -> f32[4]f32\noutput f32")
+    assert [t.size_bytes for t in graph.tensors] == [2, 3, 16]
 
 
 def test_names_of_any_kind_are_quoted() -> None:

@@ -24,6 +24,7 @@ _LAZY = {
     "schedule": "tvm_serenity.schedule",
     "plan": "tvm_serenity.plan",
     "load": "tvm_serenity.frontends",
+    "peak_bytes": "tvm_serenity.objective",
 }
 
 __all__ = ["__version__", *_LAZY]

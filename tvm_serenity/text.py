@@ -8,9 +8,11 @@
     act relu: y -> z[1,8,8,16]u8; in-place y       # z may take y's storage where y dies
     flat reshape: z -> f[1024]u8; view z           # f is z's storage
     output f
+    external x f                                   # these live in the caller's memory
 
 An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. Tensors are declared where
-they first appear with a size and named without one afterwards. Names with spaces or any of
+they first appear with a size (the type follows the bracket without a space) and named without one
+afterwards. Names with spaces or any of
 ``[]:;,"#`` are written as JSON strings. ``parse(dump(graph))`` equals ``graph`` up to the order
 of its tensors.
 """
@@ -19,7 +21,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tvm_serenity.errors import GraphError, ParseError
 from tvm_serenity.graph import Graph, Op, Role, Tensor
@@ -44,7 +46,8 @@ DTYPES = {
 _SHORT = {name: (short, width) for short, (name, width) in DTYPES.items()}
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>\#.*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<arrow>->)"""
-    r"""|(?P<mark>[\[\]:;,])|(?P<bare>(?:(?!->)[^\s"\[\]:;,#])+))"""
+    r"""|(?P<close>\](?:(?:bool|bf16|[iu](?:8|16|32|64)|f(?:16|32|64))(?![^\s\[\]:;,\#]))?)"""
+    r"""|(?P<mark>[\[:;,])|(?P<bare>(?:(?!->)[^\s"\[\]:;,#])+))"""
 )
 _BARE = re.compile(r"(?:(?!->)[^\s\"\[\]:;,#])+")
 _ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
@@ -102,6 +105,9 @@ def dump(graph: Graph) -> str:
         lines.append(line.rstrip())
     if graph.outputs:
         lines.append("output " + " ".join(spell(t) for t in graph.outputs))
+    external = [i for i, t in enumerate(graph.tensors) if t.role is Role.EXTERNAL]
+    if external:
+        lines.append("external " + " ".join(spell(t) for t in external))
     return "\n".join(lines) + "\n"
 
 
@@ -127,11 +133,14 @@ class _Reader:
             made = self.tensor_list(tokens[1:], _ROLES[tokens[0]])
             if tokens[0] == "input":
                 self.inputs += made
+        elif tokens[0] == "external":
+            for tensor in self.tensor_list(tokens[1:]):
+                self.tensors[tensor] = replace(self.tensors[tensor], role=Role.EXTERNAL)
         elif tokens[0] == "output":
             self.outputs += self.tensor_list(tokens[1:])
         else:
             raise ParseError(
-                "expected 'input', 'const', 'state', 'output' or 'NAME: INPUTS -> OUTPUTS'"
+                "expected 'input', 'const', 'state', 'output', 'external' or 'NAME: INPUTS -> OUTPUTS'"
             )
 
     def op(self, tokens: list[str]) -> None:
@@ -181,7 +190,7 @@ class _Reader:
             if pending == ",":
                 pending = next(rest, None)
                 continue
-            if pending in "[]:;->":
+            if pending in ("[", ":", ";", "->") or pending.startswith("]"):
                 raise ParseError(f"expected a tensor's name, found {pending!r}")
             name, pending = _unquote(pending), next(rest, None)
             if pending == "[":
@@ -211,16 +220,11 @@ def _dims(rest: Iterator[str]) -> tuple[list[int], str, str | None]:
     """Read ``1,2,3]i8``: the dimensions, the type and the token after them."""
     dims = []
     for token in rest:
-        if token == "]":
-            break
+        if token.startswith("]"):
+            return dims, token[1:], next(rest, None)
         if token != ",":
             dims.append(int(token))
-    else:
-        raise ParseError("']' is missing")
-    after = next(rest, None)
-    if after in DTYPES:
-        return dims, after, next(rest, None)
-    return dims, "", after
+    raise ParseError("']' is missing")
 
 
 def _tokens(line: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
 import json as json_module
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -117,6 +118,7 @@ def schedule_command(
             time_limit_s=time_limit,
             memory_limit_bytes=None if memory_limit is None else size_bytes(memory_limit),
             progress=report,
+            keep_on_interrupt=True,
         )
         rounds = ROUNDS if objective == "arena" else 0
         joint = schedule_for_arena(reduced.graph, method, options, align=align, rounds=rounds)
@@ -152,6 +154,9 @@ def schedule_command(
         _print(model, reduced, found, given_plan, best_plan)
         if output is not None:
             show.console.print(f"written to {output}")
+    if found.statistics.get("limit") == "interrupt":
+        print("serenity: interrupted; this is the best order so far", file=sys.stderr)
+        raise typer.Exit(130)
 
 
 def _rewrite(

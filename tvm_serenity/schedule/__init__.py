@@ -26,7 +26,7 @@ from tvm_serenity.graph import Graph, complete_order
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import baselines, dp
 from tvm_serenity.schedule.check import check_schedule, naive_peak
-from tvm_serenity.schedule.exact import exact
+from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.result import Options, Progress, Schedule
 
@@ -112,8 +112,12 @@ def _dp(problem: Problem, options: Options) -> Schedule:
 
 
 def _exact(problem: Problem, options: Options) -> Schedule:
-    starts = [order_of(problem) for order_of in (baselines.given, baselines.greedy)]
-    found = exact(problem, options, starts)
+    try:
+        found = exact(problem, options)
+    except Interrupted as interrupt:
+        if not options.keep_on_interrupt:
+            raise
+        found = interrupt.solution
     return Schedule(
         "",
         tuple(found.order),

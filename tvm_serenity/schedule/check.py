@@ -22,9 +22,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
         raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
     _check_precedence(graph, order)
     constant = {i for i, t in enumerate(graph.tensors) if t.role is Role.CONSTANT}
-    elsewhere = {
-        i for i, t in enumerate(graph.tensors) if t.role in (Role.STATE, Role.EXTERNAL)
-    }
+    elsewhere = {i for i, t in enumerate(graph.tensors) if t.role in (Role.STATE, Role.EXTERNAL)}
     shown_by: dict[int, set[int]] = {i: {i} for i in range(len(graph.tensors))}
     shows = list(range(len(graph.tensors)))
     memory, waiting = set(), list(order)

@@ -107,14 +107,7 @@ def problem_of(graph: Graph) -> Problem:
         consumers=tuple(tuple(sorted(c)) for c in consumers),
         kept=tuple(kept),
         workspace=tuple(graph.ops[op].workspace_bytes for op in ops),
-        in_place=tuple(
-            tuple(
-                dict.fromkeys(
-                    number[graph.storage[t]] for t in graph.ops[op].in_place if graph.in_profile[t]
-                )
-            )
-            for op in ops
-        ),
+        in_place=tuple(_may_take_over(graph, op, number) for op in ops),
         predecessors=tuple(
             tuple(position[p] for p in graph.predecessors[op] if p in position) for op in ops
         ),
@@ -140,6 +133,16 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
             if not problem.consumers[t] and not problem.kept[t]:
                 live -= problem.sizes[t]
     return peak
+
+
+def _may_take_over(graph: Graph, op: int, number: dict[int, int]) -> tuple[int, ...]:
+    """The storages that the op's output 0 may take over; none if that is not counted itself."""
+    found = graph.ops[op]
+    if not found.in_place or not graph.in_profile[found.outputs[0]]:
+        return ()
+    return tuple(
+        dict.fromkeys(number[graph.storage[t]] for t in found.in_place if graph.in_profile[t])
+    )
 
 
 def _output_rank(graph: Graph, tensor: int) -> int:

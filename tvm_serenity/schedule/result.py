@@ -24,6 +24,8 @@ class Options:
     ``budget_bytes``: look only for orders with at most this peak (else *infeasible*).
     ``time_limit_s``, ``memory_limit_bytes``: stop there with the best order so far (*timeout*).
     ``progress``: called a few times a second at most, on the calling thread.
+    ``keep_on_interrupt``: Ctrl-C ends the search like a time limit does, with the best order so
+    far, instead of raising ``KeyboardInterrupt``.
     ``rules``: names of search rules to switch on (True) or off (False); see ``schedule.exact``.
     """
 
@@ -31,6 +33,7 @@ class Options:
     time_limit_s: float | None = None
     memory_limit_bytes: int | None = None
     progress: Callable[[Progress], None] | None = None
+    keep_on_interrupt: bool = False
     rules: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
