@@ -12,7 +12,7 @@ from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.passes.relax.rewrite_emit import emit
 from tvm_serenity.passes.relax.rewrite_read import read_net
-from tvm_serenity.rewrite import Options, Rewritten, rewrite, rule_names
+from tvm_serenity.rewrite import Options, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.schedule import Options as Limits
 from tvm_serenity.schedule import schedule
@@ -84,3 +84,14 @@ def _peak(mod: Any, target: Any) -> int:
     with target:
         graph = read_function(LeanKernels(target)(mod)).graph
     return schedule(graph, "auto", Limits(time_limit_s=5.0)).peak_bytes
+
+
+def force(mod: Any, rules: str, target: Any = None) -> Any:
+    """Return ``mod`` with rules applied wherever they match, worth it or not: for tests.
+
+    ``mod`` itself where none matches.
+    """
+    target = _compat.current_target() if target is None else tvm.target.Target(target)
+    reading = read_net(relax.transform.ConvertToDataflow()(mod))
+    net, done = apply_everywhere(reading.net, rules)
+    return emit(mod, reading, settle(net), target) if done else mod

@@ -18,7 +18,7 @@ from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import Options, Rewritten
-from tvm_serenity.rewrite.rewrite import RULES, rewrite, rule_names
+from tvm_serenity.rewrite.rewrite import RULES, apply_everywhere, rewrite, rule_names
 
 __all__ = [
     "RULES",
@@ -29,6 +29,7 @@ __all__ = [
     "Report",
     "Rewritten",
     "Rule",
+    "apply_everywhere",
     "rewrite",
     "rule_names",
 ]

@@ -90,10 +90,12 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
             cheap=op.kind in _CHEAP,
         )
 
-    if op.kind in _CONVS and len(read) == 1 and len(made.shape) == 4:
+    if op.kind in _CONVS and read[0] == op.inputs[0] and len(made.shape) == 4:
         conv = _conv(graph, op, read[0], made)
-        axis = _CONVS[op.kind][0]
-        return None if conv is None else node(Kind.CONV, axis, separate=conv.groups > 1, conv=conv)
+        if conv is None or (len(read) > 1 and not conv.pinned):
+            return None
+        separate = conv.groups > 1 and len(read) == 1
+        return node(Kind.CONV, _CONVS[op.kind][0], separate=separate, conv=conv)
     if op.kind in _POOLS and len(read) == 1 and len(made.shape) == 4:
         return node(Kind.POOL, _POOLS[op.kind], separate=True)
     if op.kind in CONCATS:

@@ -74,6 +74,13 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
     )
 
 
+def apply_everywhere(net: Net, rules: str) -> tuple[Net, tuple[Match, ...]]:
+    """Return ``net`` with rules applied wherever they match, worth it or not, and the matches."""
+    done: list[Match] = []
+    named = [_Once(RULES[n]) if n == in_place.NAME else RULES[n] for n in rule_names(rules)]
+    return everywhere(net, named, done), tuple(done)
+
+
 def _in_given_order(net: Net) -> Net:
     """The net with each op where the op it is a part of was given: rewritten, not ordered."""
     waiting = {i: len({net.producer[v] for v in n.inputs if v in net.producer}) for i, n in enumerate(net.nodes)}

@@ -1,0 +1,184 @@
+"""Each rule by itself: what it matches, what it makes of it, what it refuses and why."""
+
+from typing import Any
+
+import pytest
+
+from tests.rewrite import nets
+from tests.rewrite.describe import lines
+from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.passes.relax.rewrite_read import read_net
+from tvm_serenity.rewrite import RULES, Match, Net, apply_everywhere, rule_names
+from tvm_serenity.rewrite.from_graph import net_of
+
+
+def net(name: str, layout: str = "NCHW", dtype: str = "float32") -> Net:
+    return read_net(nets.module(nets.NETS[name], layout, dtype), external=False).net
+
+
+def only(net: Net, rule: str) -> Match:
+    (match,) = RULES[rule].matches(net)
+    return match
+
+
+def test_a_convolution_with_its_bias_and_activation_is_one_op() -> None:
+    kinds = [str(node.kind) for node in net("branches").nodes]
+    assert kinds == ["conv"] * 4 + ["concat", "conv"]
+    int8 = net("branches", dtype="int8")
+    assert [str(node.kind) for node in int8.nodes] == kinds
+    assert {v.dtype for v in int8.values} == {"int8"}
+
+
+def test_channelwise_cuts_a_convolution_into_a_sum_in_one_buffer() -> None:
+    before = net("branches")
+    after, done = apply_everywhere(before, "channelwise")
+    out = before.values[before.outputs[0]].name
+    made = [line.split(": conv ")[1] for line in lines(after)[4:]]
+    assert len(done) == 1
+    assert made == [
+        f"lv2 -> {out}#0 reads 0:4 sum",
+        f"lv5 -> {out}#1 reads 4:8 over {out}#0 sum",
+        f"lv8 -> {out}#2 reads 8:12 over {out}#1 sum",
+        f"lv11 -> {out} reads 12:16 over {out}#2",
+    ]
+
+
+def test_an_int8_sum_is_four_times_as_wide_and_the_last_term_narrows_it() -> None:
+    before = net("branches", dtype="int8")
+    after, _ = apply_everywhere(before, "channelwise")
+    sums = [v for v in after.values if "#" in v.name]
+    made = before.values[before.outputs[0]]
+    assert {(v.dtype, v.size_bytes) for v in sums} == {("int32", 4 * made.size_bytes)}
+    last = after.nodes[-1]
+    assert last.base is None
+    assert len(last.addends) == 1
+
+
+def test_kernelwise_moves_the_concat_down_to_the_next_convolution() -> None:
+    after, done = apply_everywhere(net("depthwise"), "kernelwise")
+    kinds = [str(n.kind) for n in after.nodes]
+    assert [m.rule for m in done] == ["kernelwise"] * len(done)
+    assert kinds == ["conv", "conv", "conv", "conv", "pool", "pool", "concat", "conv"]
+    both, _ = apply_everywhere(after, "channelwise")
+    assert "concat" not in {str(n.kind) for n in both.nodes}
+
+
+def test_a_residual_add_is_one_more_term() -> None:
+    after, done = apply_everywhere(net("residual"), "channelwise,residual")
+    assert [m.rule for m in done] == ["channelwise", "residual"]
+    assert "add" not in {str(n.kind) for n in after.nodes}
+    merged = [n for n in after.nodes if n.base is not None]
+    assert len(merged) == 2
+    assert len(merged[-1].biases) == 2
+
+
+def test_a_folded_concat_is_read_in_pieces() -> None:
+    after, _ = apply_everywhere(net("nested"), "fold")
+    assert "concat" not in {str(n.kind) for n in after.nodes}
+    assert sorted(len(n.operands[0].pieces) for n in after.nodes) == [1, 1, 1, 1, 2, 3]
+
+
+def test_pieces_are_written_where_they_belong_and_read_there() -> None:
+    after, _ = apply_everywhere(net("dilated"), "no-copies")
+    written = [n for n in after.nodes if n.into is not None]
+    assert [n.into for n in written] == [(0, 4), (4, 8)]
+    assert written[1].base == written[0].output
+
+
+def test_elementwise_ops_may_write_over_what_dies() -> None:
+    source = net("nested")
+    after, done = apply_everywhere(source, "in-place")
+    assert [m.rule for m in done] == ["in-place"]
+    (node,) = [n for n in after.nodes if n.in_place]
+    assert str(node.kind) == "add"
+    assert len(node.in_place) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "reason"),
+    [
+        ("misaligned", "channelwise", "ends within a group of 4 channels"),
+        ("misaligned", "kernelwise", "ends within a group of 4 channels"),
+        ("dilated", "fold", "the caller gets it"),
+    ],
+)
+def test_refusals_carry_their_reason(name: str, rule: str, reason: str) -> None:
+    found = net(name)
+    reasons = [RULES[rule].check(found, m) or "" for m in RULES[rule].matches(found)]
+    assert any(reason in r for r in reasons), reasons
+
+
+def test_requantised_sums_are_never_merged() -> None:
+    graph = graph_of("uint8")
+    found = net_of(graph)
+    match = only(found, "residual")
+    reason = RULES["residual"].check(found, match)
+    assert reason == "the convolution's sum is rounded to another type before the add"
+
+
+def test_unknown_weights_and_layouts_are_refused() -> None:
+    graph = graph_of("uint8", constant=False)
+    found = net_of(graph)
+    assert only(found, "channelwise").node == "conv"
+    assert RULES["channelwise"].check(found, only(found, "channelwise")) == (
+        "its weights are not constants"
+    )
+
+
+def test_a_concat_along_another_axis_is_refused() -> None:
+    found = net_of(graph_of("float32", axis=1))
+    assert RULES["channelwise"].check(found, only(found, "channelwise")) == (
+        "the concat is not along the channels"
+    )
+
+
+def test_names_and_numbers_name_rules() -> None:
+    assert rule_names("1,3") == ("channelwise", "residual")
+    assert rule_names("all") == tuple(RULES)
+    with pytest.raises(Exception, match="no rule 'seven'"):
+        rule_names("seven")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_has_a_numbered_specification(name: str) -> None:
+    numbers = [
+        line.partition(".")[0] for line in RULES[name].SPEC.splitlines() if line[:1].isdigit()
+    ]
+    assert numbers == [str(i + 1) for i in range(len(numbers))]
+    assert "Refused" in RULES[name].SPEC
+    assert "Promise" in RULES[name].SPEC
+
+
+def graph_of(dtype: str, *, constant: bool = True, axis: int = 3) -> Graph:
+    """concat -> CONV_2D -> ADD with the first input, NHWC."""
+    from tvm_serenity.graph import Role
+
+    width = 4 if dtype == "float32" else 1
+    shape = (1, 4, 4, 4)
+    joined = tuple(8 if i == axis else 4 if i else 1 for i in range(4))
+    channels = joined[3]
+
+    def tensor(name: str, shape: tuple[int, ...], role: Any = Role.ACTIVATION) -> Tensor:
+        size = width
+        for extent in shape:
+            size *= extent
+        return Tensor(name, size, shape, dtype, role)
+
+    role = Role.CONSTANT if constant else Role.ACTIVATION
+    out = (joined[0], joined[1], joined[2], 4)
+    tensors = (
+        tensor("a", shape),
+        tensor("b", shape),
+        tensor("w", (4, 1, 1, channels), role),
+        tensor("joined", joined),
+        tensor("y", out),
+        tensor("c", out),
+        tensor("z", out),
+    )
+    ops = (
+        Op("concat", "CONCATENATION", (0, 1), (3,)),
+        Op("conv", "CONV_2D", (3, 2), (4,)),
+        Op("add", "ADD", (4, 5), (6,)),
+    )
+    inputs = (0, 1, 5) if constant else (0, 1, 2, 5)
+    return Graph("g", tensors, ops, inputs, (6,))
