@@ -140,7 +140,8 @@ class _Reader:
             self.outputs += self.tensor_list(tokens[1:])
         else:
             raise ParseError(
-                "expected 'input', 'const', 'state', 'output', 'external' or 'NAME: INPUTS -> OUTPUTS'"
+                "expected 'input', 'const', 'state', 'output', 'external' or "
+                "'NAME: INPUTS -> OUTPUTS'"
             )
 
     def op(self, tokens: list[str]) -> None:

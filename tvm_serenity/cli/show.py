@@ -46,9 +46,12 @@ def progress(label: str) -> Iterator[Callable[[Any], None] | None]:
         def update(report: Any) -> None:
             best = getattr(report, "best_bytes", None) or getattr(report, "arena_bytes", 0)
             states = getattr(report, "states", None) or getattr(report, "nodes", 0)
+            bound = report.lower_bound_bytes
+            gap = (best - bound) / bound if bound else 0.0
+            rate = states / report.seconds if report.seconds > 0 else 0.0
             status.update(
-                f"{label}: best {best:,} B, bound {report.lower_bound_bytes:,} B, "
-                f"{states:,} states, {report.seconds:.0f} s"
+                f"{label}: best {best:,} B, bound {bound:,} B, gap {gap:.1%}, "
+                f"{states:,} states, {rate:,.0f}/s, {report.seconds:.0f} s"
             )
 
         yield update
