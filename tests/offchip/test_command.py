@@ -52,8 +52,8 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
     assert found["total_bytes"] <= min(found["starts"].values())
     table = tmp_path / "board.toml"
     table.write_text('[ram]\nbytes_per_s = 1e6\nsource = "measured"\n')
-    asked = ("--block", "1", "--capacities", "12", "--orders", "given", "--json")
-    (row,) = json.loads(offchip(str(output), *asked, "--energy", f"{table}:ram").stdout)
+    again = ("--block", "1", "--capacities", "12", "--orders", "given", "--json")
+    (row,) = json.loads(offchip(str(output), *again, "--energy", f"{table}:ram").stdout)
     assert row["total_bytes"] == found["total_bytes"]
     assert (row["energy_uj"], row["time_us"]) == (None, row["total_bytes"])
 

@@ -1,5 +1,6 @@
 """``SerenitySchedule(objective="traffic")``: the pass runs the traffic search on each block."""
 
+import numpy as np
 import pytest
 
 from tvm_serenity import zoo
@@ -27,3 +28,22 @@ def test_bad_options_are_refused() -> None:
     for wrong in ({"objective": "speed"}, {"objective": "traffic"}, {"on_chip_bytes": 1024}):
         with pytest.raises(InputError):
             relax_passes.SerenitySchedule(**wrong)
+
+
+def test_a_rewritten_cell_reads_only_what_was_written() -> None:
+    from tvm_serenity.cli.offchip import network_of
+    from tvm_serenity.offchip.order_search import SearchOptions
+    from tvm_serenity.offchip.orders import ORDERS
+
+    network = network_of("zoo:swiftnet-cell-c", [], True)
+    assert network.rewritten is not None
+    totals = {}
+    for name in ("serenity", "rewrite"):
+        subject, order = ORDERS[name].find(network, 1 << 16, Model(), SearchOptions())
+        trace = trace_of(subject, order)
+        seen, first = np.unique(trace.block, return_index=True)
+        made = trace.kind[first] == 2
+        assert (made | (trace.home[seen] == 1)).all()
+        totals[name] = simulate(trace, 1 << 16)
+    assert totals["rewrite"].compulsory_bytes == totals["serenity"].compulsory_bytes
+    assert totals["rewrite"].total_bytes < totals["serenity"].total_bytes

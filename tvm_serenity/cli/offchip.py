@@ -104,17 +104,18 @@ def offchip_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of that search.")] = 0,
     dim: Dims = None,
 ) -> None:
-    """Measure what an order costs in off-chip traffic, or find one that costs less.
+    """Measure what an order costs in off-chip traffic, or find a cheaper one.
 
-    Every op reads the blocks of its inputs and writes those of its outputs. What does not fit
-    on-chip is evicted by the policy ("belady" knows the future) and read again; what is dead is
-    dropped. "compulsory" bytes move whatever the capacity: inputs, outputs, weights.
+    Every op reads the blocks of its inputs and writes those of its outputs.
+    What does not fit on-chip is evicted by the policy ("belady" knows the
+    future) and read again; what is dead is dropped. "compulsory" bytes move
+    whatever the capacity: inputs, outputs, weights.
 
     [dim]Examples[/dim]
       serenity offchip zoo:swiftnet-cell-a --capacities 32K:1M:x2
-      serenity offchip a.tflite b.onnx --orders given,serenity,traffic --plot figure.svg --jobs 2
-      serenity offchip model.tflite --order-for traffic --capacity 256K -o reordered.tflite
-      serenity offchip model.tflite --block tensor --memory scratchpad --capacities 512K
+      serenity offchip a.tflite b.onnx --orders given,traffic --plot f.svg
+      serenity offchip a.tflite --order-for traffic --capacity 256K -o b.tflite
+      serenity offchip a.tflite --block tensor --memory scratchpad
 
     Ctrl-C keeps what is finished and says how to go on.
     """

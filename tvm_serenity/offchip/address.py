@@ -97,9 +97,9 @@ def _piece(graph: Graph, op: int, arena: _Arena) -> Piece:
     made = dict.fromkeys(arena.of_tensor[t] for t in node.outputs if t in arena.of_tensor)
     kind = WRITE
     if node.view_of is not None:  # an op that adds to its storage, or a view that does nothing
-        shown, kind = arena.of_tensor.get(node.view_of), MODIFY
+        shown, kind = arena.of_tensor.get(node.view_of, -1), MODIFY
         read.pop(shown, None)
-        made = dict.fromkeys([shown] if shown is not None and read else [])
+        made = dict.fromkeys([shown] if shown >= 0 and read else [])
     spans = [(arena.span(i).start, arena.span(i).stop, READ) for i in read]
     spans += [(arena.span(i).start, arena.span(i).stop, kind) for i in made]
     work = arena.numbers(arena.workspace[op]).tolist() if op in arena.workspace else []

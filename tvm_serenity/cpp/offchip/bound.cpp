@@ -5,7 +5,8 @@
 namespace offchip {
 namespace {
 
-constexpr int kCutOps = 600;  // least cuts are computed in stretches of at most so many ops
+constexpr int kWindows = 32;  // about so many breakpoints between windows
+constexpr int kCutOps = 800;  // no least cuts in windows with more ops
 
 std::vector<std::vector<std::uint64_t>> ancestors_of(const Network& network) {
   const int words = (network.ops() + 63) / 64;
@@ -20,9 +21,10 @@ std::vector<std::vector<std::uint64_t>> ancestors_of(const Network& network) {
 
 bool has(const std::vector<std::uint64_t>& set, int op) { return set[op >> 6] >> (op & 63) & 1; }
 
-// Storages that are made in first..last - 1 and not read after `last`: each is in one stretch.
+// Storages that are made in first..last - 1: each is in one window of a partition of the ops, so
+// the transfers that windows force can be added up, whatever else happens at the same time.
 struct Local {
-  int storage, maker;
+  int maker;
   std::vector<int> readers;
   Bytes bytes;
 };
@@ -33,13 +35,10 @@ std::vector<Local> local_storages(const Network& network, int first, int last) {
     const int b = network.storage_begin[s];
     if (network.users[s].size() < 2 || b == network.storage_begin[s + 1]) continue;
     if (network.home[b] || network.kept[b]) continue;
-    Local local{s, network.users[s][0].first, {}, network.storage_bytes(s)};
-    bool inside = local.maker >= first && local.maker < last;
-    for (std::size_t i = 1; i < network.users[s].size(); ++i) {
+    Local local{network.users[s][0].first, {}, network.storage_bytes(s)};
+    for (std::size_t i = 1; i < network.users[s].size(); ++i)
       local.readers.push_back(network.users[s][i].first);
-      inside &= local.readers.back() <= last;
-    }
-    if (inside) found.push_back(std::move(local));
+    if (local.maker >= first && local.maker < last) found.push_back(std::move(local));
   }
   return found;
 }
@@ -60,8 +59,8 @@ Bytes single_ops(const Network& network, const std::vector<Local>& storages, Byt
 // The least bytes of `storages` that are live just before op u, over all states it can run from:
 // a least cut between what must have run (u's ancestors) and what must not (u, its descendants).
 Bytes least_live(const Network& network, const std::vector<std::vector<std::uint64_t>>& before,
-                 const std::vector<Local>& storages, int first, int last, int u) {
-  const int end = std::min(last + 1, network.ops()), ops = end - first, source = 0, sink = 1;
+                 const std::vector<Local>& storages, int first, int end, int u) {
+  const int ops = end - first, source = 0, sink = 1;
   order::Flow flow(2 + ops + int(storages.size()));
   for (int v = first; v < end; ++v) {  // on the source's side: has run
     if (has(before[u], v)) flow.arc(source, 2 + v - first, order::Flow::unbounded);
@@ -72,39 +71,51 @@ Bytes least_live(const Network& network, const std::vector<std::vector<std::uint
   for (std::size_t i = 0; i < storages.size(); ++i) {
     const int node = 2 + ops + int(i);  // has run where all readers have
     flow.arc(2 + storages[i].maker - first, node, storages[i].bytes);
-    for (int r : storages[i].readers)
-      flow.arc(node, 2 + r - first, order::Flow::unbounded);
+    for (int r : storages[i].readers)  // leaving readers out makes less live
+      if (r < end) flow.arc(node, 2 + r - first, order::Flow::unbounded);
   }
   return flow.run(source, sink);
+}
+
+// The most that a window's storages force, by single ops or by one least cut.
+Bytes window(const Network& network, const std::vector<std::vector<std::uint64_t>>& before,
+             int first, int last, Bytes room) {
+  const auto storages = local_storages(network, first, last);
+  Bytes best = single_ops(network, storages, room), all = 0;
+  for (const Local& s : storages) all += s.bytes;
+  const int end = std::min(network.ops(), last + (last - first) + 8);
+  if (end - first > kCutOps || 2 * (all - room) <= best) return best;
+  // What is live before u in the given order is one of the states: no cut is larger.
+  std::vector<std::pair<Bytes, int>> candidates;
+  for (int u = first + 1; u < end; ++u) {
+    Bytes live = 0;
+    for (const Local& s : storages)
+      if (s.maker < u && std::any_of(s.readers.begin(), s.readers.end(),
+                                     [&](int r) { return r >= u && r < end; }))
+        live += s.bytes;
+    candidates.emplace_back(live, u);
+  }
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (auto [live, u] : candidates) {
+    if (2 * (live - room) <= best) break;
+    best = std::max(best, 2 * (least_live(network, before, storages, first, end, u) - room));
+  }
+  return best;
 }
 
 }  // namespace
 
 Bytes forced_traffic(const Network& network, Bytes room) {
   const auto before = ancestors_of(network);
-  std::vector<int> cuts{0};  // ops that all others wait for or that wait for all others
-  std::vector<int> after(network.ops(), 0);
-  for (int u = 0; u < network.ops(); ++u)
-    for (int v = 0; v < u; ++v) after[v] += has(before[u], v);
-  for (int u = 1; u < network.ops(); ++u) {
-    int count = 0;
-    for (std::uint64_t word : before[u]) count += __builtin_popcountll(word);
-    if (count + after[u] == network.ops() - 1) cuts.push_back(u);
-  }
-  cuts.push_back(network.ops());
-  Bytes sum = 0;
-  for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
-    const int first = cuts[c], last = cuts[c + 1];
-    const auto storages = local_storages(network, first, last);
-    Bytes best = single_ops(network, storages, room);
-    Bytes all = 0;
-    for (const Local& s : storages) all += s.bytes;
-    if (last - first <= kCutOps && 2 * (all - room) > best)
-      for (int u = first + 1; u <= std::min(last, network.ops() - 1); ++u)
-        best = std::max(best, 2 * (least_live(network, before, storages, first, last, u) - room));
-    sum += std::max<Bytes>(0, best);
-  }
-  return sum;
+  const int step = std::max(1, (network.ops() + kWindows - 1) / kWindows);
+  std::vector<int> breaks;
+  for (int u = 0; u < network.ops(); u += step) breaks.push_back(u);
+  breaks.push_back(network.ops());
+  std::vector<Bytes> best(breaks.size(), 0);  // over the partitions of the ops before
+  for (std::size_t j = 1; j < breaks.size(); ++j)
+    for (std::size_t i = 0; i < j; ++i)
+      best[j] = std::max(best[j], best[i] + window(network, before, breaks[i], breaks[j], room));
+  return best.back();
 }
 
 }  // namespace offchip

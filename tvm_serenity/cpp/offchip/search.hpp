@@ -67,9 +67,9 @@ class BranchAndBound {
   std::int64_t nodes_ = 0, budget_ = 0;
 };
 
-// A lower bound on the traffic of every order beyond the compulsory one, from single ops (their
-// operands against the capacity) and from least cuts (what is live before an op in any order),
-// summed over stretches of the order that share no storage.
+// A lower bound on the traffic of every order beyond the compulsory one: the best partition of the
+// ops into windows, where each window counts what its storages force: by single ops (operands
+// against the room), or by a least cut (what is live before some op in every order).
 Bytes forced_traffic(const Network& network, Bytes room);
 
 }  // namespace offchip
