@@ -1,12 +1,12 @@
 """Buffers as CSV: ``id,lower,upper,size[,alignment][,offset]``, MiniMalloc's columns."""
 
 import csv
-import os
-import tempfile
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, ParseError
+from tvm_serenity.files import write_bytes
 from tvm_serenity.plan.buffers import Buffer
 
 MAX_FILE_BYTES = 1 << 30
@@ -135,18 +135,8 @@ def _integer(row: Mapping[str, str], column: str) -> int:
 
 def _write(path: Path, header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
     """Whole file or no file."""
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, header, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, header, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, text.getvalue().encode())
