@@ -182,6 +182,27 @@ def test_parts_of_buffers_count_in_the_search_too() -> None:
     assert found.total_bytes == simulate(trace_of(subject, None, Model(4)), 8).total_bytes
 
 
+def test_searches_that_would_take_much_memory_use_larger_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tvm_serenity.offchip import order_search
+
+    graph = random_graph(random.Random(4), 20, features=False)
+    for limit in (1, 100, 2_000):
+        monkeypatch.setattr(order_search, "MAX_STATE_BYTES", limit)
+        check(graph, traffic_order(graph, 24, Model(1), SMALL), Model(1))
+
+
+def test_tensors_of_no_bytes_and_graphs_of_no_ops() -> None:
+    graph = parse("input x[0]\na: x -> y[0]\nb: y -> z[4]\noutput z")
+    for model in (Model(1), Model(None, Memory.SCRATCHPAD)):
+        found = traffic_order(graph, 4, model)
+        assert (found.total_bytes, found.outcome) == (4, Outcome.OPTIMAL)
+    nothing = parse("input x[8]\noutput x")
+    assert traffic_order(nothing, 1, Model(1)).total_bytes == 0
+    assert traffic_order(nothing, 1, Model(1, inputs=Place.ON_CHIP)).total_bytes == 8
+
+
 def test_bad_options_are_refused() -> None:
     with pytest.raises(InputError, match="seed must be 0 or more"):
         SearchOptions(seed=-1)

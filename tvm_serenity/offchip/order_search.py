@@ -26,6 +26,8 @@ CHUNK_ACCESSES = 20_000_000
 COARSE_ACCESSES = 6_000
 """Local search takes larger blocks where a simulation has more accesses than this."""
 COARSE_SLOTS = 32
+MAX_STATE_BYTES = 200_000_000
+"""Of the states of the cache before every step, which local search keeps."""
 PEAK_TIME_LIMIT_S = 20.0
 
 
@@ -227,21 +229,24 @@ def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
 
 
 def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
-    """Coarse blocks for most of the work, where there are many, then the real ones."""
+    """Coarse blocks for most of the work, where there are many, then the real ones.
+
+    Each comes with its share of the budget. What would take too much memory is left out.
+    """
     block = fine.model.block_bytes or 1
     accesses = sum(len(p.block) for p in fine.pieces)
+    states = len(fine.pieces) * fine.count_blocks
+    slots = work.capacity_bytes // block
     factor = 1
-    while (
-        accesses > COARSE_ACCESSES * factor
-        and work.capacity_bytes >= COARSE_SLOTS * 2 * factor * block
+    while (accesses > COARSE_ACCESSES * factor and slots >= COARSE_SLOTS * 2 * factor) or (
+        states > MAX_STATE_BYTES * factor and slots >= 2 * factor
     ):
         factor *= 2
-    if factor > 1:
+    if factor > 1 and states <= MAX_STATE_BYTES * factor:
         coarse = replace(fine.model, block_bytes=block * factor)
         yield storages_of(work.subject, coarse), 0.75
-        yield fine, 0.25
-    else:
-        yield fine, 1.0
+    if states <= MAX_STATE_BYTES:
+        yield fine, 0.25 if factor > 1 else 1.0
 
 
 def _climb(
