@@ -64,7 +64,7 @@ def rewrite_module(
     rule_names(options.rules)
     target = _compat.current_target() if target is None else tvm.target.Target(target)
     try:
-        reading = read_net(relax.transform.ConvertToDataflow()(mod))
+        reading = read_net(_prepared(mod))
     except UnsupportedError as error:
         return mod, Outcome(None, str(error))
     found = rewrite(reading.net, options)
@@ -77,6 +77,16 @@ def rewrite_module(
     if options.rules != "paper" and _peak(made, target) > _peak(mod, target):
         return mod, Outcome(found, "TVM's own fusion needs less memory")
     return made, Outcome(found)
+
+
+def _prepared(mod: Any) -> Any:
+    """The module as one dataflow block, with what depends on constants alone computed."""
+    passes = [
+        relax.transform.ConvertToDataflow(),
+        relax.transform.FoldConstant(),
+        relax.transform.DeadCodeElimination(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
 
 
 def _peak(mod: Any, target: Any) -> int:
@@ -92,6 +102,6 @@ def force(mod: Any, rules: str, target: Any = None) -> Any:
     ``mod`` itself where none matches.
     """
     target = _compat.current_target() if target is None else tvm.target.Target(target)
-    reading = read_net(relax.transform.ConvertToDataflow()(mod))
+    reading = read_net(_prepared(mod))
     net, done = apply_everywhere(reading.net, rules)
     return emit(mod, reading, settle(net), target) if done else mod

@@ -115,7 +115,7 @@ class _Reader:
             return None
         if self.uses[tensors[0]] != 1 or not group.bindings[-1].var.same_as(tensors[0]):
             return None
-        if shape_of(binding.var) != shape_of(tensors[0]):
+        if shape_of(binding.var) != shape_of(tensors[0]) or _widens(binding, tensors[0]):
             return None
         if group.kind is Kind.CONV and not group.closed and _is_bias(binding, tensors[0]):
             group.biases += 1
@@ -228,7 +228,7 @@ def _node(
     if group.kind is Kind.CONV:
         conv = _conv(group, source)
     if group.kind is Kind.CONCAT:
-        pieces = tuple(Piece(number[v]) for v in source.operands)
+        pieces = tuple(Piece(number[v]) for v in _variables(source.head))
         operands: tuple[Operand, ...] = (Operand(pieces, axis or 0),)
     else:
         operands = tuple(Operand((Piece(number[v]),)) for v in source.operands)
@@ -287,6 +287,8 @@ def kind_of(binding: Any, tensors: Sequence[Any]) -> tuple[Kind, str]:
     name = _compat.op_name(call)
     if not _compat.is_tensor(binding.var.ty):
         return Kind.OPAQUE, "it makes a tuple"
+    if not tensors:
+        return Kind.OPAQUE, "it reads constants alone"
     if name == "relax.nn.conv2d" and len(tensors) == 1 and tensors[0].same_as(call.args[0]):
         return Kind.CONV, ""
     if name in _POOLS:
@@ -345,6 +347,12 @@ def _is_cheap(source: Source) -> bool:
             if _compat.is_constant(argument) and len(shape_of(argument)) > 0:
                 return False
     return True
+
+
+def _widens(binding: Any, var: Any) -> bool:
+    """Whether a map makes wider elements than it reads: its readers do that for themselves."""
+    made, read = _compat.dtype_name(binding.var.ty), _compat.dtype_name(var.ty)
+    return _compat.dtype_bits(made) > _compat.dtype_bits(read)
 
 
 def _is_bias(binding: Any, var: Any) -> bool:
