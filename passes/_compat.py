@@ -259,3 +259,32 @@ def overwritten(call: Any) -> Any:
 def structural_key(function: Any) -> Any:
     """Return a key that functions which compute the same have in common."""
     return tvm_ffi.StructuralKey(function)
+
+
+def constant_array(value: Any) -> Any:
+    """Return the numpy array of a tensor literal."""
+    return value.value.numpy()
+
+
+def constant(array: Any) -> Any:
+    """Return an array as a tensor literal."""
+    return relax.const(array, str(array.dtype))
+
+
+def call_kernel(builder: Any, kernel: Any, name: str, arguments: Sequence[Any]) -> Any:
+    """Return the call of a new kernel whose last parameter is its result."""
+    out = kernel.params[-1]
+    ty = relax.TensorType(buffer_shape(out), buffer_dtype(out))
+    return relax.call_tir(builder.add_func(kernel, name), relax.Tuple(list(arguments)), ty)
+
+
+def scalar(expr: Any) -> float | None:
+    """Return the number that an argument of an operator is, if it is one."""
+    value = getattr(expr, "value", expr)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def renamed(kernel: Any, name: str) -> Any:
+    """Return a kernel under another symbol, where it has one."""
+    symbol = (kernel.attrs or {}).get("global_symbol")
+    return kernel if symbol is None else kernel.with_attr("global_symbol", name)

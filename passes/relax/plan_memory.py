@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.kernels import placeable
-from tvm_serenity.passes.relax.lower import lowered
+from tvm_serenity.passes.relax.lower import functions_of, lowered
 from tvm_serenity.passes.relax.read import Region, Value, read_function
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
 
@@ -45,9 +45,13 @@ class SerenityPlanMemory:
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the module with ``main`` in one arena."""
-        mod = _compat.before_planning()(lowered(mod, self.target))
         if self.outputs not in ("fresh", "arena"):
             raise InputError(f"outputs={self.outputs!r}: there are 'fresh' and 'arena'")
+        if "main" not in {g.name_hint for g in mod.get_global_vars()}:
+            raise InputError("the module has no function 'main' to plan")
+        if ATTRIBUTE in (mod["main"].attrs or {}):
+            raise UnsupportedError("'main' has its arena already")
+        mod = _compat.before_planning()(lowered(mod, self.target))
         region = read_function(mod, external_outputs=self.outputs == "fresh")
         ranges, found = plan_graph(region.graph, self.method, self.options)
         return _write(mod, region, ranges, found)
@@ -71,9 +75,15 @@ def _write(mod: Any, region: Region, ranges: Sequence[LiveRange], found: Plan) -
     """Return ``mod`` with the plan in ``main`` and every kernel it calls made placeable."""
     calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
     kernels, functions = {}, dict(mod.functions.items())
+    shared = _called_elsewhere(mod)
     for old in dict.fromkeys(k for k in calls if k is not None):
-        moved = placeable(functions.pop(old))
-        kernels[old] = _compat.kernel_variable(old.name_hint, moved)
+        moved, name = placeable(functions[old]), old.name_hint
+        if old in shared:
+            name = f"{name}_placed"
+            moved = _compat.renamed(moved, name)
+        else:
+            del functions[old]
+        kernels[old] = _compat.kernel_variable(name, moved)
         functions[kernels[old]] = moved
     result = tvm.IRModule(functions, attrs=mod.attrs)
     writer = _Writer(region, kernels, ranges, found)
@@ -83,6 +93,18 @@ def _write(mod: Any, region: Region, ranges: Sequence[LiveRange], found: Plan) -
         ATTRIBUTE, found.arena_bytes
     )
     return result
+
+
+def _called_elsewhere(mod: Any) -> set[Any]:
+    """The kernels that functions other than ``main`` call: they need them as they are."""
+    values = [
+        binding.value
+        for name, function in functions_of(mod)
+        if name.name_hint != "main"
+        for block in function.body.blocks
+        for binding in block.bindings
+    ]
+    return {_compat.called_kernel(v) for v in values if _compat.is_call(v)} - {None}
 
 
 class _Writer:

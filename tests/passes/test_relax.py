@@ -7,7 +7,7 @@ import tvm
 from tvm import relax
 
 from tests.passes import nets
-from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
 from tvm_serenity.passes.relax.lower import lowered
@@ -108,3 +108,40 @@ def test_symbolic_shapes_are_refused_by_name(make_pass: Any) -> None:
 def test_passes_cannot_be_imported_twice() -> None:
     with pytest.raises(ImportError, match=r"import tvm_serenity\.passes"):
         __import__("passes")
+
+
+def test_kernels_shared_with_another_function_stay_as_they_are() -> None:
+    module = lowered(nets.build("residual"))
+    module["again"] = module["main"].with_attr("global_symbol", "again")
+    planned = SerenityPlanMemory()(module)
+    executable = tvm.compile(planned, "llvm")
+    inputs = random_inputs(module)
+    left, right = run(executable, inputs), run(executable, inputs, "again")
+    assert left.storages[0] == int(planned["main"].attrs[ATTRIBUTE])
+    assert compare(left.outputs, right.outputs)["identical"]
+
+
+def test_trivial_functions_have_an_empty_plan() -> None:
+    module = nets.module((2, 3), lambda _builder, x: x)
+    found = execute(SerenityPlanMemory()(SerenitySchedule()(module)), module)
+    assert found.kernels == ()
+    assert compare(found.outputs, random_inputs(module))["identical"]
+
+
+def test_what_cannot_be_planned_says_so() -> None:
+    planned = SerenityPlanMemory()(nets.build("views"))
+    with pytest.raises(UnsupportedError, match="'main' has its arena already"):
+        SerenityPlanMemory()(planned)
+    with pytest.raises(InputError, match="no function 'main'"):
+        SerenityPlanMemory()(tvm.IRModule({}))
+    with pytest.raises(InputError, match="there are 'fresh' and 'arena'"):
+        SerenityPlanMemory(outputs="mine")(nets.build("views"))
+    packed = nets.module(
+        (4,),
+        lambda b, x: b.emit(
+            relax.op.call_dps_packed("test.kernel", (x,), relax.TensorType((4,), "float32"))
+        ),
+    )
+    with pytest.raises(UnsupportedError, match="only kernels can run in an arena"):
+        SerenityPlanMemory()(packed)
+    assert SerenitySchedule()(packed)["main"].body.blocks[0].bindings
