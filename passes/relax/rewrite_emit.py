@@ -18,10 +18,9 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.shared_storage import in_place, into_part
 from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.kernels import workspace_of
 from tvm_serenity.passes.relax.rewrite_read import Reading, Source
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Range
 
@@ -293,14 +292,12 @@ def _call(
     if key not in functions:
         kernel = kernels[plan.function]
         if node.into is not None:
-            if workspace_of(kernel):
-                raise UnsupportedError(f"{node.name!r}: its kernel needs scratch")
             begun = node.base is not None
             kernel = into_part(kernel, value.shape, node.axis or 0, node.into[0], begun=begun)
         elif plan.base_at is not None:
             kernel = in_place(kernel, plan.base_at)
         name = f"{node.kind}_{len(functions)}"
-        kernel = kernel.with_attr("global_symbol", name)
+        kernel = kernel.with_attr("global_symbol", name).with_attr(LEAN, True)
         functions[key] = (_compat.kernel_variable(name, kernel), kernel)
     variable = functions[key][0]
     ty = relax.TensorType(value.shape, value.dtype)

@@ -287,7 +287,7 @@ def kind_of(binding: Any, tensors: Sequence[Any]) -> tuple[Kind, str]:
     name = _compat.op_name(call)
     if not _compat.is_tensor(binding.var.ty):
         return Kind.OPAQUE, "it makes a tuple"
-    if not tensors:
+    if not operands_of(call):
         return Kind.OPAQUE, "it reads constants alone"
     if name == "relax.nn.conv2d" and len(tensors) == 1 and tensors[0].same_as(call.args[0]):
         return Kind.CONV, ""

@@ -19,12 +19,19 @@ import tvm
 import tvm_ffi
 from tvm import s_tir
 
+LEAN = "serenity.lean"
+"""Attribute of kernels that are lean already."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 
 
 def lean(kernel: Any) -> Any:
-    """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch."""
+    """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
+
+    A kernel marked as ``LEAN`` is returned as it is.
+    """
+    if LEAN in (kernel.attrs or {}):
+        return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     _inline_stages(schedule)
     for block in _blocks(schedule):

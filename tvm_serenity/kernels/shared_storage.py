@@ -1,14 +1,14 @@
 """Kernels that write into a tensor another kernel has begun.
 
 ``in_place`` turns a kernel that reads a tensor and makes one of the same shape into one that
-overwrites what it read. ``into_part`` turns a kernel that makes a tensor into one that fills a range
-of a larger tensor along one axis.
+overwrites what it read. ``into_part`` turns a kernel that makes a tensor into one that fills a
+range of a larger tensor along one axis.
 """
 
 from typing import Any
 
 import tvm_ffi
-from tvm import tirx
+from tvm import s_tir, tirx
 
 from tvm_serenity.errors import UnsupportedError
 
@@ -47,8 +47,25 @@ def into_part(kernel: Any, shape: tuple[int, ...], axis: int, start: int, *, beg
     first = [0] * (len(shape) - 1) + [start * strides[axis]]
     place = tirx.DeclBuffer(part, data=tirx.address_of(whole[tuple(first)]))
     params = [whole, *params] if begun else [*params, whole]
-    made = tirx.PrimFunc(params, tirx.SeqStmt([place, body]), kernel.ret_type, kernel.attrs)
+    made = tirx.PrimFunc(params, _beginning_with(body, place), kernel.ret_type, kernel.attrs)
     return _without_noalias(made)
+
+
+def _beginning_with(realize: Any, statement: Any) -> Any:
+    """The root block ``realize`` with a statement before all others."""
+    block = realize.block
+    longer = s_tir.SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        tirx.SeqStmt([statement, block.body]),
+        block.init,
+        block.alloc_buffers,
+        block.match_buffers,
+        block.annotations,
+    )
+    return s_tir.SBlockRealize(realize.iter_values, realize.predicate, longer)
 
 
 def _renaming(old: Any, new: Any) -> Any:
@@ -76,8 +93,6 @@ def _same_element(body: Any, taken: Any, result: Any) -> bool:
             tvm_ffi.structural_equal(r.region, w.region) for r in read for w in written
         )
         fits.append(same and not nested)
-
-    from tvm import s_tir
 
     def leaf(block: Any) -> None:
         if block.name_hint != "root" and block.name_hint:
