@@ -1,5 +1,25 @@
 """All commands, registered by importing them."""
 
-from tvm_serenity.cli import check, compiling, inspect, offchip, plan, rewrite, schedule, zoo
+from tvm_serenity.cli import (
+    boards,
+    check,
+    compiling,
+    inspect,
+    offchip,
+    plan,
+    rewrite,
+    schedule,
+    zoo,
+)
 
-__all__ = ["check", "compiling", "inspect", "offchip", "plan", "rewrite", "schedule", "zoo"]
+__all__ = [
+    "boards",
+    "check",
+    "compiling",
+    "inspect",
+    "offchip",
+    "plan",
+    "rewrite",
+    "schedule",
+    "zoo",
+]

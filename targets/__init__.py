@@ -1,0 +1,1 @@
+"""One TOML file per board; ``tvm_serenity.boards`` reads them."""

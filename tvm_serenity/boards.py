@@ -1,0 +1,171 @@
+"""Boards: what a microcontroller has, from ``targets/*.toml`` or a file of the user's own.
+
+    board("nucleo-f767zi"), board("my-board.toml")
+
+Each file names the source of its numbers; what could not be sourced is listed in ``unsourced``.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError, ParseError
+
+KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
+"""Kinds of memory: flash holds code and constants, the others data; psram is slow and outside."""
+
+MAX_FILE_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRegion:
+    """Contiguous memory of one ``kind`` at ``address``."""
+
+    name: str
+    kind: str
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The processor: ``name`` as gcc writes it, its extensions, and the alignment of tensors."""
+
+    name: str
+    fpu: bool
+    dsp: bool
+    mve: bool
+    clock_mhz: int
+    alignment_bytes: int
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board: core, memory, the compilers' flags, and QEMU's machine where there is one."""
+
+    name: str
+    title: str
+    source: str
+    core: Core
+    regions: tuple[MemoryRegion, ...]
+    gcc: str
+    llvm_triple: str
+    qemu: str | None = None
+    unsourced: tuple[str, ...] = ()
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of on-chip memory for data."""
+        return sum(r.size_bytes for r in self.regions if r.kind not in ("flash", "itcm", "psram"))
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes for code and constants."""
+        return sum(r.size_bytes for r in self.regions if r.kind == "flash")
+
+
+def names() -> tuple[str, ...]:
+    """Return the boards that come with the package, sorted."""
+    found = resources.files("tvm_serenity.targets").iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+
+
+def board(spec: str) -> Board:
+    """Return the board that ``spec`` names: one of ``names()``, or the path of a TOML file.
+
+    Raises :class:`InputError` naming the file and what is wrong or missing in it.
+    """
+    if spec.endswith(".toml"):
+        path = Path(spec)
+        try:
+            if path.stat().st_size > MAX_FILE_BYTES:
+                raise InputError(f"{spec}: larger than {MAX_FILE_BYTES} bytes")
+            return _parse(path.stem, spec, path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{spec}: cannot be read: {reason}") from None
+    if spec not in names():
+        raise InputError(f"unknown board {spec!r}; there are {', '.join(names())}, or a .toml file")
+    file = resources.files("tvm_serenity.targets") / f"{spec}.toml"
+    return _parse(spec, file.name, file.read_text(encoding="utf-8"))
+
+
+def _parse(name: str, where: str, text: str) -> Board:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParseError(f"{where}: {error}") from None
+    reader = _Reader(where)
+    core, tools = reader.table(data, "core"), reader.table(data, "toolchain")
+    board = Board(
+        name,
+        reader.text(data, "title"),
+        reader.text(data, "source"),
+        Core(
+            reader.text(core, "name"),
+            *(reader.get(core, key, bool) for key in ("fpu", "dsp", "mve")),
+            reader.number(core, "clock_mhz", 1),
+            reader.number(core, "alignment_bytes", 1),
+        ),
+        tuple(reader.region(r) for r in reader.get(data, "regions", list)),
+        reader.text(tools, "gcc"),
+        reader.text(tools, "llvm_triple"),
+        reader.text(data, "qemu") if "qemu" in data else None,
+        tuple(map(str, data.get("unsourced", ()))),
+    )
+    _check(where, board)
+    return board
+
+
+@dataclass(frozen=True)
+class _Reader:
+    where: str
+
+    def get(self, table: Mapping[str, Any], key: str, kind: type) -> Any:
+        value = table.get(key)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ParseError(f"{self.where}: {key!r} is missing or not of type {kind.__name__}")
+        return value
+
+    def table(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.get(data, key, dict)
+        return found
+
+    def text(self, table: Mapping[str, Any], key: str) -> str:
+        return str(self.get(table, key, str))
+
+    def number(self, table: Mapping[str, Any], key: str, least: int) -> int:
+        value = int(self.get(table, key, int))
+        if not least <= value < 2**32:
+            raise ParseError(f"{self.where}: {key!r} is {value}, not in {least}..{2**32 - 1}")
+        return value
+
+    def region(self, table: Any) -> MemoryRegion:
+        if not isinstance(table, dict):
+            raise ParseError(f"{self.where}: 'regions' is a list of tables")
+        kind = self.text(table, "kind")
+        if kind not in KINDS:
+            raise ParseError(
+                f"{self.where}: kind {kind!r} of a region; there are {', '.join(KINDS)}"
+            )
+        return MemoryRegion(
+            self.text(table, "name"),
+            kind,
+            self.number(table, "address", 0),
+            self.number(table, "size_bytes", 1),
+        )
+
+
+def _check(where: str, board: Board) -> None:
+    if len({r.name for r in board.regions}) != len(board.regions):
+        raise ParseError(f"{where}: two regions have one name")
+    by_address = sorted(board.regions, key=lambda r: r.address)
+    for left, right in pairwise(by_address):
+        if left.address + left.size_bytes > right.address:
+            raise ParseError(f"{where}: regions {left.name!r} and {right.name!r} overlap")
+    if board.flash_bytes == 0 or board.ram_bytes == 0:
+        raise ParseError(f"{where}: a board needs a region of flash and one of RAM")

@@ -1,0 +1,64 @@
+"""``serenity boards``: the boards that are known."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tvm_serenity.boards import Board, board, names
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.schedule import Json
+
+
+@app.command("boards")
+def boards_command(
+    board_name: Annotated[
+        str | None, typer.Argument(metavar="[BOARD]", help="One board, or a .toml file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the boards that are known, or show one.
+
+    A file of your own, in the same form, is given by its path: serenity boards my-board.toml.
+    """
+    found = [board(name) for name in (names() if board_name is None else [board_name])]
+    if json:
+        show.print_json({b.name: _json(b) for b in found})
+        return
+    if board_name is not None:
+        _show(found[0])
+        return
+    table = Table(box=None)
+    for column in ("board", "core", "MHz", "RAM KiB", "flash KiB", "QEMU"):
+        right = column in ("MHz", "RAM KiB", "flash KiB")
+        table.add_column(column, justify="right" if right else "left", no_wrap=True)
+    for b in found:
+        table.add_row(
+            b.name,
+            b.core.name,
+            str(b.core.clock_mhz),
+            f"{b.ram_bytes / 1024:g}",
+            f"{b.flash_bytes / 1024:g}",
+            b.qemu or "-",
+        )
+    show.console.print(table)
+
+
+def _json(found: Board) -> dict[str, object]:
+    return {**asdict(found), "ram_bytes": found.ram_bytes, "flash_bytes": found.flash_bytes}
+
+
+def _show(found: Board) -> None:
+    extensions = [n for n in ("fpu", "dsp", "mve") if getattr(found.core, n)]
+    rows = {
+        "core": f"{found.core.name} at {found.core.clock_mhz} MHz",
+        "extensions": ", ".join(extensions) or "-",
+        "gcc": found.gcc,
+        "source": found.source,
+        "unsourced": ", ".join(found.unsourced) or "-",
+        "QEMU": found.qemu or "-",
+    }
+    for r in found.regions:
+        rows[r.name] = f"{r.kind}, {r.size_bytes:,} bytes at 0x{r.address:08x}"
+    show.facts(found.title, rows)
