@@ -1,0 +1,52 @@
+"""``serenity rewrite`` and ``--rewrite``: the keys of the JSON, what is refused."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tvm_serenity.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def answer(*arguments: str) -> Any:
+    done = call(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_schedule_with_rewrite() -> None:
+    found = answer("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--rules", "paper", "--check")
+    assert found["schedule"]["outcome"] == "optimal"
+    assert found["ops"] == 29
+    assert found["given"]["peak_bytes"] == 215_600
+    assert set(found["rewrite"]) >= {"applied", "refused", "rejected"}
+    assert found["rewrite_only"]["peak_bytes"] >= found["schedule"]["peak_bytes"]
+
+
+def test_explain_names_every_match() -> None:
+    done = call("rewrite", "zoo:swiftnet-cell-b", "--explain")
+    assert done.returncode == 0
+    assert "applied: residual at output: peak 326,144 -> 213,248" in done.stdout
+    assert "not worth it: channelwise at op51_relu" in done.stdout
+
+
+def test_compile_with_rewrite() -> None:
+    found = answer("compile", "zoo:swiftnet-cell-c", "--rewrite", "--check")
+    assert found["rewrite"]["changed"]
+    assert found["schedule"]["arena_bytes"] == 37_632
+    assert found["outputs"]["max_abs_error_to_stock"] < 1e-4
+    assert found["order_executed"]
+
+
+def test_bad_input_is_one_line() -> None:
+    for arguments, words in (
+        (("rewrite", "zoo:swiftnet-cell-c", "--rules", "seven"), "no rule 'seven'"),
+        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out -o"),
+        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "by its --rules"),
+    ):
+        done = call(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert words in done.stderr

@@ -1,0 +1,158 @@
+"""Rewritten modules on the Relax VM: equal to the original, in the arena that was promised."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.relax import op
+
+from tests.passes import nets as pass_nets
+from tests.rewrite import nets
+from tvm_serenity import SerenityPlanMemory, SerenityRewrite, SerenitySchedule, zoo
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
+from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.passes.relax.rewrite import force, rewrite_module
+from tvm_serenity.rewrite import RULES, Options
+from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
+
+RESUMMED = {"channelwise", "residual"}
+
+
+def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
+    return run(tvm.compile(module, "llvm", relax_pipeline=pipeline), random_inputs(source))
+
+
+def error(left: Run, right: Run) -> float:
+    """The largest difference, relative to the largest output."""
+    scale = max(float(np.abs(a.astype(np.float64)).max()) for a in left.outputs)
+    return float(compare(left.outputs, right.outputs)["max_abs_error"]) / max(scale, 1e-30)
+
+
+def weight_bytes(module: Any) -> int:
+    """Bytes of all constants that calls of ``main`` name."""
+    found: dict[Any, int] = {}
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, tvm.ir.expr.GenericConst):
+            found[expr] = expr.value.numpy().nbytes
+
+    relax.analysis.post_order_visit(module["main"], visit)
+    return sum(found.values())
+
+
+def test_the_passes_compose() -> None:
+    source = zoo.build("swiftnet-cell-b")
+    passes = [SerenityRewrite(), SerenitySchedule(), SerenityPlanMemory()]
+    planned = tvm.transform.Sequential(passes)(source)
+    ours, stock = execute(planned, source), execute(source, source)
+    ordered = SerenityPlanMemory()(SerenitySchedule()(source))
+    assert error(stock, ours) < 1e-5
+    assert ours.storages[0] == int(planned["main"].attrs[ATTRIBUTE]) == 150_528
+    assert ours.storages[0] < int(ordered["main"].attrs[ATTRIBUTE])
+    assert ours.storages[1:] == (62_720,)
+
+
+@pytest.mark.parametrize("spec", ["swiftnet-cell-a", "darts-normal-cell", "randwire"])
+def test_zoo_networks_compute_the_same_in_less(spec: str) -> None:
+    source = zoo.build(spec)
+    rewritten, done = rewrite_module(source)
+    assert done.found is not None
+    graph = read_function(rewritten).graph
+    assert peak_bytes(graph) == done.found.found.peak_bytes
+    assert all(not op.workspace_bytes for op in graph.ops)
+    pipeline = relax.get_pipeline("serenity")
+    before, after = execute(source, source, pipeline), execute(rewritten, source, pipeline)
+    assert error(before, after) < 1e-5
+    assert after.storages[0] < before.storages[0]
+    assert after.storages[1:] == before.storages[1:]
+    assert weight_bytes(rewritten) <= weight_bytes(source)
+
+
+def test_the_pipeline_has_an_option() -> None:
+    source = zoo.build("swiftnet-cell-c")
+    ours = execute(source, source, relax.get_pipeline("serenity", rewrite="all"))
+    plain = execute(source, source, relax.get_pipeline("serenity"))
+    assert error(plain, ours) < 1e-5
+    assert ours.storages[0] < plain.storages[0] / 4
+
+
+def test_tvms_own_pipeline_runs_what_overwrites() -> None:
+    source = zoo.build("swiftnet-cell-c")
+    rewritten = SerenityRewrite()(source)
+    assert error(execute(source, source), execute(rewritten, source)) < 1e-5
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", ["residual", "depthwise", "grouped", "dilated"])
+def test_integers_stay_bit_identical_under_all_rules(name: str, layout: str) -> None:
+    source = nets.module(nets.NETS[name], layout, "int8")
+    made = force(source, "all")
+    planned = SerenityPlanMemory()(SerenitySchedule()(made))
+    assert compare(execute(source, source).outputs, execute(planned, source).outputs)["identical"]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_networks_keep_their_outputs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    layout, dtype = ("NCHW", "NHWC")[seed % 2], ("float32", "int8")[seed // 2 % 2]
+    source = nets.module(nets.random_body(1000 + seed), layout, dtype)
+    before = execute(source, source)
+    for rules in ("all", str(rng.choice(list(RULES)))):
+        made = force(source, rules)
+        if made is source:
+            continue
+        after = execute(SerenityPlanMemory()(SerenitySchedule()(made)), source)
+        resummed = dtype == "float32" and (rules == "all" or rules in RESUMMED)
+        if resummed:
+            assert error(before, after) < 1e-5
+        else:
+            assert compare(before.outputs, after.outputs)["identical"]
+
+
+def unchanged(module: Any) -> None:
+    after = SerenityRewrite()(module)
+    tvm.ir.assert_structural_equal(after, module)
+
+
+def test_symbolic_shapes_are_refused_with_the_reason() -> None:
+    source = pass_nets.symbolic()
+    unchanged(source)
+    assert "symbolic shape" in rewrite_module(source)[1].reason
+
+
+def test_tuples_are_refused_with_the_reason() -> None:
+    source = pass_nets.build("tuples")
+    unchanged(source)
+    assert rewrite_module(source)[1].reason
+
+
+def test_nothing_gained_leaves_the_module_alone() -> None:
+    def body(builder: Any, x: Any) -> Any:
+        return pass_nets.conv(builder, x, 4, 3)
+
+    source = pass_nets.module((1, 4, 8, 8), body)
+    unchanged(source)
+    assert "lowers the peak" in rewrite_module(source)[1].reason
+
+
+def test_unknown_layouts_are_left_alone() -> None:
+    def body(builder: Any, x: Any) -> Any:
+        joined = builder.emit(op.concat([x, x], axis=1))
+        weight = pass_nets.weight(2, 2, 1, 1, 4, 4)
+        return builder.emit(
+            op.nn.conv2d(joined, weight, data_layout="NCHW4c", kernel_layout="OIHW4i4o")
+        )
+
+    source = pass_nets.module((1, 1, 8, 8, 4), body)
+    after, done = rewrite_module(source, Options(rules="channelwise"))
+    assert after is source
+    assert done.found is not None
+    assert "layout NCHW4c is not known" in done.found.report.refused[0].reason
+
+
+def test_a_lowered_module_is_left_alone() -> None:
+    source = SerenitySchedule()(pass_nets.build("branches"))
+    unchanged(source)
