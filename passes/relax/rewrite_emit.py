@@ -50,7 +50,7 @@ def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
         builder.emit_func_output(_result(main.body.body, reading, held))
     made = builder.get()
     result = {g: f for g, f in mod.functions.items() if g.name_hint != "main"}
-    result.update({variable: kernel for variable, kernel in functions.values()})
+    result.update(functions.values())
     result[made.get_global_var("main")] = made["main"]
     return tvm.IRModule(result, attrs=mod.attrs)
 

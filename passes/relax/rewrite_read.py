@@ -16,32 +16,18 @@ from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.passes import _compat
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 
-_MAPS = frozenset(
-    f"relax.{name}"
-    for name in """
+_MAP_NAMES = """
     add subtract multiply divide maximum minimum clip astype abs negative sqrt rsqrt exp log tanh
     sigmoid round floor ceil square right_shift left_shift nn.relu nn.relu6 nn.gelu nn.silu
     nn.leakyrelu quantize dequantize
-    """.split()
-)
+"""
+_MAPS = frozenset(f"relax.{name}" for name in _MAP_NAMES.split())
 """Operators on elements; a second operand may be a constant that is broadcast."""
 
-_CHEAP = frozenset(
-    f"relax.{name}"
-    for name in (
-        "nn.relu",
-        "nn.relu6",
-        "clip",
-        "add",
-        "subtract",
-        "multiply",
-        "maximum",
-        "minimum",
-        "astype",
-        "negative",
-        "dequantize",
-    )
-)
+_CHEAP_NAMES = """
+    nn.relu nn.relu6 clip add subtract multiply maximum minimum astype negative dequantize
+"""
+_CHEAP = frozenset(f"relax.{name}" for name in _CHEAP_NAMES.split())
 """Maps that a kernel may compute again for every element it reads."""
 
 _POOLS = frozenset(("relax.nn.max_pool2d", "relax.nn.avg_pool2d"))

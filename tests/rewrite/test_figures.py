@@ -14,7 +14,8 @@ SWIFTNET = Path("../shared/data/models/swiftnet/swiftnet_vww_224_uint8.tflite")
 
 
 def net(spec: str) -> Net:
-    return read_net(zoo.build(spec), external=False).net
+    found: Net = read_net(zoo.build(spec), external=False).net
+    return found
 
 
 def run(found: Net, rules: str = "all") -> Rewritten:
@@ -69,9 +70,7 @@ def test_int32_sums_of_the_uint8_file_are_counted_as_such() -> None:
     assert {e.match.rule for e in result.report.refused} == {"residual"}
 
 
-@pytest.mark.parametrize(
-    "spec", ["darts-normal-cell", "nasnet-cell", "amoebanet-cell", "randwire"]
-)
+@pytest.mark.parametrize("spec", ["darts-normal-cell", "nasnet-cell", "amoebanet-cell", "randwire"])
 def test_never_worse_and_explained(spec: str) -> None:
     result = run(net(spec))
     assert result.found.peak_bytes < result.ordered.peak_bytes

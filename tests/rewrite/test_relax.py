@@ -10,8 +10,9 @@ from tvm.relax import op
 
 from tests.passes import nets as pass_nets
 from tests.rewrite import nets
-from tvm_serenity import SerenityPlanMemory, SerenityRewrite, SerenitySchedule, zoo
+from tvm_serenity import zoo
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.passes import SerenityPlanMemory, SerenityRewrite, SerenitySchedule
 from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.passes.relax.rewrite import force, rewrite_module

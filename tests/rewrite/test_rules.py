@@ -13,7 +13,8 @@ from tvm_serenity.rewrite.from_graph import net_of
 
 
 def net(name: str, layout: str = "NCHW", dtype: str = "float32") -> Net:
-    return read_net(nets.module(nets.NETS[name], layout, dtype), external=False).net
+    found: Net = read_net(nets.module(nets.NETS[name], layout, dtype), external=False).net
+    return found
 
 
 def only(net: Net, rule: str) -> Match:
@@ -150,7 +151,7 @@ def test_every_rule_has_a_numbered_specification(name: str) -> None:
 
 
 def graph_of(dtype: str, *, constant: bool = True, axis: int = 3) -> Graph:
-    """concat -> CONV_2D -> ADD with the first input, NHWC."""
+    """A concat, CONV_2D of it, ADD of that and the first input; NHWC."""
     from tvm_serenity.graph import Role
 
     width = 4 if dtype == "float32" else 1

@@ -79,7 +79,8 @@ def read(opened: Source) -> Net:
         return net_of(opened.file().graph)
     from tvm_serenity.passes.relax.rewrite_read import read_net
 
-    return read_net(opened.module(), name=opened.spec, external=False).net
+    net: Net = read_net(opened.module(), name=opened.spec, external=False).net
+    return net
 
 
 def _place(net: Net, align: int) -> Plan:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tvm_serenity.rewrite.match import Match
 from tvm_serenity.rewrite.net import (
     Kind,
     Net,
@@ -13,7 +14,6 @@ from tvm_serenity.rewrite.net import (
     new_value,
     piece_channels,
 )
-from tvm_serenity.rewrite.match import Match
 
 NAME = "channelwise"
 

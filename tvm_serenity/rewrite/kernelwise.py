@@ -1,4 +1,4 @@
-"""Kernel-wise partitioning: what treats channels apart is done before the concat, piece by piece."""
+"""Kernel-wise partitioning: what treats channels apart is done piece by piece."""
 
 from dataclasses import replace
 

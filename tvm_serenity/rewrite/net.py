@@ -41,8 +41,8 @@ class Piece:
     """A value as an operand.
 
     ``part``: only from the second to before the third index along the axis that comes first (a
-    piece that lives in a buffer with others). ``through``: the source ops (slices, cheap maps) that a kernel computes while it reads it;
-    ``shape``: what comes out of them, if there are any.
+    piece that lives in a buffer with others). ``through``: the source ops (slices, cheap maps)
+    that a kernel computes while it reads it; ``shape``: what comes out of part and these.
     """
 
     value: int

@@ -157,9 +157,7 @@ def _into_buffer(net: Net, node: Node) -> Net:
     return net.edit(changed, values)
 
 
-def _from_buffer(
-    net: Net, node: Node, value: int, buffer: int, part: tuple[int, int, int]
-) -> Node:
+def _from_buffer(net: Net, node: Node, value: int, buffer: int, part: tuple[int, int, int]) -> Node:
     """A reader of a piece that now lives in a buffer."""
     shape = net.values[value].shape
 

@@ -83,11 +83,12 @@ def apply_everywhere(net: Net, rules: str) -> tuple[Net, tuple[Match, ...]]:
 
 def _in_given_order(net: Net) -> Net:
     """The net with each op where the op it is a part of was given: rewritten, not ordered."""
-    waiting = {i: len({net.producer[v] for v in n.inputs if v in net.producer}) for i, n in enumerate(net.nodes)}
+    before = [{net.producer[v] for v in n.inputs if v in net.producer} for n in net.nodes]
+    waiting = {i: len(makers) for i, makers in enumerate(before)}
     place = [n.source for n in net.nodes]
     for i, node in enumerate(net.nodes):
         if node.source < 0:
-            place[i] = max((place[net.producer[v]] for v in node.inputs if v in net.producer), default=0)
+            place[i] = max((place[maker] for maker in before[i]), default=0)
     ready = [(place[i], i) for i, count in waiting.items() if count == 0]
     heapq.heapify(ready)
     order: list[int] = []
