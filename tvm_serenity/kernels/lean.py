@@ -24,6 +24,9 @@ LEAN = "serenity.lean"
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 
+MAX_REPEATED = 40
+"""Nodes of a stage's expression that may be computed more than once."""
+
 
 def lean(kernel: Any) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
@@ -60,9 +63,28 @@ def _inline_stages(schedule: Any) -> None:
 
 
 def _repeats_work(schedule: Any, block: Any) -> bool:
-    """Whether inlining would evaluate an expensive function once per step of a reduction."""
-    reduced = any(_is_reduction(schedule, c) for c in schedule.get_consumers(block))
-    return reduced and _is_expensive(schedule.get(block).body)
+    """Whether inlining would evaluate an expensive function, or much arithmetic, more often."""
+    consumers = schedule.get_consumers(block)
+    body = schedule.get(block).body
+    if any(_is_reduction(schedule, c) for c in consumers) and _is_expensive(body):
+        return True
+    steps = _steps(schedule.get(block))
+    repeated = sum(_steps(schedule.get(c)) for c in consumers) > steps
+    return repeated and _arithmetic(body) > MAX_REPEATED
+
+
+def _steps(block: Any) -> int:
+    steps = 1
+    for variable in block.iter_vars:
+        steps *= getattr(variable.dom.extent, "value", 1)
+    return int(steps)
+
+
+def _arithmetic(body: Any) -> int:
+    """The operations of an expression."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(body, (tvm.ir.expr.Expr, found.append))
+    return len(found)
 
 
 def _accumulate_in_place(schedule: Any, block: Any) -> None:

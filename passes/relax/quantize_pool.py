@@ -1,0 +1,114 @@
+"""Rules for average pooling and means."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.kernels import pooling
+from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, shape_of
+from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
+from tvm_serenity.quantize.fixed import multiplier
+
+
+def stored_pool(rewriter: Rewriter, value: Any) -> Any:
+    """Return the kernel call for a mean of stored values that the importer rounds by hand.
+
+    ``astype(sign(p) * floor(abs(p) + 0.5))`` with ``p = avg_pool2d(astype(x))``; None otherwise.
+    """
+    scope = rewriter.scope
+    cast = scope.call(value, "relax.astype")
+    if cast is None or _compat.dtype_name(cast.ty) not in ("int8", "uint8"):
+        return None
+    product = scope.call(cast.args[0], "relax.multiply")
+    sign = None if product is None else scope.call(product.args[0], "relax.sign")
+    pool = None if sign is None else scope.call(sign.args[0], "relax.nn.avg_pool2d")
+    source = None if pool is None else scope.call(pool.args[0], "relax.astype")
+    dtype = _compat.dtype_name(cast.ty)
+    if source is None or _compat.dtype_name(source.args[0].ty) != dtype:
+        return None
+    limits = np.iinfo(dtype)
+    spec = _spec(pool, dtype, int(limits.min), int(limits.max))
+    argument = rewriter.emitted(rewriter.rewritten(source.args[0]), "pooled")
+    return rewriter.kernel("q_avg_pool", pooling.average_pool(spec), [argument])
+
+
+def average_pool(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``avg_pool2d`` of dequantised values; halves to even unless scales agree."""
+    pool = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(pool.args[0])
+    spec = _spec(pool, x.params.dtype, region.low, region.high)
+    same = x.params.scale == region.result.scale and x.params.dtype == region.result.dtype
+    if rewriter.rounding != "float" and same and x.params.zero_point == region.result.zero_point:
+        kernel = pooling.average_pool(spec)
+    else:
+        if any(spec.padding) and not bool(pool.attrs.count_include_pad):
+            raise RefusedError("an average over windows of different sizes, to another scale")
+        real = x.params.scale / (region.result.scale * spec.window[0] * spec.window[1])
+        finish = _finish(region, real, rewriter.rounding)
+        kernel = pooling.average_pool(
+            replace(spec, zero_point=x.params.zero_point, requantise=finish)
+        )
+    return rewriter.kernel("q_avg_pool", kernel, [rewriter.stored(x)])
+
+
+def max_pool(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``max_pool2d``: the largest stored value, which is the largest real one."""
+    from tvm_serenity.passes.relax.quantize_rules import rescaled
+
+    pool = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(pool.args[0])
+    moved = rewriter.builder.emit(_compat.call_like(pool, [rewriter.stored(x)]), "max_pool")
+    return rescaled(rewriter, region, Leaf(moved, x.params, shape_of(pool.ty)), moved)
+
+
+def mean(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``mean``: LiteRT rescales the sum, then divides it."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    axes = range(len(x.shape)) if call.attrs.axis is None else call.attrs.axis
+    reduced = tuple(sorted(int(a) % len(x.shape) for a in axes))
+    count = int(np.prod([x.shape[a] for a in reduced]))
+    divide = rewriter.rounding != "float"
+    ratio = x.params.scale / region.result.scale
+    spec = pooling.Mean(
+        x.shape,
+        reduced,
+        bool(call.attrs.keepdims),
+        x.params.dtype,
+        x.params.zero_point,
+        divide,
+        _finish(region, ratio if divide else ratio / count, rewriter.rounding),
+    )
+    return rewriter.kernel("q_mean", pooling.mean(spec), [rewriter.stored(x)])
+
+
+def _finish(region: Region, real: float, rounding: str) -> Requantise:
+    result = region.result
+    return Requantise(
+        multiplier(real), result.zero_point, region.low, region.high, result.dtype, rounding
+    )
+
+
+def _spec(pool: Any, dtype: str, low: int, high: int) -> pooling.AveragePool:
+    attrs = pool.attrs
+    layout = str(attrs.layout)
+    if layout not in ("NHWC", "NCHW") or [int(d) for d in attrs.dilation] != [1, 1]:
+        raise RefusedError("an average pool that is dilated or of another layout")
+    window, strides = ([int(v) for v in values] for values in (attrs.pool_size, attrs.strides))
+    padding = [int(p) for p in attrs.padding]
+    top, left, bottom, right = padding if len(padding) == 4 else padding * 2
+    return pooling.AveragePool(
+        layout,
+        shape_of(pool.args[0].ty),  # type: ignore[arg-type]
+        shape_of(pool.ty),  # type: ignore[arg-type]
+        dtype,
+        (window[0], window[1]),
+        (strides[0], strides[1]),
+        (top, left, bottom, right),
+        low,
+        high,
+        0,
+    )

@@ -1,0 +1,168 @@
+"""Rules for elementwise operators and softmax, and the table of all rules."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.kernels import pointwise
+from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax import quantize_function, quantize_pool
+from tvm_serenity.passes.relax.quantize_concat import concat
+from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, shape_of
+from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
+from tvm_serenity.passes.relax.quantize_weighted import CONV, MATMUL, find, weighted
+from tvm_serenity.quantize import tables
+from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.params import Affine
+
+
+def addition(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``add`` and ``subtract``, of a convolution and its bias or of two tensors."""
+    if find(rewriter, region.expr)[0] is not None:
+        return weighted(rewriter, region)
+    pair = _pair(rewriter, region)
+    if pair is None:
+        return function(rewriter, region)
+    spec, arguments = pair
+    first, second = (s.scale for s in spec.sources)
+    shift = 15 if spec.result.dtype == "int16" else 20
+    if spec.result.dtype == "int16" and rewriter.rounding == "tflite":
+        raise RefusedError("a sum of int16 tensors")
+    twice = 2 * max(first, second)
+    left, right = multiplier(first / twice), multiplier(second / twice)
+    if _compat.op_name(rewriter.scope.look(region.expr)) == "relax.subtract":
+        right = type(right)(right.value, right.shift, (-right.real[0],))
+    out = multiplier(twice / ((1 << shift) * spec.result.scale))
+    return rewriter.kernel("q_add", pointwise.add(spec, left, right, out, shift), arguments)
+
+
+def product(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``multiply`` of two tensors."""
+    pair = _pair(rewriter, region)
+    if pair is None:
+        return function(rewriter, region)
+    spec, arguments = pair
+    first, second = (s.scale for s in spec.sources)
+    real = float(np.float32(first) * np.float32(second)) / spec.result.scale
+    if rewriter.rounding != "float":
+        real = first * second / spec.result.scale
+    return rewriter.kernel("q_mul", pointwise.multiply(spec, multiplier(real)), arguments)
+
+
+def _pair(rewriter: Rewriter, region: Region) -> tuple[pointwise.Pair, list[Any]] | None:
+    """Two stored operands, or None if one is a number."""
+    call = rewriter.scope.look(region.expr)
+    leaves: list[Leaf] = []
+    for argument in call.args[:2]:
+        try:
+            leaves.append(rewriter.scope.activation(argument))
+        except RefusedError:
+            return None
+    spec = pointwise.Pair(
+        (leaves[0].shape, leaves[1].shape),
+        (leaves[0].params, leaves[1].params),
+        region.result,
+        region.low,
+        region.high,
+        rewriter.rounding,
+    )
+    return spec, [rewriter.stored(leaf) for leaf in leaves]
+
+
+def softmax(rewriter: Rewriter, region: Region) -> Any:
+    """Convert softmax over the last axis to TFLite's fixed-point form."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    result, least = region.result, region.result.limits[0]
+    if int(call.attrs.axis) % len(x.shape) != len(x.shape) - 1:
+        raise RefusedError("softmax over an axis that is not the last")
+    if "int16" in (x.params.dtype, result.dtype):
+        raise RefusedError("softmax of int16")
+    if result.scale != 1 / 256 or result.zero_point != least or not region.is_unclamped:
+        raise RefusedError("softmax whose result is not stored in steps of 1/256 from 0")
+    columns = x.shape[-1]
+    rows = int(np.prod(x.shape)) // columns
+    kernel = pointwise.softmax(rows, columns, x.params.dtype, result.dtype)
+    table = np.asarray(tables.softmax(x.params.scale).exponentials, np.int32)
+    source = rewriter.reshaped(rewriter.stored(x), (rows, columns))
+    made = rewriter.kernel("q_softmax", kernel, [source, _compat.constant(table)])
+    return rewriter.reshaped(made, x.shape)
+
+
+def function(rewriter: Rewriter, region: Region) -> Any:
+    """Convert any function of one stored value to a table, and moves to moves of integers."""
+    try:
+        leaf = rewriter.scope.activation(region.expr)
+    except RefusedError:
+        leaf = None
+    if leaf is not None:
+        return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
+    leaf = quantize_function.only_leaf(rewriter.scope, region.expr)
+    if leaf is None:
+        return _store(rewriter, region)
+    if leaf.params.dtype == "int16" or region.result.dtype == "int16":
+        raise RefusedError("a function of an int16 tensor")
+    table = quantize_function.table(rewriter.scope, region.expr, leaf, region.result)
+    table = np.clip(table, region.low, region.high)
+    return _look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
+
+
+def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any:
+    """Return ``source``, stored as ``leaf`` says, in the scale and limits of ``region``."""
+    same = (leaf.params.scale, leaf.params.zero_point, leaf.params.dtype) == (
+        region.result.scale,
+        region.result.zero_point,
+        region.result.dtype,
+    )
+    if same and region.is_unclamped:
+        return source
+    if "int16" in (leaf.params.dtype, region.result.dtype):
+        finish = Requantise(
+            multiplier(leaf.params.scale / region.result.scale),
+            region.result.zero_point,
+            region.low,
+            region.high,
+            region.result.dtype,
+            rewriter.rounding,
+        )
+        kernel = pointwise.rescale(leaf.shape, leaf.params, finish)
+        return rewriter.kernel("q_rescale", kernel, [source])
+    table = tables.rescaled(leaf.params, region.result, region.low, region.high, rewriter.rounding)
+    return _look_up(rewriter, leaf, source, table, region.result)
+
+
+def _look_up(rewriter: Rewriter, leaf: Leaf, source: Any, table: Any, result: Affine) -> Any:
+    kernel = pointwise.lookup(leaf.shape, leaf.params.dtype, result.dtype)
+    return rewriter.kernel("q_table", kernel, [source, _compat.constant(np.asarray(table))])
+
+
+def _store(rewriter: Rewriter, region: Region) -> Any:
+    """Round a tensor that is computed, or given, as float."""
+    scope = rewriter.scope
+    value = scope.look(region.expr)
+    if _compat.is_call(value) and _compat.op_name(value) not in ("relax.dequantize",):
+        raise RefusedError(f"no integer form of {_compat.op_name(value).removeprefix('relax.')}")
+    if _compat.dtype_name(region.expr.ty) != "float32":
+        raise RefusedError("a tensor that is not float32 is quantised")
+    shape = shape_of(region.expr.ty)
+    kernel = pointwise.store(shape, region.result, region.low, region.high, rewriter.rounding)
+    source = rewriter.emitted(rewriter.rewritten(region.expr), "real")
+    return rewriter.kernel("q_store", kernel, [source])
+
+
+RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
+    CONV: weighted,
+    MATMUL: weighted,
+    "relax.add": addition,
+    "relax.subtract": addition,
+    "relax.multiply": product,
+    "relax.concat": concat,
+    "relax.nn.avg_pool2d": quantize_pool.average_pool,
+    "relax.nn.max_pool2d": quantize_pool.max_pool,
+    "relax.mean": quantize_pool.mean,
+    "relax.nn.softmax": softmax,
+    "any": function,
+}
+"""What converts a region, by the operator that makes its value; ``any`` for all others."""

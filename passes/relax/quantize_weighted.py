@@ -1,0 +1,231 @@
+"""Rules for convolutions and dense layers."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, dense
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, Weight, shape_of
+from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
+from tvm_serenity.quantize.fixed import multiplier
+
+Array = npt.NDArray[Any]
+CONV, MATMUL = "relax.nn.conv2d", "relax.matmul"
+
+
+def weighted(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``[bias +] conv2d | matmul`` with constant weights."""
+    call, bias = find(rewriter, region.expr)
+    if call is None:
+        raise RefusedError("no convolution or matmul")
+    if _compat.op_name(call) == CONV:
+        return _convolution(rewriter, region, call, bias)
+    return _dense(rewriter, region, call, bias)
+
+
+def find(rewriter: Rewriter, expr: Any) -> tuple[Any, Any]:
+    """Return the convolution or matmul of ``expr`` and what is added to it, or (None, None)."""
+    scope = rewriter.scope
+    call = scope.call(expr, CONV, MATMUL)
+    if call is not None:
+        return call, None
+    total = scope.call(expr, "relax.add")
+    if total is None:
+        return None, None
+    for value, bias in (total.args, reversed(total.args)):
+        call = scope.call(value, CONV, MATMUL)
+        if call is not None and _is_fixed(rewriter, bias):
+            return call, bias
+    return None, None
+
+
+def _is_fixed(rewriter: Rewriter, bias: Any) -> bool:
+    if rewriter.scope.constant(bias) is not None:
+        return True
+    try:
+        rewriter.scope.weight(bias)
+    except RefusedError:
+        return False
+    return True
+
+
+def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
+    attrs = call.attrs
+    layout = str(attrs.data_layout)
+    if layout not in ("NHWC", "NCHW"):
+        raise RefusedError(f"a convolution of layout {layout}")
+    x = _eight_bits(rewriter.scope.activation(call.args[0]))
+    weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
+    groups = int(attrs.groups)
+    padding = _four([int(p) for p in attrs.padding])
+    pieces, padding = _pieces(rewriter, x, padding, layout, groups)
+    data, scales, weight_zero = _arrays(weight)
+    in_channels = x.shape[3] if layout == "NHWC" else x.shape[1]
+    if groups > 1 and groups == in_channels and data.shape[2] == 1:
+        data = data[:, :, 0, :]
+    reals = _reals(x.params.scale, scales, region.result.scale, x.params.dtype == "uint8")
+    offset = _bias(rewriter, bias, x, scales, region.result.scale, data.shape[-1])
+    folded = data.astype(np.int64) - weight_zero
+    offset = offset - x.params.zero_point * folded.sum(axis=tuple(range(data.ndim - 1)))
+    spec = Convolution(
+        layout=layout,
+        pieces=tuple(shape_of(p.ty) for p in pieces),  # type: ignore[misc]
+        dtype=x.params.dtype,
+        weight_shape=data.shape,
+        weight_dtype=str(data.dtype),
+        strides=_two(attrs.strides),
+        padding=padding,
+        dilation=_two(attrs.dilation),
+        groups=groups,
+        input_zero=x.params.zero_point,
+        weight_zero=weight_zero,
+        requantise=_requantise(region, reals, rewriter.rounding),
+    )
+    arguments = [*pieces, *_constants(data, offset, spec.requantise)]
+    name = "q_depthwise" if spec.depthwise else "q_conv"
+    return rewriter.kernel(name, convolution(spec), arguments)
+
+
+def _pieces(
+    rewriter: Rewriter, x: Leaf, padding: tuple[int, int, int, int], layout: str, groups: int
+) -> tuple[list[Any], tuple[int, int, int, int]]:
+    """The tensors that hold ``x``: of a folded concat, or without its padding."""
+    from tvm_serenity.passes.relax.quantize_concat import folded_pieces
+
+    pad = rewriter.scope.call(x.expr, "relax.nn.pad")
+    if pad is not None:
+        amount = [int(p) for p in pad.attrs.pad_width]
+        value = _compat.scalar(pad.attrs.pad_value)
+        h, w = (1, 2) if layout == "NHWC" else (2, 3)
+        elsewhere = [a for i, a in enumerate(amount) if i // 2 not in (h, w)]
+        constant = str(pad.attrs.pad_mode) == "constant"
+        if constant and value == x.params.zero_point and not any(elsewhere):
+            more = (amount[2 * h], amount[2 * w], amount[2 * h + 1], amount[2 * w + 1])
+            top, left, bottom, right = (a + b for a, b in zip(padding, more, strict=True))
+            inner = Leaf(pad.args[0], x.params, shape_of(pad.args[0].ty))
+            return [rewriter.stored(inner)], (top, left, bottom, right)
+    if groups == 1:
+        pieces = folded_pieces(rewriter, x.expr, 3 if layout == "NHWC" else 1)
+        if pieces is not None:
+            return pieces, padding
+    return [rewriter.stored(x)], padding
+
+
+def _canonical(weight: Weight, layout: str) -> Weight:
+    """The weight with axes (height, width, input channels of a group, output channels)."""
+    order = {"HWIO": (0, 1, 2, 3), "HWOI": (0, 1, 3, 2), "OIHW": (2, 3, 1, 0)}.get(layout)
+    if order is None:
+        raise RefusedError(f"weights of layout {layout}")
+    return weight.moved(lambda array: np.transpose(array, order))
+
+
+def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
+    x = _eight_bits(rewriter.scope.activation(call.args[0]))
+    weight = rewriter.scope.weight(call.args[1])
+    if weight.data.ndim != 2:
+        raise RefusedError(f"a matmul of {weight.data.ndim}-dimensional weights")
+    data, scales, weight_zero = _arrays(weight)
+    inputs, units = data.shape
+    rows = int(np.prod(x.shape)) // inputs
+    single = bool((scales == scales[0]).all())
+    reals = _reals(x.params.scale, scales, region.result.scale, single)
+    offset = _bias(rewriter, bias, x, scales, region.result.scale, units)
+    offset = offset - x.params.zero_point * (data.astype(np.int64) - weight_zero).sum(axis=0)
+    spec = Dense(
+        rows,
+        inputs,
+        units,
+        x.params.dtype,
+        str(data.dtype),
+        weight_zero,
+        # LiteRT's reference FULLY_CONNECTED rounds once, its convolutions twice (measured).
+        _requantise(region, reals, "float" if rewriter.rounding == "float" else "single"),
+    )
+    source = rewriter.reshaped(rewriter.stored(x), (rows, inputs))
+    made = rewriter.kernel(
+        "q_dense", dense(spec), [source, *_constants(data, offset, spec.requantise)]
+    )
+    return rewriter.reshaped(made, shape_of(call.ty))
+
+
+def _eight_bits(x: Leaf) -> Leaf:
+    if x.params.dtype not in ("int8", "uint8"):
+        raise RefusedError(f"a weighted operator on {x.params.dtype} activations")
+    return x
+
+
+def _arrays(weight: Weight) -> tuple[Array, Array, int]:
+    """Values, scales of the output channels (the last axis), and the one zero point."""
+    scales, zeros = weight.per_channel(weight.data.ndim - 1)
+    if len(set(zeros.tolist())) != 1:
+        raise RefusedError("its weights have a zero point a channel")
+    if weight.data.dtype.name not in ("int8", "uint8"):
+        raise RefusedError(f"its weights are stored as {weight.data.dtype.name}")
+    return np.ascontiguousarray(weight.data), scales, int(zeros[0])
+
+
+def _reals(source: float, scales: Array, result: float, in_float: bool) -> Array:
+    """The real multipliers, with TFLite's float32 product of scales where it has one."""
+    if in_float:
+        product = np.float32(source) * scales.astype(np.float32)
+        return np.asarray(product.astype(np.float64) / result)
+    return np.asarray(source * scales / result)
+
+
+def _bias(
+    rewriter: Rewriter, bias: Any, x: Leaf, scales: Array, result: float, channels: int
+) -> npt.NDArray[np.int64]:
+    if bias is None:
+        return np.zeros(channels, np.int64)
+    expected = x.params.scale * scales
+    fixed = rewriter.scope.constant(bias)
+    if fixed is not None:
+        return _per_channel(np.rint(fixed.reshape(-1) / expected), channels)
+    stored = rewriter.scope.weight(bias)
+    values, scale = stored.data.reshape(-1).astype(np.int64), stored.scale.reshape(-1)
+    if stored.zero.any():
+        values = values - stored.zero.reshape(-1)
+    if values.size in (1, channels) and (np.abs(scale - expected) / result <= 0.02).all():
+        return _per_channel(values, channels)
+    return _per_channel(np.rint(values * scale / expected), channels)
+
+
+def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
+    if values.size not in (1, channels):
+        raise RefusedError("its bias is not one number a channel")
+    return np.asarray(np.broadcast_to(values.astype(np.int64), (channels,)))
+
+
+def _requantise(region: Region, reals: Array, rounding: str) -> Requantise:
+    result = region.result
+    return Requantise(
+        multiplier(reals), result.zero_point, region.low, region.high, result.dtype, rounding
+    )
+
+
+def _constants(data: Array, offset: Array, requantise: Requantise) -> list[Any]:
+    limits = np.iinfo(np.int32)
+    if offset.min() < limits.min or offset.max() > limits.max:
+        raise RefusedError("its bias does not fit into 32 bits")
+    return [
+        _compat.constant(array) for array in (data, offset.astype(np.int32), *requantise.arrays())
+    ]
+
+
+def _two(values: Any) -> tuple[int, int]:
+    first, second = (int(v) for v in values)
+    return first, second
+
+
+def _four(values: list[int]) -> tuple[int, int, int, int]:
+    if len(values) == 2:
+        values = [*values, *values]
+    top, left, bottom, right = values
+    return top, left, bottom, right
+
+
+__all__ = ["find", "replace", "weighted"]

@@ -1,0 +1,124 @@
+"""Expressions (TIR) of the fixed-point arithmetic that ``tvm_serenity.quantize.fixed`` specifies."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import te, tirx
+
+from tvm_serenity.quantize.fixed import Multiplier
+
+Array = npt.NDArray[Any]
+
+
+def i32(value: int) -> Any:
+    """Return a 32-bit literal."""
+    return tirx.const(int(value), "int32")
+
+
+def i64(value: int) -> Any:
+    """Return a 64-bit literal."""
+    return tirx.const(int(value), "int64")
+
+
+def high_product(a: Any, b: Any) -> Any:
+    """Return ``round(a * b / 2**31)`` of 32-bit values, halves up."""
+    product = a.astype("int64") * b.astype("int64")
+    return tirx.shift_right(product + i64(1 << 30), i64(31)).astype("int32")
+
+
+def divided_by_power(x: Any, exponent: int) -> Any:
+    """Return ``round(x / 2**exponent)``, halves away from zero, for a known exponent."""
+    if exponent == 0:
+        return x
+    return tirx.shift_right(
+        x + i32(1 << (exponent - 1)) + tirx.shift_right(x, i32(31)), i32(exponent)
+    )
+
+
+def _divided(x: Any, exponent: Any, may_be_zero: bool) -> Any:
+    half = tirx.shift_left(i32(1), exponent - i32(1))
+    if not may_be_zero:
+        return tirx.shift_right(x + half + tirx.shift_right(x, i32(31)), exponent)
+    half = tirx.shift_right(tirx.shift_left(i32(1), exponent), i32(1))
+    negative = tirx.shift_right(x, i32(31)) * tirx.min(exponent, i32(1))
+    return tirx.shift_right(x + half + negative, exponent)
+
+
+def scaled(x: Any, m: Multiplier, rounding: str = "tflite") -> Any:
+    """Return 32-bit ``x`` times one multiplier."""
+    if rounding == "float":
+        return tirx.nearbyint(
+            x.astype("float32") * tirx.const(np.float32(m.real[0]).item(), "float32")
+        ).astype("int32")
+    value, shift = m.value[0], m.shift[0]
+    if rounding == "single":
+        right = 31 - shift
+        product = x.astype("int64") * i64(value)
+        return tirx.shift_right(product + i64(1 << (right - 1)), i64(right)).astype("int32")
+    left = tirx.shift_left(x, i32(shift)) if shift > 0 else x
+    return divided_by_power(high_product(left, i32(value)), max(-shift, 0))
+
+
+def clamped(x: Any, low: int, high: int, dtype: str) -> Any:
+    """Return 32-bit ``x`` between two limits as ``dtype``."""
+    return te.max(te.min(x, i32(high)), i32(low)).astype(dtype)
+
+
+def stored(x: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
+    """Return ``x + zero_point`` clamped and narrowed."""
+    return clamped(x + i32(zero_point) if zero_point else x, low, high, dtype)
+
+
+@dataclass(frozen=True)
+class Requantise:
+    """From int32 sums to stored values: multiply, add the zero point, clamp to low..high."""
+
+    multiplier: Multiplier
+    zero_point: int
+    low: int
+    high: int
+    dtype: str
+    rounding: str = "tflite"
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether every channel has its multiplier."""
+        return len(set(zip(self.multiplier.value, self.multiplier.shift, strict=True))) > 1
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Return the constants of the kernel, one entry a channel; none if all are equal."""
+        m = self.multiplier
+        if not self.per_channel:
+            return ()
+        if self.rounding == "float":
+            return (np.asarray(m.real, np.float32),)
+        return (np.asarray(m.value, np.int32), np.asarray(m.shift, np.int8))
+
+    def expression(self, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
+        """Return ``(sum, channel) -> stored value`` reading the constants from ``buffers``."""
+
+        def of(x: Any, channel: Any) -> Any:
+            return stored(
+                self._scaled(x, buffers, channel), self.zero_point, self.low, self.high, self.dtype
+            )
+
+        return of
+
+    def _scaled(self, x: Any, buffers: Sequence[Any], channel: Any) -> Any:
+        if not self.per_channel:
+            return scaled(x, self.multiplier, self.rounding)
+        if self.rounding == "float":
+            return tirx.nearbyint(x.astype("float32") * buffers[0][channel]).astype("int32")
+        value, shift = buffers[0][channel], buffers[1][channel].astype("int32")
+        if self.rounding == "single":
+            right = i64(31) - shift.astype("int64")
+            product = x.astype("int64") * value.astype("int64")
+            half = tirx.shift_left(i64(1), right - i64(1))
+            return tirx.shift_right(product + half, right).astype("int32")
+        shifts = self.multiplier.shift
+        left = tirx.shift_left(x, te.max(shift, i32(0))) if max(shifts) > 0 else x
+        right = te.max(-shift, i32(0)) if max(shifts) > 0 else -shift
+        return _divided(high_product(left, value), right, max(shifts) >= 0)

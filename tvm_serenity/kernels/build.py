@@ -1,0 +1,16 @@
+"""From tensor expressions to kernels that stay as they are made."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import te
+
+OPAQUE = 8
+"""Operator pattern that fusion leaves alone."""
+
+
+def prim_func(tensors: Sequence[Any]) -> Any:
+    """Return the kernel with ``tensors`` as its parameters; fusion does not extend it."""
+    made = te.create_prim_func(list(tensors), index_dtype_override="int64")
+    made = made.without_attr("global_symbol")
+    return made.with_attr({"op_pattern": OPAQUE, "tirx.noalias": True})

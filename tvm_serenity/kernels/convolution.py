@@ -1,0 +1,196 @@
+"""Integer convolutions and dense layers: int32 sums in registers, requantised on the way out.
+
+The weights are stored as ``[kh, kw, input channels of a group, output channels]`` (depthwise:
+``[kh, kw, output channels]``), so that neighbouring outputs are neighbours in memory. The input's
+zero point is folded into the bias by whoever makes the spec: padding then reads the zero point.
+
+``convolution`` computes a whole tensor, reading an input that is stored in several pieces along
+the channels (a folded concat); ``convolution_row`` one row of the output from one buffer a
+row of the input (``docs/kernels.md``).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import Requantise, i32
+from tvm_serenity.kernels.build import prim_func
+
+Fetch = Callable[[Any, Any, Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One convolution: ``pieces`` are the shapes of its inputs, joined along the channels."""
+
+    layout: str
+    pieces: tuple[tuple[int, int, int, int], ...]
+    dtype: str
+    weight_shape: tuple[int, ...]
+    weight_dtype: str
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
+    input_zero: int
+    weight_zero: int
+    requantise: Requantise
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every output channel reads one input channel."""
+        return len(self.weight_shape) == 3
+
+    @property
+    def channels(self) -> int:
+        """Output channels."""
+        return self.weight_shape[-1]
+
+    def position(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, Any, Any, Any]:
+        """Return indices in the order the data is stored."""
+        return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
+
+    def sizes(self, shape: Sequence[int]) -> tuple[int, int, int, int]:
+        """Return batch, height, width, channels of a stored shape."""
+        n, a, b, c = shape
+        return (n, a, b, c) if self.layout == "NHWC" else (n, b, c, a)
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """The shape of the result as it is stored."""
+        n, height, width, _ = self.sizes(self.pieces[0])
+        top, left, bottom, right = self.padding
+        kh, kw = self.weight_shape[:2]
+        h = (height + top + bottom - self.dilation[0] * (kh - 1) - 1) // self.strides[0] + 1
+        w = (width + left + right - self.dilation[1] * (kw - 1) - 1) // self.strides[1] + 1
+        n, h, w, c = self.position(n, h, w, self.channels)
+        return n, h, w, c
+
+
+def convolution(spec: Convolution) -> Any:
+    """Return the kernel ``(pieces..., weight, bias, multipliers..., result)``."""
+    sources = [te.placeholder(shape, spec.dtype, f"x{i}") for i, shape in enumerate(spec.pieces)]
+    weight, bias, constants = _parameters(spec)
+    sums, first = [], 0
+    for source in sources:
+        channels = spec.sizes(source.shape)[3]
+        sums.append(_sum(spec, _padded(spec, source), weight, first, int(channels)))
+        first += int(channels)
+    finish = spec.requantise.expression(constants)
+
+    def result(*at: Any) -> Any:
+        channel = at[3] if spec.layout == "NHWC" else at[1]
+        total = bias[channel]
+        for part in sums:
+            total = part(*at) + total
+        return finish(total, channel)
+
+    out = te.compute(spec.output_shape, result, name="out")
+    return prim_func([*sources, weight, bias, *constants, out])
+
+
+def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
+    weight = te.placeholder(spec.weight_shape, spec.weight_dtype, "w")
+    bias = te.placeholder((spec.channels,), "int32", "b")
+    constants = [
+        te.placeholder(a.shape, str(a.dtype), f"m{i}")
+        for i, a in enumerate(spec.requantise.arrays())
+    ]
+    return weight, bias, constants
+
+
+def _padded(spec: Convolution, source: Any) -> Fetch:
+    """Read ``source`` with the zero point around it."""
+    _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
+    top, left, bottom, right = spec.padding
+
+    def fetch(n: Any, y: Any, x: Any, c: Any) -> Any:
+        inside = []
+        if top:
+            inside.append(y >= top)
+        if bottom:
+            inside.append(y < height + top)
+        if left:
+            inside.append(x >= left)
+        if right:
+            inside.append(x < width + left)
+        value = source(*spec.position(n, y - top, x - left, c))
+        if not inside:
+            return value
+        return te.if_then_else(te.all(*inside), value, tirx.const(spec.input_zero, spec.dtype))
+
+    return fetch
+
+
+def _sum(spec: Convolution, fetch: Fetch, weight: Any, first: int, channels: int) -> Any:
+    """The int32 sums over the input channels ``first``.. of the piece that ``fetch`` reads."""
+    kh, kw = spec.weight_shape[:2]
+    ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
+    (sy, sx), (dy, dx) = spec.strides, spec.dilation
+    axes = [ky, kx]
+    whole = sum(spec.sizes(piece)[3] for piece in spec.pieces)
+    if not spec.depthwise:
+        within = channels if spec.groups == 1 else spec.weight_shape[2]
+        kc = te.reduce_axis((0, within), "kc")
+        axes.append(kc)
+
+    def term(*at: Any) -> Any:
+        n, y, x, f = spec.sizes(at)
+        if spec.depthwise:
+            every = spec.channels // whole
+            c, w = (f if every == 1 else f // every), weight[ky, kx, f]
+        elif spec.groups == 1:
+            c, w = kc, weight[ky, kx, kc + first, f]
+        else:
+            c = f // (spec.channels // spec.groups) * spec.weight_shape[2] + kc
+            w = weight[ky, kx, kc, f]
+        value = fetch(n, y * sy + ky * dy, x * sx + kx * dx, c)
+        return te.sum(_product(spec, value, w), axis=axes)
+
+    return te.compute(spec.output_shape, term, name=f"sum{first}" if first else "sum")
+
+
+def _product(spec: Convolution, value: Any, weight: Any) -> Any:
+    factor = weight.astype("int32")
+    if spec.weight_zero:
+        factor = factor - i32(spec.weight_zero)
+    return value.astype("int32") * factor
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One dense layer of ``rows`` inputs; weights are ``[inputs, units]``."""
+
+    rows: int
+    inputs: int
+    units: int
+    dtype: str
+    weight_dtype: str
+    weight_zero: int
+    requantise: Requantise
+
+
+def dense(spec: Dense) -> Any:
+    """Return the kernel ``(x, weight, bias, multipliers..., result)``."""
+    x = te.placeholder((spec.rows, spec.inputs), spec.dtype, "x")
+    weight = te.placeholder((spec.inputs, spec.units), spec.weight_dtype, "w")
+    bias = te.placeholder((spec.units,), "int32", "b")
+    constants = [
+        te.placeholder(a.shape, str(a.dtype), f"m{i}")
+        for i, a in enumerate(spec.requantise.arrays())
+    ]
+    k = te.reduce_axis((0, spec.inputs), "k")
+
+    def term(i: Any, j: Any) -> Any:
+        w = weight[k, j].astype("int32")
+        return te.sum(
+            x[i, k].astype("int32") * (w - i32(spec.weight_zero) if spec.weight_zero else w),
+            axis=[k],
+        )
+
+    total = te.compute((spec.rows, spec.units), term, name="sum")
+    finish = spec.requantise.expression(constants)
+    out = te.compute(total.shape, lambda i, j: finish(total[i, j] + bias[j], j), name="out")
+    return prim_func([x, weight, bias, *constants, out])

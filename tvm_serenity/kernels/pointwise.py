@@ -1,0 +1,185 @@
+"""Integer kernels that map elements: sums, products, tables, conversions, and softmax."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import (
+    Requantise,
+    clamped,
+    high_product,
+    i32,
+    i64,
+    scaled,
+    stored,
+)
+from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.quantize.fixed import Multiplier
+from tvm_serenity.quantize.params import Affine
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tensors that are broadcast against each other, and what they are stored as."""
+
+    shapes: tuple[Shape, Shape]
+    sources: tuple[Affine, Affine]
+    result: Affine
+    low: int
+    high: int
+    rounding: str = "tflite"
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the result."""
+        return tuple(int(s) for s in np.broadcast_shapes(*self.shapes))
+
+
+def add(spec: Pair, left: Multiplier, right: Multiplier, out: Multiplier, shift: int) -> Any:
+    """Return the kernel ``(a, b, result)``: ``a * left + b * right``, TFLite's ADD and SUB.
+
+    The operands are shifted left by ``shift`` bits first. A negative ``right.real`` subtracts.
+    """
+
+    def value(a: Any, b: Any) -> Any:
+        if spec.rounding == "float":
+            return _add_real(spec, a, b, right.real[0] < 0)
+        first = scaled(tirx.shift_left(a, i32(shift)), left, spec.rounding)
+        second = scaled(tirx.shift_left(b, i32(shift)), right, spec.rounding)
+        total = first - second if right.real[0] < 0 else first + second
+        return scaled(total, out, spec.rounding)
+
+    return _binary(spec, value)
+
+
+def multiply(spec: Pair, out: Multiplier) -> Any:
+    """Return the kernel ``(a, b, result)`` of the product."""
+    return _binary(spec, lambda a, b: scaled(a * b, out, spec.rounding))
+
+
+def _add_real(spec: Pair, a: Any, b: Any, minus: bool) -> Any:
+    def f32(value: float) -> Any:
+        return tirx.const(np.float32(value).item(), "float32")
+
+    x = a.astype("float32") * f32(spec.sources[0].scale)
+    y = b.astype("float32") * f32(spec.sources[1].scale)
+    return tirx.nearbyint((x - y if minus else x + y) / f32(spec.result.scale)).astype("int32")
+
+
+def _binary(spec: Pair, value: Any) -> Any:
+    a, b = (
+        te.placeholder(shape, source.dtype, name)
+        for shape, source, name in zip(spec.shapes, spec.sources, "ab", strict=True)
+    )
+
+    def result(*at: Any) -> Any:
+        first = a(*_broadcast(at, spec.shapes[0])).astype("int32") - i32(spec.sources[0].zero_point)
+        second = b(*_broadcast(at, spec.shapes[1])).astype("int32") - i32(
+            spec.sources[1].zero_point
+        )
+        total = value(first, second)
+        return stored(total, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)
+
+    return prim_func([a, b, te.compute(spec.output_shape, result, name="out")])
+
+
+def _broadcast(at: Sequence[Any], shape: Shape) -> list[Any]:
+    inner = at[len(at) - len(shape) :]
+    return [0 if extent == 1 else index for index, extent in zip(inner, shape, strict=True)]
+
+
+def lookup(shape: Shape, source: str, result: str) -> Any:
+    """Return the kernel ``(x, table, result)`` of a function of one 8-bit value."""
+    x = te.placeholder(shape, source, "x")
+    table = te.placeholder((256,), result, "table")
+    first = int(np.iinfo(source).min)
+    out = te.compute(
+        shape,
+        lambda *at: table[x(*at).astype("int32") - i32(first) if first else x(*at).astype("int32")],
+        name="out",
+    )
+    return prim_func([x, table, out])
+
+
+def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:
+    """Return the kernel ``(x, result)`` to another scale, in arithmetic."""
+    x = te.placeholder(shape, source.dtype, "x")
+    finish = spec.expression(())
+    out = te.compute(
+        shape, lambda *at: finish(x(*at).astype("int32") - i32(source.zero_point), None), name="out"
+    )
+    return prim_func([x, out])
+
+
+def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> Any:
+    """Return the kernel ``(x, result)`` from float32 to stored values."""
+    x = te.placeholder(shape, "float32", "x")
+
+    def value(*at: Any) -> Any:
+        ratio = x(*at) / tirx.const(np.float32(result.scale).item(), "float32")
+        if rounding == "float":
+            whole = tirx.nearbyint(ratio)
+        else:
+            half = tirx.Select(ratio < 0, tirx.const(-0.5, "float32"), tirx.const(0.5, "float32"))
+            whole = tirx.trunc(ratio + half)
+        bounded = te.max(
+            te.min(whole, tirx.const(float(high - result.zero_point), "float32")),
+            tirx.const(float(low - result.zero_point), "float32"),
+        )
+        return (bounded.astype("int32") + i32(result.zero_point)).astype(result.dtype)
+
+    return prim_func([x, te.compute(shape, value, name="out")])
+
+
+def softmax(rows: int, columns: int, source: str, result: str) -> Any:
+    """Return the kernel ``(x, exponentials, result)`` of TFLite's fixed-point softmax.
+
+    ``result`` has scale 1/256 and the least value of its type as zero point.
+    """
+    x = te.placeholder((rows, columns), source, "x")
+    table = te.placeholder((256,), "int32", "exponentials")
+    k = te.reduce_axis((0, columns), "k")
+    most = te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
+    j = te.reduce_axis((0, columns), "j")
+
+    def exponential(i: Any, c: Any) -> Any:
+        return table[most[i] - x[i, c].astype("int32")]
+
+    total = te.compute(
+        (rows,), lambda i: te.sum(_rounded(exponential(i, j), 12), axis=[j]), name="total"
+    )
+    inverse = te.compute((rows,), lambda i: _reciprocal(total[i], tirx.clz(total[i])), name="inverse")
+    limits = np.iinfo(result)
+
+    def value(i: Any, c: Any) -> Any:
+        product = high_product(inverse[i], exponential(i, c))
+        # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
+        over_unit = tirx.bitwise_and(i32(12) - tirx.clz(total[i]), i32(15)).astype("int64")
+        exponent = i64(31 - 8) + over_unit
+        half = tirx.shift_left(i64(1), exponent - i64(1))
+        rounded = tirx.shift_right(product.astype("int64") + half, exponent).astype("int32")
+        return clamped(rounded + i32(limits.min), limits.min, limits.max, result)
+
+    return prim_func([x, table, te.compute((rows, columns), value, name="out")])
+
+
+def _rounded(x: Any, exponent: int) -> Any:
+    wide = x.astype("int64") + i64(1 << (exponent - 1))  # x may be the largest 32-bit value
+    return tirx.shift_right(wide, i64(exponent)).astype("int32")
+
+
+def _reciprocal(x: Any, zeros: Any) -> Any:
+    """gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of ``x`` shifted to Q0.31, as Q0.31."""
+    unit = tirx.shift_left(x.astype("int64"), zeros.astype("int64")) - i64(1 << 31)
+    half = tirx.shift_right(unit + i64((1 << 31) - 1) + i64(1), i64(1)).astype("int32")
+    guess = i32(1515870810) + high_product(half, i32(-1010580540))
+    for _ in range(3):
+        rest = i32(1 << 29) - high_product(half, guess)
+        guess = guess + tirx.shift_left(high_product(guess, rest), i32(2))
+    doubled = tirx.shift_left(guess.astype("int64"), i64(1))
+    return te.min(doubled, i64((1 << 31) - 1)).astype("int32")

@@ -1,0 +1,144 @@
+"""Integer average pooling and means."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import Requantise, i32, stored
+from tvm_serenity.kernels.build import prim_func
+
+
+@dataclass(frozen=True)
+class AveragePool:
+    """A mean over windows, of the elements inside the image."""
+
+    layout: str
+    shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    dtype: str
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    low: int
+    high: int
+    zero_point: int
+    requantise: Requantise | None = None
+
+
+def average_pool(spec: AveragePool) -> Any:
+    """Return the kernel ``(x, result)``; halves are rounded away from zero."""
+    nhwc = spec.layout == "NHWC"
+    x = te.placeholder(spec.shape, spec.dtype, "x")
+    height, width = spec.shape[1:3] if nhwc else spec.shape[2:4]
+    (kh, kw), (sy, sx) = spec.window, spec.strides
+    top, left, bottom, right = spec.padding
+    ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
+
+    def term(*at: Any) -> Any:
+        y, z = (at[1], at[2]) if nhwc else (at[2], at[3])
+        row, column = y * sy + ky, z * sx + kx
+        inside = []
+        if top:
+            inside.append(row >= top)
+        if bottom:
+            inside.append(row < height + top)
+        if left:
+            inside.append(column >= left)
+        if right:
+            inside.append(column < width + left)
+        place = (
+            (at[0], row - top, column - left, at[3])
+            if nhwc
+            else (at[0], at[1], row - top, column - left)
+        )
+        value = x(*place).astype("int32")
+        if inside:
+            value = te.if_then_else(
+                te.all(*inside), value, i32(spec.zero_point if spec.requantise else 0)
+            )
+        if spec.requantise and spec.zero_point:
+            value = value - i32(spec.zero_point)
+        return te.sum(value, axis=[ky, kx])
+
+    total = te.compute(spec.output_shape, term, name="sum")
+
+    def mean(*at: Any) -> Any:
+        y, z = (at[1], at[2]) if nhwc else (at[2], at[3])
+        if spec.requantise:
+            return spec.requantise.expression(())(total(*at), None)
+        count = _inside(y, sy, kh, top, bottom, height) * _inside(z, sx, kw, left, right, width)
+        return stored(
+            _rounded_mean(total(*at), count, spec.dtype), 0, spec.low, spec.high, spec.dtype
+        )
+
+    return prim_func([x, te.compute(spec.output_shape, mean, name="out")])
+
+
+def _inside(index: Any, stride: int, window: int, before: int, after: int, extent: int) -> Any:
+    """How many steps of a window lie inside the image."""
+    if not before and not after:
+        return i32(window)
+    start = index.astype("int32") * i32(stride) - i32(before)
+    return te.min(start + i32(window), i32(extent)) - te.max(start, i32(0))
+
+
+def _rounded_mean(total: Any, count: Any, dtype: str) -> Any:
+    half = tirx.truncdiv(count, i32(2))
+    if dtype == "uint8":
+        return tirx.truncdiv(total + half, count)
+    return tirx.truncdiv(tirx.Select(total > 0, total + half, total - half), count)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over ``axes``: ``count`` elements each, to another scale."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keep: bool
+    dtype: str
+    zero_point: int
+    divide: bool
+    requantise: Requantise
+
+
+def mean(spec: Mean) -> Any:
+    """Return the kernel ``(x, result)``.
+
+    ``divide``: the sum is brought to the output's scale, then divided by the count with halves
+    away from zero, as TFLite does; otherwise the multiplier contains the count.
+    """
+    x = te.placeholder(spec.shape, spec.dtype, "x")
+    steps = {a: te.reduce_axis((0, spec.shape[a]), f"k{a}") for a in spec.axes}
+    kept = [1 if i in spec.axes else s for i, s in enumerate(spec.shape)]
+    shape = kept if spec.keep else [s for i, s in enumerate(spec.shape) if i not in spec.axes]
+    count = 1
+    for axis in spec.axes:
+        count *= spec.shape[axis]
+
+    def term(*at: Any) -> Any:
+        rest = list(at)
+        place = []
+        for i in range(len(spec.shape)):
+            if i in steps:
+                place.append(steps[i])
+                if spec.keep:
+                    rest.pop(0)
+            else:
+                place.append(rest.pop(0))
+        return te.sum(x(*place).astype("int32") - i32(spec.zero_point), axis=list(steps.values()))
+
+    total = te.compute(shape, term, name="sum")
+    r = spec.requantise
+
+    def value(*at: Any) -> Any:
+        if not spec.divide:
+            return r.expression(())(total(*at), None)
+        inner = Requantise(r.multiplier, 0, -(1 << 31), (1 << 31) - 1, "int32", r.rounding)
+        scaled_sum = inner.expression(())(total(*at), None)
+        return stored(
+            _rounded_mean(scaled_sum, i32(count), "int8"), r.zero_point, r.low, r.high, r.dtype
+        )
+
+    return prim_func([x, te.compute(shape, value, name="out")])

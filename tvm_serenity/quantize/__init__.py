@@ -1,0 +1,13 @@
+"""The arithmetic of quantised networks: what integer kernels compute, without TVM.
+
+    real value = scale * (stored value - zero point)
+
+``params`` holds and checks scales and zero points, ``fixed`` turns real multipliers into integer
+ones and rounds as TFLite's reference kernels do, ``tables`` evaluates functions of one 8-bit
+value. ``passes/relax/quantize*.py`` finds the operators, ``kernels/integer.py`` computes them.
+"""
+
+from tvm_serenity.quantize.fixed import ROUNDINGS, Multiplier, multiplier
+from tvm_serenity.quantize.params import Affine
+
+__all__ = ["ROUNDINGS", "Affine", "Multiplier", "multiplier"]

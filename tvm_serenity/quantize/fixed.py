@@ -1,0 +1,81 @@
+"""Real multipliers as integers, and the rounding of TFLite's reference kernels.
+
+A multiplier m > 0 is ``value * 2**(shift - 31)`` with ``value`` in [2**30, 2**31). ``scaled``
+is what the kernels compute, here on numpy arrays: the specification of ``kernels/integer.py``.
+
+* ``tflite``: round after the multiplication and again after the shift, as LiteRT does
+  (``SaturatingRoundingDoublingHighMul``, then ``RoundingDivideByPOT``);
+* ``single``: one rounding at the end, as TFLite built with ``TFLITE_SINGLE_ROUNDING``;
+* ``float``: multiplication in float32, ties to even, as onnxruntime does.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROUNDINGS = ("tflite", "single", "float")
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """``real`` ~ ``value * 2**(shift - 31)``, one or one a channel."""
+
+    value: tuple[int, ...]
+    shift: tuple[int, ...]
+    real: tuple[float, ...]
+
+
+def multiplier(reals: float | Iterable[float]) -> Multiplier:
+    """Return the integer form of positive multipliers (TFLite's ``QuantizeMultiplier``)."""
+    given = tuple(float(r) for r in (reals if isinstance(reals, Iterable) else (reals,)))
+    pairs = [_pair(real) for real in given]
+    return Multiplier(tuple(v for v, _ in pairs), tuple(s for _, s in pairs), given)
+
+
+def _pair(real: float) -> tuple[int, int]:
+    if real == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    value = math.floor(fraction * (1 << 31) + 0.5)
+    if value == 1 << 31:
+        value, shift = value // 2, shift + 1
+    if shift < -31:
+        return 0, 0
+    if shift > 30:
+        return (1 << 31) - 1, 30
+    return value, shift
+
+
+def scaled(x: Any, value: Any, shift: Any, rounding: str = "tflite") -> Ints:
+    """Return ``round(x * value * 2**(shift - 31))`` for int32 ``x``."""
+    x, value, shift = (np.asarray(a, np.int64) for a in (x, value, shift))
+    if rounding == "single":
+        right = 31 - shift
+        return np.asarray((x * value + (np.int64(1) << (right - 1))) >> right)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    return divided_by_power(high_product(x << left, value), right)
+
+
+def high_product(a: Any, b: Any) -> Ints:
+    """Return ``round(a * b / 2**31)``, halves up (``SaturatingRoundingDoublingHighMul``)."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.asarray((product + (1 << 30)) >> 31)
+
+
+def divided_by_power(x: Any, exponent: Any) -> Ints:
+    """Return ``round(x / 2**exponent)``, halves away from zero (``RoundingDivideByPOT``)."""
+    x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
+    half = (np.int64(1) << exponent) >> 1
+    return np.asarray((x + half - ((x < 0) & (exponent > 0))) >> exponent)
+
+
+def half_away(x: Any) -> npt.NDArray[Any]:
+    """Return ``x`` rounded to integers, halves away from zero, in its own precision."""
+    x = np.asarray(x)
+    return np.asarray(np.trunc(x + np.copysign(x.dtype.type(0.5), x)))
