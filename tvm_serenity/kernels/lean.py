@@ -24,7 +24,7 @@ LEAN = "serenity.lean"
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 
-MAX_REPEATED = 40
+MAX_REPEATED = 16
 """Nodes of a stage's expression that may be computed more than once."""
 
 
@@ -68,9 +68,24 @@ def _repeats_work(schedule: Any, block: Any) -> bool:
     body = schedule.get(block).body
     if any(_is_reduction(schedule, c) for c in consumers) and _is_expensive(body):
         return True
+    if _arithmetic(body) <= MAX_REPEATED:
+        return False
     steps = _steps(schedule.get(block))
-    repeated = sum(_steps(schedule.get(c)) for c in consumers) > steps
-    return repeated and _arithmetic(body) > MAX_REPEATED
+    (written,) = schedule.get(block).writes
+    reads = sum(_steps(schedule.get(c)) * _reads(schedule.get(c), written.source) for c in consumers)
+    return reads > steps
+
+
+def _reads(block: Any, buffer: Any) -> int:
+    """How often the expression of a block names a buffer."""
+    found: list[Any] = []
+
+    def visit(load: Any) -> None:
+        if load.source.same_as(buffer):
+            found.append(load)
+
+    tvm_ffi.structural_walk(block.body, (tvm.tirx.BufferLoad, visit))
+    return len(found)
 
 
 def _steps(block: Any) -> int:

@@ -153,7 +153,7 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     total = te.compute(
         (rows,), lambda i: te.sum(_rounded(exponential(i, j), 12), axis=[j]), name="total"
     )
-    inverse = te.compute((rows,), lambda i: _reciprocal(total[i], tirx.clz(total[i])), name="inverse")
+    inverse = _reciprocal(rows, total)
     limits = np.iinfo(result)
 
     def value(i: Any, c: Any) -> Any:
@@ -173,13 +173,33 @@ def _rounded(x: Any, exponent: int) -> Any:
     return tirx.shift_right(wide, i64(exponent)).astype("int32")
 
 
-def _reciprocal(x: Any, zeros: Any) -> Any:
-    """gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of ``x`` shifted to Q0.31, as Q0.31."""
-    unit = tirx.shift_left(x.astype("int64"), zeros.astype("int64")) - i64(1 << 31)
-    half = tirx.shift_right(unit + i64((1 << 31) - 1) + i64(1), i64(1)).astype("int32")
-    guess = i32(1515870810) + high_product(half, i32(-1010580540))
-    for _ in range(3):
-        rest = i32(1 << 29) - high_product(half, guess)
-        guess = guess + tirx.shift_left(high_product(guess, rest), i32(2))
-    doubled = tirx.shift_left(guess.astype("int64"), i64(1))
-    return te.min(doubled, i64((1 << 31) - 1)).astype("int32")
+def _reciprocal(rows: int, total: Any) -> Any:
+    """gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, as Q0.31.
+
+    Newton's steps are stages of their own: as one expression they would double at each step.
+    """
+
+    def half_denominator(i: Any) -> Any:
+        shifted = tirx.shift_left(total[i].astype("int64"), tirx.clz(total[i]).astype("int64"))
+        return tirx.shift_right(shifted, i64(1)).astype("int32")
+
+    half = te.compute((rows,), half_denominator, name="half")
+    guess = te.compute(
+        (rows,), lambda i: i32(1515870810) + high_product(half[i], i32(-1010580540)), name="guess0"
+    )
+    for step in range(1, 4):
+        guess = te.compute((rows,), _newton(half, guess), name=f"guess{step}")
+
+    def doubled(i: Any) -> Any:
+        wide = tirx.shift_left(guess[i].astype("int64"), i64(1))
+        return te.min(wide, i64((1 << 31) - 1)).astype("int32")
+
+    return te.compute((rows,), doubled, name="inverse")
+
+
+def _newton(half: Any, guess: Any) -> Any:
+    def step(i: Any) -> Any:
+        rest = i32(1 << 29) - high_product(half[i], guess[i])
+        return guess[i] + tirx.shift_left(high_product(guess[i], rest), i32(2))
+
+    return step
