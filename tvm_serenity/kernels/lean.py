@@ -71,20 +71,20 @@ def _repeats_work(schedule: Any, block: Any) -> bool:
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))
-    (written,) = schedule.get(block).writes
-    reads = sum(_steps(schedule.get(c)) * _reads(schedule.get(c), written.source) for c in consumers)
+    written = [region.source for region in schedule.get(block).writes]
+    reads = sum(_steps(schedule.get(c)) * _reads(schedule.get(c), written) for c in consumers)
     return reads > steps
 
 
-def _reads(block: Any, buffer: Any) -> int:
-    """How often the expression of a block names a buffer."""
+def _reads(block: Any, buffers: list[Any]) -> int:
+    """How often the expression of a block names one of the buffers."""
     found: list[Any] = []
 
     def visit(load: Any) -> None:
-        if load.source.same_as(buffer):
+        if any(load.source.same_as(buffer) for buffer in buffers):
             found.append(load)
 
-    tvm_ffi.structural_walk(block.body, (tvm.tirx.BufferLoad, visit))
+    tvm_ffi.structural_walk(block.body, (tvm.ir.expr.TensorLoad, visit))
     return len(found)
 
 
