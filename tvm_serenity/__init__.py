@@ -11,6 +11,7 @@ module, asks the same searches, and writes order and offsets back into the modul
 """
 
 from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -30,7 +31,7 @@ _LAZY = {
 __all__ = ["__version__", *_LAZY]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that importing the package loads no TVM."""
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)

@@ -107,7 +107,9 @@ def _parse(name: str, where: str, text: str) -> Board:
         reader.text(data, "source"),
         Core(
             reader.text(core, "name"),
-            *(reader.get(core, key, bool) for key in ("fpu", "dsp", "mve")),
+            reader.get(core, "fpu", bool),
+            reader.get(core, "dsp", bool),
+            reader.get(core, "mve", bool),
             reader.number(core, "clock_mhz", 1),
             reader.number(core, "alignment_bytes", 1),
         ),

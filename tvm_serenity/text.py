@@ -219,7 +219,7 @@ class _Reader:
 
 def _dims(rest: Iterator[str]) -> tuple[list[int], str, str | None]:
     """Read ``1,2,3]i8``: the dimensions, the type and the token after them."""
-    dims = []
+    dims: list[int] = []
     for token in rest:
         if token.startswith("]"):
             return dims, token[1:], next(rest, None)
