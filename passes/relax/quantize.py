@@ -107,7 +107,7 @@ def _kept_float(mod: Any, reasons: dict[str, str]) -> list[str]:
 
 
 def _is_float(ty: Any) -> bool:
-    return _compat.is_tensor(ty) and _compat.dtype_name(ty).startswith("float")
+    return bool(_compat.is_tensor(ty)) and _compat.dtype_name(ty).startswith("float")
 
 
 def _reason(mod: Any, start: Any, reasons: dict[str, str]) -> str:

@@ -102,8 +102,8 @@ def _spec(pool: Any, dtype: str, low: int, high: int) -> pooling.AveragePool:
     top, left, bottom, right = padding if len(padding) == 4 else padding * 2
     return pooling.AveragePool(
         layout,
-        shape_of(pool.args[0].ty),  # type: ignore[arg-type]
-        shape_of(pool.ty),  # type: ignore[arg-type]
+        shape_of(pool.args[0].ty),
+        shape_of(pool.ty),
         dtype,
         (window[0], window[1]),
         (strides[0], strides[1]),

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from tvm import relax
+
 from tvm_serenity.passes import _compat
 from tvm_serenity.quantize.params import INTEGERS, Affine, affine
 
@@ -186,7 +186,7 @@ def _mover(call: Any) -> Any:
 
 def shape_of(ty: Any) -> tuple[int, ...]:
     """Return a tensor type's shape."""
-    return _compat.static_shape(ty, "tensor")
+    return tuple(_compat.static_shape(ty, "tensor"))
 
 
 def label(expr: Any) -> str:

@@ -1,4 +1,4 @@
-"""One region at a time: find the rule that turns it into an integer kernel, or say why none does."""
+"""One region at a time: the rule that turns it into an integer kernel, or why none does."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -175,7 +175,7 @@ class Rewriter:
 
 
 def _is_operator(expr: Any) -> bool:
-    return _compat.is_call(expr)
+    return bool(_compat.is_call(expr))
 
 
 def _clip_limits(clip: Any) -> tuple[float, float]:

@@ -73,7 +73,7 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
     offset = offset - x.params.zero_point * folded.sum(axis=tuple(range(data.ndim - 1)))
     spec = Convolution(
         layout=layout,
-        pieces=tuple(shape_of(p.ty) for p in pieces),  # type: ignore[misc]
+        pieces=tuple(shape_of(p.ty) for p in pieces),
         dtype=x.params.dtype,
         weight_shape=data.shape,
         weight_dtype=str(data.dtype),

@@ -1,4 +1,4 @@
-"""Small quantised ``.tflite`` files made on the spot, and LiteRT's reference kernels to run them."""
+"""Small quantised ``.tflite`` files made on the spot, and LiteRT's reference kernels."""
 
 import struct
 from collections.abc import Sequence
@@ -163,15 +163,16 @@ class Referee:
 
 
 def _input(entry: Any, fill: int | str, index: int) -> Array:
-    shape, dtype = entry["shape"], np.dtype(entry["dtype"])
+    shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
     if dtype.kind == "f":
         if isinstance(fill, int):
             rng = np.random.default_rng([fill, index])
-            return rng.uniform(-2, 2, shape).astype(dtype)
+            return np.asarray(rng.uniform(-2, 2, shape), dtype)
         return np.full(shape, {"min": -1e3, "max": 1e3, "zero": 0.0}[fill], dtype)
     limits = np.iinfo(dtype)
     if isinstance(fill, int):
         rng = np.random.default_rng([fill, index])
-        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        values = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        return np.asarray(values)
     zero = entry["quantization"][1]
     return np.full(shape, {"min": limits.min, "max": limits.max, "zero": zero}[fill], dtype)

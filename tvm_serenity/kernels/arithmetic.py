@@ -1,4 +1,4 @@
-"""Expressions (TIR) of the fixed-point arithmetic that ``tvm_serenity.quantize.fixed`` specifies."""
+"""Expressions (TIR) of the fixed-point arithmetic of ``tvm_serenity.quantize.fixed``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

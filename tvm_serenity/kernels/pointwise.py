@@ -174,7 +174,7 @@ def _rounded(x: Any, exponent: int) -> Any:
 
 
 def _reciprocal(rows: int, total: Any) -> Any:
-    """gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, as Q0.31.
+    """Return gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, as Q0.31.
 
     Newton's steps are stages of their own: as one expression they would double at each step.
     """

@@ -98,7 +98,7 @@ def _high_product16(a: Any, b: int) -> npt.NDArray[np.int64]:
 
 
 def _saturated(x: Any) -> npt.NDArray[np.int64]:
-    return np.clip(x, -(1 << 15), (1 << 15) - 1)
+    return np.asarray(np.clip(x, -(1 << 15), (1 << 15) - 1))
 
 
 def _stored(
@@ -131,7 +131,7 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
 
 
 def _exp_on_negative(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """gemmlowp's ``exp_on_negative_values`` of Q5.26 values, as Q0.31."""
+    """Return gemmlowp's ``exp_on_negative_values`` of Q5.26 values, as Q0.31."""
     quarter = 1 << 24
     mod = (a & (quarter - 1)) - quarter
     result = _exp_between(mod << 5)
@@ -151,7 +151,7 @@ def _exp_on_negative(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _exp_between(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """exp on [-1/4, 0) in Q0.31, by the Taylor series at -1/8."""
+    """Return exp on [-1/4, 0) in Q0.31, by the Taylor series at -1/8."""
     term, third = 1895147668, 715827883
     x = a + (1 << 28)
     x2 = high_product(x, x)
