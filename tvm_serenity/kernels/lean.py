@@ -18,14 +18,15 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import s_tir
+from tvm.ir.prim import expr as prim
 
 LEAN = "serenity.lean"
 """Attribute of kernels that are lean already."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 
-MAX_REPEATED = 16
-"""Nodes of a stage's expression that may be computed more than once."""
+MAX_REPEATED = 8
+"""Operations of a stage that may be computed more than once."""
 
 
 def lean(kernel: Any) -> Any:
@@ -96,9 +97,17 @@ def _steps(block: Any) -> int:
 
 
 def _arithmetic(body: Any) -> int:
-    """The operations of an expression."""
+    """The operations of an expression on values; indices and conditions are free."""
     found: list[Any] = []
-    tvm_ffi.structural_walk(body, (tvm.ir.expr.Expr, found.append))
+
+    def visit(expr: Any) -> Any:
+        if isinstance(expr, tvm.ir.expr.TensorLoad | prim.CmpExpr | prim.LogicalExpr):
+            return tvm_ffi.WalkResult.SKIP
+        if isinstance(expr, prim.BinaryOpExpr | prim.Cast):
+            found.append(expr)
+        return tvm_ffi.WalkResult.ADVANCE
+
+    tvm_ffi.structural_walk(body, (tvm.ir.expr.Expr, visit), order="pre")
     return len(found)
 
 
