@@ -8,15 +8,19 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from tvm_serenity.errors import InputError
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.quantize import SerenityQuantize
 from tvm_serenity.passes.relax.rewrite import SerenityRewrite
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.schedule import Options
 
 NAME = "serenity"
+QUANTIZED = ("auto", "off")
+"""What to do with quantised models: integer kernels, or float as imported."""
 
 
 def serenity_pipeline(
@@ -26,14 +30,20 @@ def serenity_pipeline(
     plan_options: PlanOptions | None = None,
     lean: bool = True,
     rewrite: str = "",
+    quantized: str = "auto",
+    rounding: str = "tflite",
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
     planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
     keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``: the
-    rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
+    rules of ``SerenityRewrite`` to choose from ("all", names), none by default. ``quantized``:
+    "auto" turns quantised models into integer kernels (``SerenityQuantize`` with ``rounding``),
+    "off" leaves them as float operators between ``dequantize`` and ``quantize``.
     """
+    if quantized not in QUANTIZED:
+        raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")
 
     @tvm.transform.module_pass(opt_level=0, name="serenity")
     def run(mod: Any, _context: Any) -> Any:
@@ -41,6 +51,7 @@ def serenity_pipeline(
         with target:
             return tvm.transform.Sequential(
                 [
+                    *([SerenityQuantize(rounding)] if quantized == "auto" else []),
                     *([SerenityRewrite(rewrite, target=target)] if rewrite else []),
                     *([LeanKernels(target)] if lean else []),
                     SerenitySchedule(method, target, options or Options()),

@@ -1,6 +1,5 @@
 """SerenityQuantize: integer compute instead of float compute between dequantise and quantise."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +28,8 @@ class SerenityQuantize:
        only move elements move integers; padding with the zero point is part of the convolution.
     2. ``rounding="tflite"`` rounds as LiteRT's reference kernels do, ``"single"`` once, and
        ``"float"`` as onnxruntime does.
-    3. With ``fold_concat`` a concat that only convolutions read is not materialised.
+    3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
+       its pieces.
     4. A region no rule fits stays float between its ``dequantize`` and ``quantize``; the reasons
        are the module's attribute ``serenity.kept_float``.
     5. A module without ``quantize`` or ``dequantize`` is returned as it is.
@@ -39,14 +39,14 @@ class SerenityQuantize:
     """
 
     rounding: str = "tflite"
-    fold_concat: bool = False
+    fold_concat: bool = True
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the module with integer kernels."""
-        return quantized(mod, self.rounding, self.fold_concat)
+        return quantized_module(mod, self.rounding, self.fold_concat)
 
 
-def quantized(mod: Any, rounding: str = "tflite", fold_concat: bool = False) -> Any:
+def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as :class:`SerenityQuantize` specifies."""
     if rounding not in ROUNDINGS:
         raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
@@ -76,6 +76,8 @@ def quantized(mod: Any, rounding: str = "tflite", fold_concat: bool = False) -> 
 
 def is_quantised(mod: Any) -> bool:
     """Whether ``main`` converts between stored integers and real numbers."""
+    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
+        return False
     return any(
         _compat.is_call(b.value)
         and _compat.op_name(b.value) in ("relax.quantize", "relax.dequantize")
@@ -120,8 +122,3 @@ def _reason(mod: Any, start: Any, reasons: dict[str, str]) -> str:
                     return reasons[binding.var.name]
                 reached.add(binding.var)
     return "its result is not quantised"
-
-
-def unsupported(reasons: Sequence[str]) -> str:
-    """Return reasons as one line."""
-    return "; ".join(dict.fromkeys(reasons))

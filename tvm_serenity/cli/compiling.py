@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
 from tvm_serenity.cli.schedule import Dims, Json, Model, Rewrite, TimeLimit
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.memory import peak_bytes
@@ -33,6 +34,8 @@ def compile_command(
     rules: Annotated[
         str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
     ] = "all",
+    quantized: Quantized = "auto",
+    rounding: Rounding = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
@@ -44,7 +47,8 @@ def compile_command(
 
     The bytes are those the Relax VM allocates while it runs; parameters and results belong to the
     caller and are counted apart. Outputs are compared bit by bit with the same kernels in the
-    given order, and with stock TVM. With -o, DIR receives lib.so (load it with
+    given order, and with stock TVM. A quantised model runs on integer kernels, while stock TVM
+    runs it in float between dequantise and quantise. With -o, DIR receives lib.so (load it with
     tvm.runtime.load_module), graph.txt and report.json.
     """
     module = source(model, dim or ()).module()
@@ -53,7 +57,10 @@ def compile_command(
     if output is not None and Path(output).exists():
         raise InputError(f"{output}: exists already; name a new directory")
     show.warn_without_core()
-    rewritten, rewriting = _rewritten(module, rules, time_limit, target) if rewrite else (None, {})
+    changed, said = integer_module(model, module, quantized, rounding)
+    if rewrite:
+        changed, rewriting = _rewritten(changed, rules, time_limit, target)
+        said = {**said, **rewriting}
     with show.progress(f"scheduling {model}") as report:
         terminal = Console(stderr=True)
         found = compile_and_compare(
@@ -61,13 +68,13 @@ def compile_command(
             target,
             Options(time_limit_s=time_limit, progress=report),
             seed=seed,
-            rewritten=rewritten,
+            rewritten=changed,
             notify=lambda text: terminal.print(f"[dim]{text}[/]") if terminal.is_terminal else None,
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
         check_plan(found.plan.buffers, found.plan.offsets)
-    result = {**_json(model, target, found), **rewriting}
+    result = {**_json(model, target, found), **said}
     if output is not None:
         _export(found, result, Path(output))
     if json:
@@ -180,8 +187,19 @@ def _print(model: str, found: "Comparison", result: dict[str, Any]) -> None:
             f"{ours['lower_bound_bytes']:,} bytes ({ours['states']:,} states, "
             f"{ours['seconds']:.3f} s)",
             "outputs": f"{same} to the given order; to stock TVM: {to_stock}",
+            **_quantised_facts(result),
             "order": "executed as scheduled, seen by the VM's own hook"
             if found.order_executed
             else "NOT executed as scheduled",
         },
     )
+
+
+def _quantised_facts(result: dict[str, Any]) -> dict[str, str]:
+    found = result.get("quantized")
+    if found is None:
+        return {}
+    kept = found["kept_float"]
+    lines = "".join(f"\n{line}" for line in kept)
+    said = f"integer kernels ({found['rounding']} rounding), {found['weight_bytes']:,} bytes"
+    return {"quantised": f"{said} of weights; {len(kept)} operators stay float{lines}"}
