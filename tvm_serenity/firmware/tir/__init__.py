@@ -1,0 +1,1 @@
+"""From TVM to a :class:`~tvm_serenity.firmware.program.Program`."""

@@ -1,0 +1,244 @@
+"""TIR expressions as C, without implicit conversions.
+
+C computes on ``int`` where TIR computes on 8 or 16 bits, so narrow arithmetic is cast back. Signed
+left shifts go through unsigned, where C defines them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+from tvm.ir.expr import Call, TensorLoad
+
+from tvm_serenity.errors import UnsupportedError
+
+C_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+}
+"""C's name of numpy's types."""
+
+_INFIX = {
+    tirx.Add: "+",
+    tirx.Sub: "-",
+    tirx.Mul: "*",
+    tirx.Div: "/",
+    tirx.Mod: "%",
+}
+_COMPARE = {
+    tirx.EQ: "==",
+    tirx.NE: "!=",
+    tirx.LT: "<",
+    tirx.LE: "<=",
+    tirx.GT: ">",
+    tirx.GE: ">=",
+    tirx.And: "&&",
+    tirx.Or: "||",
+}
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+_MATH = {
+    "nearbyint": "nearbyint",
+    "round": "round",
+    "trunc": "trunc",
+    "floor": "floor",
+    "ceil": "ceil",
+    "fabs": "fabs",
+    "exp": "exp",
+    "exp2": "exp2",
+    "log": "log",
+    "log2": "log2",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "tanh": "tanh",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "atan": "atan",
+    "erf": "erf",
+    "pow": "pow",
+    "fmod": "fmod",
+}
+
+
+def dtype_of(expr: Any) -> str:
+    """Return numpy's name of an expression's type."""
+    dtype = expr.ty.dtype
+    return str(getattr(dtype, "dtype", dtype))
+
+
+def c_type(dtype: str, where: str) -> str:
+    """Return C's name of a type; :class:`UnsupportedError` where C has none."""
+    if dtype not in C_TYPES:
+        raise UnsupportedError(f"{where}: type {dtype} has no counterpart in C")
+    return C_TYPES[dtype]
+
+
+def literal(value: float, dtype: str) -> str:
+    """Return a number as C writes it, exactly."""
+    if dtype.startswith("float"):
+        return _real(float(value), dtype)
+    value = int(value)
+    if dtype == "int64":
+        return "INT64_MIN" if value == -(1 << 63) else f"INT64_C({value})"
+    if dtype == "int32":
+        return "INT32_MIN" if value == -(1 << 31) else f"{value}"
+    if dtype in ("uint32", "uint64"):
+        return f"UINT{dtype[4:]}_C({value})"
+    if dtype == "bool":
+        return "true" if value else "false"
+    return f"{value}"
+
+
+def _real(value: float, dtype: str) -> str:
+    suffix = "f" if dtype == "float32" else ""
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    text = str(np.float32(value)) if dtype == "float32" else repr(value)
+    return text + suffix
+
+
+class Expressions:
+    """Writes expressions; ``name`` gives variables and buffers their C names.
+
+    ``helpers`` collects the functions of the C prelude that were used.
+    """
+
+    def __init__(
+        self, where: str, name: Callable[[Any], str], is_scalar: Callable[[Any], bool]
+    ) -> None:
+        self.where = where
+        self.name = name
+        self.is_scalar = is_scalar
+
+    def __call__(self, e: Any) -> str:
+        """Return ``e`` as a C expression that needs no parentheses around it."""
+        return self.written(e)
+
+    def written(self, e: Any) -> str:
+        kind = type(e)
+        if kind in (tirx.IntImm, tirx.FloatImm):
+            text = literal(e.value, dtype_of(e))
+            return f"({text})" if text.startswith("-") else text
+        if isinstance(e, tirx.Var):
+            return self.name(e)
+        if kind is TensorLoad:
+            return self.load(e)
+        if kind is tirx.Cast:
+            return self.cast(e)
+        if kind in _INFIX:
+            return self.infix(e, _INFIX[kind])
+        if kind in _COMPARE:
+            return f"({self(e.a)} {_COMPARE[kind]} {self(e.b)})"
+        if kind is tirx.Not:
+            return f"(!{self(e.a)})"
+        if kind in (tirx.Min, tirx.Max):
+            helper = "min" if kind is tirx.Min else "max"
+            return self.narrowed(f"{helper}_{_wide(dtype_of(e))}({self(e.a)}, {self(e.b)})", e)
+        if kind is tirx.Select:
+            return self.choice(e, e.condition, e.true_value, e.false_value)
+        if kind is Call:
+            return self.call(e)
+        raise UnsupportedError(f"{self.where}: expression {kind.__name__} has no form in C")
+
+    def load(self, e: Any) -> str:
+        if self.is_scalar(e.source):
+            return self.name(e.source)
+        (index,) = e.indices
+        return f"{self.name(e.source)}[{_bare(self(index))}]"
+
+    def cast(self, e: Any) -> str:
+        dtype = dtype_of(e)
+        if dtype == "bool":
+            return f"({self(e.value)} != 0)"
+        return f"({c_type(dtype, self.where)}){self.operand(e.value)}"
+
+    def operand(self, e: Any) -> str:
+        """An expression that a cast in front applies to as a whole."""
+        text = self(e)
+        simple = text.startswith("(") or isinstance(e, tirx.Var | TensorLoad | tirx.IntImm)
+        return text if simple else f"({text})"
+
+    def infix(self, e: Any, sign: str) -> str:
+        if type(e) is tirx.Mod and dtype_of(e).startswith("float"):
+            return f"fmod{_float_suffix(dtype_of(e))}({self(e.a)}, {self(e.b)})"
+        return self.narrowed(f"({self(e.a)} {sign} {self(e.b)})", e)
+
+    def narrowed(self, text: str, e: Any) -> str:
+        dtype = dtype_of(e)
+        if dtype in ("int8", "uint8", "int16", "uint16"):
+            return f"({C_TYPES[dtype]}){text if text.startswith('(') else f'({text})'}"
+        return text
+
+    def choice(self, e: Any, condition: Any, yes: Any, no: Any) -> str:
+        return self.narrowed(f"({self(condition)} ? {self(yes)} : {self(no)})", e)
+
+    def call(self, e: Any) -> str:
+        name = str(getattr(e.op, "name", "")).rpartition(".")[2]
+        args = list(e.args)
+        if name in ("call_pure_extern", "call_extern"):
+            return f"{args[0].value}({', '.join(map(self, args[1:]))})"
+        if name in ("if_then_else",):
+            return self.choice(e, *args)
+        if name == "likely":
+            return self(args[0])
+        if name in _BITWISE:
+            return self.narrowed(f"({self(args[0])} {_BITWISE[name]} {self(args[1])})", e)
+        if name == "bitwise_not":
+            return self.narrowed(f"(~{self(args[0])})", e)
+        if name == "shift_right":
+            return self.narrowed(f"({self(args[0])} >> {self(args[1])})", e)
+        if name == "shift_left":
+            return self.shift_left(e, args)
+        if name == "clz":
+            width = dtype_of(args[0]).removeprefix("u")
+            return f"clz_{width}({self(args[0])})"
+        if name in _MATH:
+            suffix = _float_suffix(dtype_of(e))
+            return f"{_MATH[name]}{suffix}({', '.join(_bare(self(a)) for a in args)})"
+        if name == "sigmoid":
+            x = self(args[0])
+            return f"(1.0f / (1.0f + expf(-{x})))"
+        raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
+
+    def shift_left(self, e: Any, args: list[Any]) -> str:
+        dtype = dtype_of(e)
+        if dtype.startswith("u"):
+            return self.narrowed(f"({self(args[0])} << {self(args[1])})", e)
+        wide = "uint64_t" if dtype == "int64" else "uint32_t"
+        return f"({C_TYPES[dtype]})(({wide}){self.operand(args[0])} << {self(args[1])})"
+
+
+def _wide(dtype: str) -> str:
+    return {"int64": "i64", "uint64": "u64", "uint32": "u32", "float32": "f32", "float64": "f64"}.get(
+        dtype, "i32"
+    )
+
+
+def _float_suffix(dtype: str) -> str:
+    return "f" if dtype == "float32" else ""
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses that enclose all of it."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return text
+    depth = 0
+    for i, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0 and i < len(text) - 1:
+            return text
+    return text[1:-1]

@@ -1,0 +1,46 @@
+"""TIR kernels -> loops over flat buffers: the passes before TVM's own calling convention."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+from tvm import s_tir, tirx
+
+
+def flattened(kernels: Mapping[str, Any], target: Any = None) -> dict[str, Any]:
+    """Return each kernel as loops, conditions and stores into one-dimensional buffers."""
+    target = tvm.target.Target({"kind": "c"} if target is None else target)
+    module = tvm.IRModule(
+        {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
+    )
+    module = tirx.transform.BindTarget(target.with_host(target))(module)
+    module = tvm.transform.Sequential(_passes())(module)
+    return {g.name_hint: f for g, f in module.functions.items()}
+
+
+def _passes() -> list[Any]:
+    t, x = s_tir.transform, tirx.transform
+    return [
+        t.CanonicalizeLoop(),
+        t.LowerInitBlock(),
+        t.PlanAndUpdateBufferAllocationLocation(),
+        t.ConvertBlocksToOpaque(),
+        t.CompactBufferAllocation(),
+        t.LowerMatchBuffer(),
+        t.StmtSimplify(),
+        t.LowerOpaqueBlock(),
+        x.FlattenBuffer(),
+        x.NarrowDataType(32),
+        t.LoopPartition(),
+        x.VectorizeLoop(False),
+        x.StorageRewrite(),
+        t.HoistIfThenElse(),
+        x.UnrollLoop(),
+        t.RenormalizeSplitPattern(),
+        x.StmtSimplify(),
+        x.RemoveNoOp(),
+        t.RewriteUnsafeSelect(),
+        x.CommonSubexprElim(),
+        x.VerifyMemory(),
+        x.LowerIntrin(),
+    ]

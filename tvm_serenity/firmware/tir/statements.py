@@ -1,0 +1,215 @@
+"""TIR kernels, lowered to loops over flat buffers, as C functions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.program import Kernel, Param
+from tvm_serenity.firmware.tir.expressions import Expressions, _bare, c_type
+from tvm_serenity.passes import _compat
+from tvm_serenity.plan import Buffer, plan
+
+STACK_LIMIT_BYTES = 64
+"""Buffers of a kernel up to this size are its local variables; larger ones are workspace."""
+
+RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while bool true false main y0 y1 j0 j1 jn yn gamma exp log sin "
+    "cos tan index div abs sqrt pow round floor ceil remainder half signal time".split()
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel in C, and the bytes of workspace it takes as its last parameter."""
+
+    kernel: Kernel
+    workspace_bytes: int
+
+
+def write(name: str, function: Any, alignment: int = 16) -> Written:
+    """Return a lowered kernel as C.
+
+    Parameters become pointers, ``const`` where nothing is stored through them; buffers above
+    ``STACK_LIMIT_BYTES`` share one workspace passed as the last parameter.
+    """
+    writer = _Writer(name, function, alignment)
+    body = writer.function()
+    params = [
+        Param(writer.names[p], _compat.buffer_dtype(p), p not in writer.stored)
+        for p in function.params
+    ]
+    if writer.workspace_bytes:
+        params.append(Param("workspace", "uint8", False))
+    return Written(Kernel(name, tuple(params), body), writer.workspace_bytes)
+
+
+class _Writer:
+    def __init__(self, where: str, function: Any, alignment: int) -> None:
+        self.where = where
+        self.body = function.body
+        self.params = list(function.params)
+        self.names: dict[Any, str] = {}
+        self.taken: set[str] = {"workspace"}
+        self.scalars: set[Any] = set()
+        self.base: dict[Any, Any] = {}
+        self.used: set[Any] = set()
+        self.stored: set[Any] = set()
+        self.expression = Expressions(where, self.name, lambda b: b in self.scalars)
+        self.workspace_bytes = 0
+        self.offsets: dict[Any, int] = {}
+        self._collect(alignment)
+
+    def _collect(self, alignment: int) -> None:
+        """Find aliases, what is used and stored, and which buffers need workspace."""
+        allocated: list[Any] = []
+
+        def alias(s: Any) -> None:
+            self.base[s.buffer] = s.data
+
+        def touched(s: Any) -> None:
+            self.used.add(s.buffer if hasattr(s, "buffer") else s.source)
+
+        def stored(s: Any) -> None:
+            self.used.add(s.buffer)
+            self.stored.add(s.buffer)
+
+        walk = tvm_ffi.structural_walk
+        walk(self.body, (tirx.DeclBuffer, alias))
+        walk(self.body, (tirx.BufferStore, stored))
+        walk(self.body, (TensorLoad, touched))
+        walk(self.body, (tirx.AllocBuffer, lambda s: allocated.append(s.buffer)))
+        self.stored |= {self._root(b) for b in self.stored}
+        big = [b for b in allocated if _bytes(b) > STACK_LIMIT_BYTES]
+        found = plan([Buffer(f"{i}", 0, 1, _bytes(b), alignment) for i, b in enumerate(big)])
+        self.workspace_bytes = found.arena_bytes
+        self.offsets = dict(zip(big, found.offsets, strict=True))
+
+    def _root(self, buffer: Any) -> Any:
+        """The parameter or allocation whose bytes ``buffer`` shows."""
+        for _ in range(len(self.base) + 1):
+            data = self.base.get(buffer)
+            if data is None:
+                return buffer
+            owner = _data_owner(data)
+            if owner is None:
+                raise UnsupportedError(f"{self.where}: a buffer inside of another has no form in C")
+            buffer = owner
+        raise UnsupportedError(f"{self.where}: buffers declared on each other")
+
+    def name(self, var: Any) -> str:
+        root = self._root(var) if var in self.base else var
+        return self.names[root] if root in self.names else self.declare(root)
+
+    def declare(self, var: Any) -> str:
+        text = "".join(c if c.isalnum() else "_" for c in str(var.name)).strip("_") or "v"
+        base = f"{text}_" if text in RESERVED or text[0].isdigit() else text
+        made, count = base, 1
+        while made in self.taken:
+            count += 1
+            made = f"{base}_{count}"
+        self.taken.add(made)
+        self.names[var] = made
+        return made
+
+    def function(self) -> str:
+        for param in self.params:
+            self.declare(param)
+        unused = [p for p in self.params if all(self._root(b) is not p for b in self.used)]
+        lines = [f"    (void){self.names[p]};" for p in unused]
+        return "\n".join([*lines, *self.statement(self.body, 1)]) + "\n"
+
+    def statement(self, s: Any, depth: int) -> list[str]:
+        pad = "    " * depth
+        kind = type(s)
+        if kind is tirx.SeqStmt:
+            return [line for child in s.seq for line in self.statement(child, depth)]
+        if kind is tirx.DeclBuffer:
+            return self._nested(s, depth)
+        if kind is tirx.AllocBuffer:
+            return [*self._allocation(s.buffer, pad), *self._nested(s, depth)]
+        if kind is tirx.BufferStore:
+            return [f"{pad}{self._target(s)} = {_bare(self.expression(s.value))};"]
+        if kind is tirx.Bind:
+            value = _bare(self.expression(s.value))
+            ctype = c_type(str(_dtype(s.var)), self.where)
+            return [f"{pad}const {ctype} {self.declare(s.var)} = {value};"]
+        if kind is tirx.For:
+            return self._loop(s, pad, depth)
+        if kind is tirx.IfThenElse:
+            lines = [f"{pad}if ({_bare(self.expression(s.condition))}) {{"]
+            lines += self._block(s.then_case, depth)
+            if s.else_case is not None:
+                lines += [f"{pad}}} else {{", *self._block(s.else_case, depth)]
+            return [*lines, f"{pad}}}"]
+        if kind is tirx.AttrStmt:
+            return self.statement(s.body, depth)
+        if kind is tirx.Evaluate:
+            return []
+        raise UnsupportedError(f"{self.where}: statement {kind.__name__} has no form in C")
+
+    def _nested(self, s: Any, depth: int) -> list[str]:
+        body = getattr(s, "body", None)
+        return [] if body is None else self.statement(body, depth)
+
+    def _block(self, s: Any, depth: int) -> list[str]:
+        """The statements between braces; names declared there are free again after it."""
+        taken, names = set(self.taken), dict(self.names)
+        lines = self.statement(s, depth + 1)
+        self.taken, self.names = taken, names
+        return lines
+
+    def _loop(self, s: Any, pad: str, depth: int) -> list[str]:
+        taken, names = set(self.taken), dict(self.names)
+        ctype = c_type(str(_dtype(s.loop_var)), self.where)
+        start, extent = self.expression(s.min), self.expression(s.extent)
+        stop = extent if start == "0" else f"{start} + {extent}"
+        var = self.declare(s.loop_var)
+        lines = [f"{pad}for ({ctype} {var} = {start}; {var} < {stop}; ++{var}) {{"]
+        lines += [*self._block(s.body, depth), f"{pad}}}"]
+        self.taken, self.names = taken, names
+        return lines
+
+    def _allocation(self, buffer: Any, pad: str) -> list[str]:
+        ctype = c_type(_compat.buffer_dtype(buffer), self.where)
+        count = 1
+        for extent in _compat.buffer_shape(buffer):
+            count *= extent
+        name = self.declare(buffer)
+        if buffer in self.offsets:
+            at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
+            return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
+        if count == 1 and not self._is_aliased(buffer):
+            self.scalars.add(buffer)
+            return [f"{pad}{ctype} {name};"]
+        return [f"{pad}{ctype} {name}[{count}];"]
+
+    def _is_aliased(self, buffer: Any) -> bool:
+        return any(b is not buffer and self._root(b) is buffer for b in self.base)
+
+    def _target(self, s: Any) -> str:
+        if s.buffer in self.scalars:
+            return self.name(s.buffer)
+        (index,) = s.indices
+        return f"{self.name(s.buffer)}[{_bare(self.expression(index))}]"
+
+
+def _data_owner(data: Any) -> Any:
+    """The buffer whose ``data`` pointer an expression is, or None."""
+    if isinstance(data, tirx.Var):
+        return data
+    return data.args[0] if hasattr(data, "args") and len(data.args) else None
+
+
+def _dtype(var: Any) -> str:
+    dtype = var.ty.dtype
+    return str(getattr(dtype, "dtype", dtype))
+
+
+def _bytes(buffer: Any) -> int:
+    return _compat.size_bytes(_compat.buffer_shape(buffer), _compat.buffer_dtype(buffer))
