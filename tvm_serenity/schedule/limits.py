@@ -56,6 +56,13 @@ class Run:
 
         return report
 
+    def out_of_time(self) -> bool:
+        """Whether the time limit has passed; noted if so."""
+        if self.seconds_left > 0:
+            return False
+        self.stop("time")
+        return True
+
     def stop(self, limit: str) -> None:
         """Note the first limit that cut something short."""
         self.limited = self.limited or limit

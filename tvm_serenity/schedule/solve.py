@@ -34,11 +34,14 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
     if run.rules["greedies"] and not part.closed(floor, ceiling):
         for order in greedy_orders(part.instance):
             part.offer(order)
+            if run.out_of_time():
+                return
     if part.closed(floor, ceiling):
         return
     if part.instance.count > DENSE_OPS:
         for round_ in range(LARGE_ROUNDS):
-            _approach(part, run, floor, ceiling, round_)
+            if not run.out_of_time():
+                _approach(part, run, floor, ceiling, round_)
         return
     core = core_of(part.instance, run.rules)
     if part.instance.count >= MANY_OPS and run.rules["segments"]:
@@ -86,13 +89,16 @@ def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int
     for step in (round_, round_ + 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
             reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
+        if run.out_of_time():
+            return
         if run.rules["windows"] and not part.closed(floor, ceiling):
             relax_windows(part, run, WINDOW_STATES * GROWTH**step, floor, ceiling, climb=False)
+        if run.out_of_time():
+            return
     if round_ == LARGE_ROUNDS - 1 and run.rules["windows"]:
         states = WINDOW_STATES * GROWTH**round_
         relax_windows(part, run, states, floor, ceiling, climb=True)
-    if run.seconds_left <= 0:
-        run.stop("time")
+        run.out_of_time()
 
 
 def _beam(part: Part, run: Run, core: Any) -> None:
