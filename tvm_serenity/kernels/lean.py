@@ -103,7 +103,7 @@ def _arithmetic(body: Any) -> int:
     def visit(expr: Any) -> Any:
         if isinstance(expr, tvm.ir.expr.TensorLoad | prim.CmpExpr | prim.LogicalExpr):
             return tvm_ffi.WalkResult.SKIP
-        if isinstance(expr, prim.BinaryOpExpr | prim.Cast):
+        if isinstance(expr, prim.BinaryOpExpr | prim.Cast) or _is_costly_call(expr):
             found.append(expr)
         return tvm_ffi.WalkResult.ADVANCE
 
@@ -145,11 +145,17 @@ def _is_expensive(body: Any) -> bool:
     found = []
 
     def visit(call: Any) -> None:
-        if str(getattr(call.op, "name", "")).rpartition(".")[2] not in CHEAP:
+        if _is_costly_call(call):
             found.append(call)
 
     tvm_ffi.structural_walk(body, (tvm.ir.expr.Call, visit))
     return bool(found)
+
+
+def _is_costly_call(expr: Any) -> bool:
+    if not isinstance(expr, tvm.ir.expr.Call):
+        return False
+    return str(getattr(expr.op, "name", "")).rpartition(".")[2] not in CHEAP
 
 
 def _try(primitive: Any, *arguments: Any, **options: Any) -> bool:
