@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tvm_serenity.cli import app, show
+from tvm_serenity.cli import app, show, tflm
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
 from tvm_serenity.errors import InputError
@@ -87,6 +87,10 @@ def schedule_command(
         str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
     ] = "all",
     align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
+    plan_for: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="tflm", help="With -o: TFLM's offline plan in the file."),
+    ] = None,
     dim: Dims = None,
     json: Json = False,
     check: Annotated[
@@ -101,6 +105,7 @@ def schedule_command(
 
     [dim]Examples[/dim]
       serenity schedule model.tflite -o model-reordered.tflite
+      serenity schedule model.tflite -o model-tflm.tflite --plan tflm
       serenity schedule zoo:randwire?n=64 --json
     """
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
@@ -109,6 +114,7 @@ def schedule_command(
         return
     opened = source(model, dim or ()).file()
     _check_suffix(opened, output)
+    tflm.check_request(plan_for, opened, choices)
     reduced = choices.apply(opened.graph)
     if objective not in OBJECTIVES:
         raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
@@ -131,7 +137,10 @@ def schedule_command(
     if proof_file is not None:
         claims = {**certificate(reduced.graph, found), "options": choices.options()}
         write_bytes(proof_file, json_module.dumps(claims, indent=1).encode())
-    if output is not None:
+    planned = None
+    if plan_for is not None:
+        planned = tflm.plan_file(opened, order, output, time_limit)
+    elif output is not None:
         save(opened, _whole_order(opened.graph, choices, order), output)
     result = {
         "model": model,
@@ -146,12 +155,15 @@ def schedule_command(
         "objective": objective,
         "schedule": _schedule_json(joint, order),
         "checked": check,
+        **({} if planned is None else {"plan": planned}),
         "output": output,
     }
     if json:
         show.print_json(result)
     else:
         _print(model, reduced, found, given_plan, best_plan)
+        if planned is not None:
+            show.facts("TensorFlow Lite Micro", tflm.plan_text(planned))
         if output is not None:
             show.console.print(f"written to {output}")
     if found.statistics.get("limit") == "interrupt":

@@ -87,18 +87,24 @@ class Table:
         """An unsigned 64-bit number."""
         return self._number(number, _U64, default)
 
-    def _target(self, number: int) -> int:
+    @property
+    def field_count(self) -> int:
+        """The number of fields that the table's layout knows."""
+        return (self.vtable_size - 4) // 2
+
+    def target(self, number: int) -> int:
+        """The position that an offset field points to, or 0 where it is left out."""
         position = self._field(number, 4)
         return position + self.source.u32(position, "an offset") if position else 0
 
     def table(self, number: int) -> "Table | None":
         """A table, or None where it is left out."""
-        target = self._target(number)
+        target = self.target(number)
         return table_at(self.source, target) if target else None
 
     def span(self, number: int, width: int) -> tuple[int, int]:
         """First byte and length of a vector of ``width``-byte elements; (0, 0) if left out."""
-        target = self._target(number)
+        target = self.target(number)
         if not target:
             return 0, 0
         length = self.source.u32(target, "a vector")

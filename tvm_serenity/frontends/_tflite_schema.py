@@ -61,7 +61,7 @@ CALLS_SUBGRAPH = frozenset(
 
 
 class ModelField(IntEnum):
-    """Fields of the root table."""
+    """Fields of the root table; all but the version are offsets."""
 
     VERSION = 0
     OPERATOR_CODES = 1
@@ -102,6 +102,7 @@ class OperatorField(IntEnum):
     OUTPUTS = 2
     BUILTIN_OPTIONS = 4
     CUSTOM_OPTIONS = 5
+    LARGE_CUSTOM_OPTIONS_OFFSET = 9
 
 
 class CodeField(IntEnum):

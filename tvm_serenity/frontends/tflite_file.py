@@ -29,11 +29,13 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends.model_file import check_order, unique
+from tvm_serenity.frontends.tflite_metadata import write_metadata
 from tvm_serenity.graph import Graph, Op
 
+OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
     "model_control_dependencies": "control dependencies between operators by their place",
-    "OfflineMemoryAllocation": "a memory plan made for the stored order",
+    OFFLINE_PLAN: "a memory plan made for the stored order",
 }
 
 
@@ -45,14 +47,40 @@ class TfliteFile:
     graph: Graph
     data: bytes = field(repr=False)
     slots: int = field(repr=False)
-    pinned: str = ""
-    """Why the order cannot change, if it cannot."""
+    pinned: tuple[str, ...] = ()
+    """Names of the metadata that hold for the stored order only."""
+    subgraphs: int = 1
+    tensors: int = 0
+    """Tensors that the file lists for subgraph 0."""
 
     def reordered(self, order: Sequence[int]) -> bytes:
         """The file with its operators stored in ``order``, every other byte kept."""
+        self._check_free(self.pinned, order)
+        return self._permuted(order)
+
+    def planned(self, order: Sequence[int], content: bytes) -> bytes:
+        """The file reordered, its metadata ``OfflineMemoryAllocation`` set to ``content``.
+
+        All else is kept. A plan that the file held is replaced. Raises :class:`UnsupportedError`
+        where the model has several subgraphs: versions of TFLM read plans of these differently.
+        """
+        self._check_free([name for name in self.pinned if name != OFFLINE_PLAN], order)
+        if self.subgraphs != 1:
+            raise UnsupportedError(
+                f"{self.path}: has {self.subgraphs} subgraphs; TFLM's offline plan is written for "
+                "models with one"
+            )
+        return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
+
+    def _check_free(self, pinned: Sequence[str], order: Sequence[int]) -> None:
         check_order(self.graph, order)
-        if self.pinned and list(order) != sorted(order):
-            raise UnsupportedError(f"{self.path}: cannot be reordered: {self.pinned}")
+        if pinned and list(order) != sorted(order):
+            raise UnsupportedError(
+                f"{self.path}: cannot be reordered: its metadata {pinned[0]!r} holds "
+                f"{_ORDER_METADATA[pinned[0]]}"
+            )
+
+    def _permuted(self, order: Sequence[int]) -> bytes:
         slot = [self.slots + 4 * i for i in range(len(order))]
         offsets = struct.unpack_from(f"<{len(order)}I", self.data, self.slots)
         moved = [slot[op] + offsets[op] - slot[step] for step, op in enumerate(order)]
@@ -77,7 +105,8 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
         raise InputError("the model has no subgraph")
     graph = _read_graph(path.name, model, subgraphs[0])
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
-    return TfliteFile(path, graph, data, slots, _pinned(model))
+    count = len(subgraphs[0].tables(SubgraphField.TENSORS))
+    return TfliteFile(path, graph, data, slots, _pinned(model), len(subgraphs), count)
 
 
 def _read_graph(name: str, model: Table, main: Table) -> Graph:
@@ -141,10 +170,7 @@ def _buffer_sizes(model: Table) -> list[int]:
     return sizes
 
 
-def _pinned(model: Table) -> str:
+def _pinned(model: Table) -> tuple[str, ...]:
     model.tables(ModelField.SIGNATURES)
-    for entry in model.tables(ModelField.METADATA):
-        name = entry.string(MetadataField.NAME)
-        if name in _ORDER_METADATA:
-            return f"its metadata {name!r} holds {_ORDER_METADATA[name]}"
-    return ""
+    names = [e.string(MetadataField.NAME) for e in model.tables(ModelField.METADATA)]
+    return tuple(name for name in names if name in _ORDER_METADATA)
