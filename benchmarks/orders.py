@@ -19,9 +19,9 @@ from tvm_serenity.cli.models import source
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import dp
-from tvm_serenity.schedule.exact import Solution, exact
+from tvm_serenity.schedule.exact import exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
-from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.result import Options, Schedule
 
 Family = Callable[[], Iterator[Problem]]
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
@@ -155,7 +155,7 @@ FAMILIES: dict[str, Family] = {
 
 def measure(name: str, family: Family, options: Options) -> str:
     """One row of the table."""
-    found: list[Solution] = []
+    found: list[Schedule] = []
     for problem in family():
         solution = exact(problem, options)
         assert peak_of(problem, solution.order) == solution.peak_bytes

@@ -7,14 +7,14 @@ import pytest
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.schedule.exact import RULES, Solution, exact
+from tvm_serenity.schedule.exact import RULES, exact
 from tvm_serenity.schedule.problem import Problem, peak_of
-from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.result import Options, Schedule
 
 CORES = (True, False)
 
 
-def solve(problem: Problem, rules: dict[str, bool], budget: int | None = None) -> Solution:
+def solve(problem: Problem, rules: dict[str, bool], budget: int | None = None) -> Schedule:
     found = exact(problem, Options(rules=rules, budget_bytes=budget))
     assert is_valid(problem, found.order)
     assert peak_of(problem, found.order) == found.peak_bytes
@@ -22,7 +22,7 @@ def solve(problem: Problem, rules: dict[str, bool], budget: int | None = None) -
     return found
 
 
-def both_cores(problem: Problem, rules: dict[str, bool], budget: int | None = None) -> Solution:
+def both_cores(problem: Problem, rules: dict[str, bool], budget: int | None = None) -> Schedule:
     native, python = (solve(problem, {**rules, "native": core}, budget) for core in CORES)
     assert native.order == python.order
     assert native.states == python.states

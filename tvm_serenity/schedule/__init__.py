@@ -113,21 +113,11 @@ def _dp(problem: Problem, options: Options) -> Schedule:
 
 def _exact(problem: Problem, options: Options) -> Schedule:
     try:
-        found = exact(problem, options)
+        return exact(problem, options)
     except Interrupted as interrupt:
         if not options.keep_on_interrupt:
             raise
-        found = interrupt.solution
-    return Schedule(
-        "",
-        tuple(found.order),
-        found.peak_bytes,
-        found.lower_bound_bytes,
-        found.outcome,
-        found.states,
-        found.seconds,
-        found.statistics,
-    )
+        return interrupt.solution
 
 
 def _auto(problem: Problem, options: Options) -> Schedule:

@@ -10,7 +10,7 @@ from tvm_serenity.schedule.instance import Instance, instance_of, profile, segme
 from tvm_serenity.schedule.limits import Run
 from tvm_serenity.schedule.probe import Part, Proof, core_module
 from tvm_serenity.schedule.problem import Problem
-from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.result import Options, Schedule
 from tvm_serenity.schedule.solve import solve
 from tvm_serenity.schedule.starts import forced_ops, op_needs
 
@@ -33,35 +33,21 @@ RULES: Mapping[str, str] = {
 """The rules of the search by name; all are on unless ``Options.rules`` says otherwise."""
 
 
-@dataclass(frozen=True)
-class Solution:
-    """An order of the problem's op numbers and what is proved about it.
-
-    *optimal* iff ``peak_bytes`` equals ``lower_bound_bytes``, which holds for every order.
-    ``statistics["proof"]`` says why it holds; op numbers in it are the graph's.
-    """
-
-    order: tuple[int, ...]
-    peak_bytes: int
-    lower_bound_bytes: int
-    outcome: Outcome
-    states: int
-    seconds: float
-    statistics: Mapping[str, object] = field(default_factory=dict)
-
-
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during the search; ``solution`` is the best result so far."""
 
-    def __init__(self, solution: Solution) -> None:
+    def __init__(self, solution: Schedule) -> None:
         super().__init__()
         self.solution = solution
 
 
 def exact(
     problem: Problem, options: Options | None = None, start: Sequence[Sequence[int]] = ()
-) -> Solution:
+) -> Schedule:
     """Return an order with the least peak, proved; or the best and a bound where limits end it.
+
+    The order is of the problem's op numbers; ``statistics["proof"]`` says why the bound holds, in
+    the graph's op numbers.
 
     ``start``: orders to improve on, beside the given one; the result is never worse. Same input,
     same output, unless a time limit ends the search. Ctrl-C raises :class:`Interrupted`. Raises
@@ -222,7 +208,7 @@ def _proof_in_graph(search: _Search, stretch: _Stretch, proof: Proof) -> Proof:
     return result
 
 
-def _solution(search: _Search) -> Solution:
+def _solution(search: _Search) -> Schedule:
     run, problem = search.run, search.problem
     order = list(range(problem.count))
     for stretch in search.stretches:
@@ -244,4 +230,6 @@ def _solution(search: _Search) -> Solution:
     }
     if run.limited:
         statistics["limit"] = run.limited
-    return Solution(tuple(order), peak, bound, outcome, run.states, run.seconds, statistics)
+    return Schedule(
+        "exact", tuple(order), peak, bound, outcome, run.states, run.seconds, statistics
+    )
