@@ -35,7 +35,9 @@ def addition(rewriter: Rewriter, region: Region) -> Any:
     if _compat.op_name(rewriter.scope.look(region.expr)) == "relax.subtract":
         right = type(right)(right.value, right.shift, (-right.real[0],))
     out = multiplier(twice / ((1 << shift) * spec.result.scale))
-    return rewriter.kernel("q_add", pointwise.add(spec, left, right, out, shift), arguments)
+    return rewriter.kernel(
+        "q_add", pointwise.add(pointwise.Sum(spec, left, right, out, shift)), arguments
+    )
 
 
 def product(rewriter: Rewriter, region: Region) -> Any:
@@ -48,7 +50,9 @@ def product(rewriter: Rewriter, region: Region) -> Any:
     real = float(np.float32(first) * np.float32(second)) / spec.result.scale
     if rewriter.rounding != "float":
         real = first * second / spec.result.scale
-    return rewriter.kernel("q_mul", pointwise.multiply(spec, multiplier(real)), arguments)
+    return rewriter.kernel(
+        "q_mul", pointwise.multiply(pointwise.Product(spec, multiplier(real))), arguments
+    )
 
 
 def _pair(rewriter: Rewriter, region: Region) -> tuple[pointwise.Pair, list[Any]] | None:

@@ -88,7 +88,7 @@ def convolution(spec: Convolution) -> Any:
         return finish(total, channel)
 
     out = te.compute(spec.output_shape, result, name="out")
-    return prim_func([*sources, weight, bias, *constants, out])
+    return prim_func([*sources, weight, bias, *constants, out], spec)
 
 
 def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
@@ -193,4 +193,4 @@ def dense(spec: Dense) -> Any:
     total = te.compute((spec.rows, spec.units), term, name="sum")
     finish = spec.requantise.expression(constants)
     out = te.compute(total.shape, lambda i, j: finish(total[i, j] + bias[j], j), name="out")
-    return prim_func([x, weight, bias, *constants, out])
+    return prim_func([x, weight, bias, *constants, out], spec)

@@ -40,26 +40,56 @@ class Pair:
         return tuple(int(s) for s in np.broadcast_shapes(*self.shapes))
 
 
-def add(spec: Pair, left: Multiplier, right: Multiplier, out: Multiplier, shift: int) -> Any:
-    """Return the kernel ``(a, b, result)``: ``a * left + b * right``, TFLite's ADD and SUB.
+@dataclass(frozen=True)
+class Sum:
+    """``a * left + b * right`` times ``out``, TFLite's ADD and SUB.
 
     The operands are shifted left by ``shift`` bits first. A negative ``right.real`` subtracts.
     """
 
+    pair: Pair
+    left: Multiplier
+    right: Multiplier
+    out: Multiplier
+    shift: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """``a * b`` times ``out``, TFLite's MUL."""
+
+    pair: Pair
+    out: Multiplier
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A function of one 8-bit value: types of the argument and of the 256 results."""
+
+    shape: Shape
+    source: str
+    result: str
+
+
+def add(total: Sum) -> Any:
+    """Return the kernel ``(a, b, result)`` of a sum."""
+    spec, left, right = total.pair, total.left, total.right
+
     def value(a: Any, b: Any) -> Any:
         if spec.rounding == "float":
             return _add_real(spec, a, b, right.real[0] < 0)
-        first = scaled(tirx.shift_left(a, i32(shift)), left, spec.rounding)
-        second = scaled(tirx.shift_left(b, i32(shift)), right, spec.rounding)
-        total = first - second if right.real[0] < 0 else first + second
-        return scaled(total, out, spec.rounding)
+        first = scaled(tirx.shift_left(a, i32(total.shift)), left, spec.rounding)
+        second = scaled(tirx.shift_left(b, i32(total.shift)), right, spec.rounding)
+        both = first - second if right.real[0] < 0 else first + second
+        return scaled(both, total.out, spec.rounding)
 
-    return _binary(spec, value)
+    return _binary(spec, value, total)
 
 
-def multiply(spec: Pair, out: Multiplier) -> Any:
-    """Return the kernel ``(a, b, result)`` of the product."""
-    return _binary(spec, lambda a, b: scaled(a * b, out, spec.rounding))
+def multiply(product: Product) -> Any:
+    """Return the kernel ``(a, b, result)`` of a product."""
+    rounding = product.pair.rounding
+    return _binary(product.pair, lambda a, b: scaled(a * b, product.out, rounding), product)
 
 
 def _add_real(spec: Pair, a: Any, b: Any, minus: bool) -> Any:
@@ -71,7 +101,7 @@ def _add_real(spec: Pair, a: Any, b: Any, minus: bool) -> Any:
     return tirx.nearbyint((x - y if minus else x + y) / f32(spec.result.scale)).astype("int32")
 
 
-def _binary(spec: Pair, value: Any) -> Any:
+def _binary(spec: Pair, value: Any, made_from: Sum | Product) -> Any:
     a, b = (
         te.placeholder(shape, source.dtype, name)
         for shape, source, name in zip(spec.shapes, spec.sources, "ab", strict=True)
@@ -85,7 +115,7 @@ def _binary(spec: Pair, value: Any) -> Any:
         total = value(first, second)
         return stored(total, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)
 
-    return prim_func([a, b, te.compute(spec.output_shape, result, name="out")])
+    return prim_func([a, b, te.compute(spec.output_shape, result, name="out")], made_from)
 
 
 def _broadcast(at: Sequence[Any], shape: Shape) -> list[Any]:
@@ -103,7 +133,7 @@ def lookup(shape: Shape, source: str, result: str) -> Any:
         lambda *at: table[x(*at).astype("int32") - i32(first) if first else x(*at).astype("int32")],
         name="out",
     )
-    return prim_func([x, table, out])
+    return prim_func([x, table, out], Lookup(shape, source, result))
 
 
 def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:

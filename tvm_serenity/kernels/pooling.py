@@ -72,7 +72,7 @@ def average_pool(spec: AveragePool) -> Any:
             _rounded_mean(total(*at), count, spec.dtype), 0, spec.low, spec.high, spec.dtype
         )
 
-    return prim_func([x, te.compute(spec.output_shape, mean, name="out")])
+    return prim_func([x, te.compute(spec.output_shape, mean, name="out")], spec)
 
 
 def _inside(index: Any, stride: int, window: int, before: int, after: int, extent: int) -> Any:
@@ -141,4 +141,4 @@ def mean(spec: Mean) -> Any:
             _rounded_mean(scaled_sum, i32(count), "int8"), r.zero_point, r.low, r.high, r.dtype
         )
 
-    return prim_func([x, te.compute(shape, value, name="out")])
+    return prim_func([x, te.compute(shape, value, name="out")], spec)
