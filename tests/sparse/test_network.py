@@ -1,0 +1,98 @@
+"""Networks: what makes one, and what is refused."""
+
+import random
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tests.sparse.nets import random_net
+from tvm_serenity.errors import CycleError, GraphError, InputError
+from tvm_serenity.sparse import FFNN, Activation, compact_growth, random_mlp
+
+
+def test_layers_compute_what_their_matrices_do() -> None:
+    rng = np.random.RandomState(0)
+    layers = [sparse.random(7, 9, 0.5, random_state=rng), rng.randn(3, 7)]
+    biases = [rng.randn(7), rng.randn(3)]
+    net = FFNN.from_layers([layers[0].tocsr(), layers[1]], biases, connected=False)
+    x = rng.randn(4, 9)
+    hidden = np.maximum(x @ layers[0].toarray().T + biases[0], 0)
+    expected = hidden @ layers[1].T + biases[1]
+    assert np.allclose(net.forward(x), expected, atol=1e-5)
+    assert np.allclose(net.forward(x[0]), expected[0], atol=1e-5)
+
+
+def test_any_graph_is_computed_neuron_by_neuron() -> None:
+    for seed in range(50):
+        net = random_net(random.Random(seed), 20)
+        x = np.random.RandomState(seed).randn(len(net.inputs))
+        values: dict[int, float] = dict(zip(net.inputs.tolist(), x.tolist(), strict=True))
+
+        def value(neuron: int, net: FFNN = net, values: dict[int, float] = values) -> float:
+            if neuron not in values:
+                total = float(net.biases[neuron])
+                for e in np.flatnonzero(net.targets == neuron):
+                    total += float(net.weights[e]) * value(int(net.sources[e]))
+                relu = net.activation_of(neuron) is Activation.RELU
+                values[neuron] = max(total, 0.0) if relu else total
+            return values[neuron]
+
+        assert np.allclose(net.forward(x), [value(int(o)) for o in net.outputs])
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "error", "message"),
+    [
+        ([], {}, GraphError, "without connections"),
+        ([(0, 1, 1.0), (1, 2, 1.0), (2, 1, 1.0)], {}, CycleError, "1 -> 2 -> 1|2 -> 1 -> 2"),
+        ([(0, 0, 1.0)], {}, CycleError, "0 -> 0"),
+        ([(0, 1, 1.0), (2, 3, 1.0)], {}, GraphError, "not connected: no path joins neurons 0 and"),
+        ([(0, 1, 1.0), (0, 3, 1.0)], {}, GraphError, "neuron 2 is isolated"),
+        ([(0, 1, NAN)], {}, GraphError, r"connection 0 \(0 -> 1\) has weight nan"),
+        ([(0, 1, float("inf"))], {}, GraphError, "weight inf"),
+        ([(0, 1, 1.0)], {"biases": [0.0, NAN]}, GraphError, "neuron 1 has bias nan"),
+        ([(0, 1, 1.0), (0, 1, 2.0)], {}, GraphError, "connection 0 -> 1 is there twice"),
+        ([(0, 1, 1.0)], {"inputs": [1]}, GraphError, "input neuron 1 has incoming"),
+        ([(0, 1, 1.0), (0, 2, 1.0)], {"outputs": [1]}, GraphError, "neuron 2 is computed in vain"),
+        ([(0, 1, 1.0)], {"outputs": [1, 1]}, GraphError, "twice"),
+        ([(0, -1, 1.0)], {}, GraphError, "target -1"),
+        ([(0, 1, 1.0)], {"outputs": [7]}, GraphError, "outputs name neuron 7: there are 2"),
+    ],
+)
+def test_what_is_no_network(
+    edges: list[tuple[int, int, float]],
+    options: dict[str, list[int]],
+    error: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        FFNN.from_edges(edges, **options)
+
+
+def test_layers_must_fit() -> None:
+    with pytest.raises(GraphError, match="layer 1 takes 3 values, the one before has 2"):
+        FFNN.from_layers([np.ones((2, 4)), np.ones((1, 3))])
+    with pytest.raises(GraphError, match=r"biases of layer 0 have shape \(3,\), its width is 2"):
+        FFNN.from_layers([np.ones((2, 4))], [np.ones(3)])
+    with pytest.raises(GraphError, match="a matrix is expected"):
+        FFNN.from_layers([np.ones(4)])
+
+
+def test_generators_check_their_numbers() -> None:
+    with pytest.raises(InputError, match="density"):
+        random_mlp([3, 3], 0.0)
+    with pytest.raises(InputError, match="widths"):
+        random_mlp([3], 0.5)
+    with pytest.raises(InputError, match="in-degree"):
+        compact_growth(6, in_degree=5)
+    with pytest.raises(InputError, match="seed"):
+        random_mlp([3, 3], 0.5, seed=-1)
+
+
+def test_columns_must_fit() -> None:
+    with pytest.raises(GraphError, match="2 columns"):
+        FFNN.from_edges([(0, 2, 1.0), (1, 2, 1.0)]).forward(np.ones((3, 3)))

@@ -1,0 +1,135 @@
+// Python bindings of the I/O simulator and the searches for orders; sparse/reference.py is the
+// simulator in plain Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sparse/anneal.hpp"
+#include "sparse/simulate.hpp"
+
+namespace nb = nanobind;
+using namespace sparse;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Made = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Made<T> made(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Made<T>(kept->data(), {kept->size()}, owner);
+}
+
+template <class T, class From>
+std::vector<T> copied(const Array<From>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+void check_numbers(const std::vector<int>& values, std::size_t count) {
+  for (int v : values)
+    if (v < 0 || static_cast<std::size_t>(v) >= count) throw std::invalid_argument("out of range");
+}
+
+std::vector<int> order_of(const Network& net, const Array<int>& order) {
+  std::vector<int> found = copied<int>(order);
+  if (found.size() != net.source.size()) throw std::invalid_argument("order of another network");
+  check_numbers(found, net.source.size());
+  return found;
+}
+
+Rule rule_of(int policy, int memory, int delay) {
+  if (policy < 0 || policy > 3 || memory < 3 || delay < 0)
+    throw std::invalid_argument("no such rule");
+  return {static_cast<Policy>(policy), memory, delay};
+}
+
+// The report of a search: true goes on. Ctrl-C ends the search, which keeps its best.
+Report report_of(const nb::object& told) {
+  return [told](std::int64_t iterations, std::int64_t best) {
+    nb::gil_scoped_acquire interpreter;
+    if (PyErr_CheckSignals() != 0) {
+      if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
+      PyErr_Clear();
+      return false;
+    }
+    if (!told.is_none()) told(iterations, best);
+    return true;
+  };
+}
+
+std::pair<std::int64_t, std::int64_t> simulate_in(const Network& net, Array<int> order, int policy,
+                                                  int memory, int delay) {
+  const std::vector<int> given = order_of(net, order);
+  const Rule rule = rule_of(policy, memory, delay);
+  nb::gil_scoped_release released;
+  const Traffic found = simulate(net, given, rule);
+  return {found.reads, found.writes};
+}
+
+nb::tuple trace_in(const Network& net, Array<int> order, int policy, int memory, int delay) {
+  std::vector<Event> events;
+  simulate(net, order_of(net, order), rule_of(policy, memory, delay), &events);
+  std::vector<int> positions, neurons;
+  std::vector<std::uint8_t> kinds;
+  for (const Event& e : events) {
+    positions.push_back(e.position);
+    neurons.push_back(e.neuron);
+    kinds.push_back(static_cast<std::uint8_t>(e.kind));
+  }
+  return nb::make_tuple(made(std::move(positions)), made(std::move(neurons)),
+                        made(std::move(kinds)));
+}
+
+nb::tuple anneal_in(const Network& net, Array<int> order, int policy, int memory, int delay,
+                    std::int64_t iterations, int window, double cooling, std::uint64_t seed,
+                    std::int64_t first_iteration, double seconds, bool incremental,
+                    nb::object told) {
+  const std::vector<int> start = order_of(net, order);
+  const Rule rule = rule_of(policy, memory, delay);
+  if (window < 1 || iterations < 0) throw std::invalid_argument("no such annealing");
+  const Annealing options{iterations,      window,  cooling,    seed,
+                          first_iteration, seconds, incremental};
+  const Report report = report_of(told);
+  Annealed found;
+  {
+    nb::gil_scoped_release released;
+    found = anneal(net, start, rule, options, report);
+  }
+  return nb::make_tuple(made(std::move(found.order)), found.total, found.iterations, found.changed,
+                        found.accepted, found.simulated, found.limit);
+}
+
+}  // namespace
+
+NB_MODULE(_sparse, module) {
+  module.doc() = "Native I/O simulator and order searches for sparse networks of tvm-serenity.";
+  nb::class_<Network>(module, "Network")
+      .def("__init__", [](Network* self, Array<int> sources, Array<int> targets,
+                          Array<bool> outputs) {
+        const std::vector<int> from = copied<int>(sources), to = copied<int>(targets);
+        if (from.size() != to.size()) throw std::invalid_argument("one target for each source");
+        check_numbers(from, outputs.size());
+        check_numbers(to, outputs.size());
+        new (self) Network(from, to, copied<char>(outputs));
+      });
+  module.def("simulate", &simulate_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
+             nb::arg("memory"), nb::arg("delay"));
+  module.def("trace", &trace_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
+             nb::arg("memory"), nb::arg("delay"));
+  module.def("anneal", &anneal_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
+             nb::arg("memory"), nb::arg("delay"), nb::kw_only(), nb::arg("iterations"),
+             nb::arg("window"), nb::arg("cooling"), nb::arg("seed"), nb::arg("first_iteration"),
+             nb::arg("seconds"), nb::arg("incremental"), nb::arg("report").none());
+}

@@ -1,0 +1,36 @@
+"""Whether connections are in an order they can be computed in."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.sparse.network import FFNN, Ints
+
+
+def check_order(net: FFNN, order: ArrayLike) -> Ints:
+    """Return ``order`` as an array: each connection once, none before what its source waits for.
+
+    Raises :class:`InputError` that names the connection, or the pair out of order.
+    """
+    given = np.asarray(order)
+    if given.shape != (net.connections,) or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(f"an order of this network lists {net.connections} connection numbers")
+    if given.min() < 0 or given.max() >= net.connections:
+        raise InputError(f"the order names a connection outside of 0 to {net.connections - 1}")
+    count = np.bincount(given, minlength=net.connections)
+    if count.max() > 1:
+        raise InputError(f"the order names connection {int(count.argmax())} twice")
+    position = np.empty(net.connections, dtype=np.int64)
+    position[given] = np.arange(net.connections)
+    complete = np.full(net.neurons, -1, dtype=np.int64)  # position that completes each neuron
+    np.maximum.at(complete, net.targets, position)
+    early = np.flatnonzero(position < complete[net.sources])
+    if len(early):
+        e = early[position[early].argmin()]
+        other = given[complete[net.sources[e]]]
+        raise InputError(
+            f"the order is not topological: connection {e} "
+            f"({net.sources[e]} -> {net.targets[e]}) stands before connection {other} "
+            f"({net.sources[other]} -> {net.targets[other]}), which completes its source"
+        )
+    return given.astype(np.int32)

@@ -1,0 +1,68 @@
+"""Levels, cycles and parts of a graph given as arrays of sources and targets."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+
+def levels(neurons: int, sources: Ints, targets: Ints) -> Ints:
+    """Return the longest path to each neuron, -1 for those behind a cycle (Kahn, by fronts)."""
+    first, follow = _rows(neurons, sources, targets)
+    missing = np.bincount(targets, minlength=neurons)
+    level = np.full(neurons, -1, dtype=np.int32)
+    front = np.flatnonzero(missing == 0)
+    depth = 0
+    while len(front):
+        level[front] = depth
+        depth += 1
+        reached, counts = np.unique(_gather(first, follow, front), return_counts=True)
+        missing[reached] -= counts
+        front = reached[missing[reached] == 0]
+    return level
+
+
+def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
+    """Return the neurons of one cycle in order; there must be one."""
+    stuck = levels(neurons, sources, targets) < 0
+    before = {}
+    for s, t in zip(sources.tolist(), targets.tolist(), strict=True):
+        if stuck[s] and stuck[t]:
+            before[t] = s  # what is stuck waits for something that is
+    path = [int(np.flatnonzero(stuck)[0])]
+    seen = {path[0]: 0}
+    while (step := before[path[-1]]) not in seen:
+        seen[step] = len(path)
+        path.append(step)
+    return path[seen[step] :][::-1]
+
+
+def parts(neurons: int, sources: Ints, targets: Ints) -> Ints:
+    """Return the number of the connected part of each neuron, directions aside."""
+    tails, heads = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+    first, follow = _rows(neurons, tails, heads)
+    part = np.full(neurons, -1, dtype=np.int32)
+    number = 0
+    for start in range(neurons):
+        if part[start] >= 0:
+            continue
+        front = np.array([start])
+        while len(front):
+            part[front] = number
+            reached = np.unique(_gather(first, follow, front))
+            front = reached[part[reached] < 0]
+        number += 1
+    return part
+
+
+def _rows(neurons: int, sources: Ints, targets: Ints) -> tuple[NDArray[np.int64], Ints]:
+    """Return the targets of each source as compressed rows."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=neurons))])
+    return first, targets[np.argsort(sources, kind="stable")]
+
+
+def _gather(first: NDArray[np.int64], follow: Ints, rows: NDArray[np.int64]) -> Ints:
+    """Return the entries of ``rows``, one after the other."""
+    counts = first[rows + 1] - first[rows]
+    begins = np.repeat(first[rows] - np.cumsum(counts) + counts, counts)
+    return follow[begins + np.arange(len(begins))]
