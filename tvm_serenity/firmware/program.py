@@ -95,14 +95,15 @@ class Param:
 class Kernel:
     """A C function ``void name(params...)``: ``body`` is what stands between its braces.
 
-    ``support`` names functions of the kernel library that it calls
-    (``tvm_serenity/firmware/library``).
+    ``support`` names the files of the kernel library that it needs
+    (``tvm_serenity/firmware/library``). ``restrict``: no two parameters share bytes.
     """
 
     name: str
     params: tuple[Param, ...]
     body: str
     support: tuple[str, ...] = ()
+    restrict: bool = True
 
 
 @dataclass(frozen=True)
@@ -210,9 +211,7 @@ def _intact(
 
 
 def _shows(program: Program, writer: int, tensor: int) -> bool:
-    return writer == tensor or (
-        writer >= 0 and _home(program, writer) == _home(program, tensor)
-    )
+    return writer == tensor or (writer >= 0 and _home(program, writer) == _home(program, tensor))
 
 
 def _scratch(

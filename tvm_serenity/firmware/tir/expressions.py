@@ -34,6 +34,10 @@ _INFIX = {
     tirx.Mul: "*",
     tirx.Div: "/",
     tirx.Mod: "%",
+    tirx.RShift: ">>",
+    tirx.BitwiseAnd: "&",
+    tirx.BitwiseOr: "|",
+    tirx.BitwiseXor: "^",
 }
 _COMPARE = {
     tirx.EQ: "==",
@@ -45,7 +49,6 @@ _COMPARE = {
     tirx.And: "&&",
     tirx.Or: "||",
 }
-_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _MATH = {
     "nearbyint": "nearbyint",
     "round": "round",
@@ -143,6 +146,10 @@ class Expressions:
             return self.infix(e, _INFIX[kind])
         if kind in _COMPARE:
             return f"({self(e.a)} {_COMPARE[kind]} {self(e.b)})"
+        if kind is tirx.LShift:
+            return self.shift_left(e, [e.a, e.b])
+        if kind is tirx.BitwiseNot:
+            return self.narrowed(f"(~{self(e.a)})", e)
         if kind is tirx.Not:
             return f"(!{self(e.a)})"
         if kind in (tirx.Min, tirx.Max):
@@ -195,14 +202,6 @@ class Expressions:
             return self.choice(e, *args)
         if name == "likely":
             return self(args[0])
-        if name in _BITWISE:
-            return self.narrowed(f"({self(args[0])} {_BITWISE[name]} {self(args[1])})", e)
-        if name == "bitwise_not":
-            return self.narrowed(f"(~{self(args[0])})", e)
-        if name == "shift_right":
-            return self.narrowed(f"({self(args[0])} >> {self(args[1])})", e)
-        if name == "shift_left":
-            return self.shift_left(e, args)
         if name == "clz":
             width = dtype_of(args[0]).removeprefix("u")
             return f"clz_{width}({self(args[0])})"
@@ -223,9 +222,13 @@ class Expressions:
 
 
 def _wide(dtype: str) -> str:
-    return {"int64": "i64", "uint64": "u64", "uint32": "u32", "float32": "f32", "float64": "f64"}.get(
-        dtype, "i32"
-    )
+    return {
+        "int64": "i64",
+        "uint64": "u64",
+        "uint32": "u32",
+        "float32": "f32",
+        "float64": "f64",
+    }.get(dtype, "i32")
 
 
 def _float_suffix(dtype: str) -> str:

@@ -17,10 +17,7 @@ STACK_LIMIT_BYTES = 64
 """Buffers of a kernel up to this size are its local variables; larger ones are workspace."""
 
 RESERVED = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while bool true false main y0 y1 j0 j1 jn yn gamma exp log sin "
-    "cos tan index div abs sqrt pow round floor ceil remainder half signal time".split()
+    ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "main", "y0", "y1", "j0", "j1", "jn", "yn", "gamma", "exp", "log", "sin", "cos", "tan", "index", "div", "abs", "sqrt", "pow", "round", "floor", "ceil", "remainder", "half", "signal", "time"]
 )
 
 
@@ -89,6 +86,7 @@ class _Writer:
         found = plan([Buffer(f"{i}", 0, 1, _bytes(b), alignment) for i, b in enumerate(big)])
         self.workspace_bytes = found.arena_bytes
         self.offsets = dict(zip(big, found.offsets, strict=True))
+        self.scalars = {b for b in [*allocated, *self.base] if self._is_scalar(b, set(allocated))}
 
     def _root(self, buffer: Any) -> Any:
         """The parameter or allocation whose bytes ``buffer`` shows."""
@@ -120,7 +118,8 @@ class _Writer:
     def function(self) -> str:
         for param in self.params:
             self.declare(param)
-        unused = [p for p in self.params if all(self._root(b) is not p for b in self.used)]
+        roots = {self._root(b) for b in self.used}
+        unused = [p for p in self.params if p not in roots]
         lines = [f"    (void){self.names[p]};" for p in unused]
         return "\n".join([*lines, *self.statement(self.body, 1)]) + "\n"
 
@@ -177,20 +176,22 @@ class _Writer:
 
     def _allocation(self, buffer: Any, pad: str) -> list[str]:
         ctype = c_type(_compat.buffer_dtype(buffer), self.where)
-        count = 1
-        for extent in _compat.buffer_shape(buffer):
-            count *= extent
         name = self.declare(buffer)
         if buffer in self.offsets:
             at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
             return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
-        if count == 1 and not self._is_aliased(buffer):
-            self.scalars.add(buffer)
+        if buffer in self.scalars:
             return [f"{pad}{ctype} {name};"]
-        return [f"{pad}{ctype} {name}[{count}];"]
+        return [f"{pad}{ctype} {name}[{_elements(buffer)}];"]
 
-    def _is_aliased(self, buffer: Any) -> bool:
-        return any(b is not buffer and self._root(b) is buffer for b in self.base)
+    def _is_scalar(self, buffer: Any, allocated: set[Any]) -> bool:
+        """Whether a local variable holds ``buffer``: it and all that show it are one element."""
+        root = self._root(buffer)
+        shown = [root, *(b for b in self.base if self._root(b) in {root})]
+        return root in allocated and all(
+            _elements(b) == 1 and _compat.buffer_dtype(b) == _compat.buffer_dtype(root)
+            for b in shown
+        )
 
     def _target(self, s: Any) -> str:
         if s.buffer in self.scalars:
@@ -209,6 +210,13 @@ def _data_owner(data: Any) -> Any:
 def _dtype(var: Any) -> str:
     dtype = var.ty.dtype
     return str(getattr(dtype, "dtype", dtype))
+
+
+def _elements(buffer: Any) -> int:
+    count = 1
+    for extent in _compat.buffer_shape(buffer):
+        count *= extent
+    return count
 
 
 def _bytes(buffer: Any) -> int:

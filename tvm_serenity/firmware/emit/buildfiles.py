@@ -1,0 +1,88 @@
+"""``Makefile``, ``CMakeLists.txt`` and the toolchain file of a project."""
+
+from tvm_serenity.boards import Board
+from tvm_serenity.firmware.program import Program
+
+WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
+"""Warnings that generated code is free of."""
+
+COMMON = f"-std=gnu11 -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS}"
+
+LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -Wl,-T,link.ld -lm"
+
+
+def makefile(program: Program, board: Board) -> str:
+    """Return the Makefile: ``firmware``, ``harness``, ``trace`` and ``host`` builds."""
+    objects = " ".join(program.objects)
+    return f"""# {program.name} on {board.name}.  make: the firmware    make host: the same sources, here
+CROSS ?= arm-none-eabi-
+CC := $(CROSS)gcc
+HOST_CC ?= cc
+MACHINE := {board.gcc}
+CFLAGS += {COMMON}
+LDFLAGS += {LINK}
+HOST_FLAGS ?=
+OBJECTS := {objects}
+SOURCES := model.c kernels.c weights.c
+BOARD := $(SOURCES:%.c=build/%.o) build/startup.o build/port_board.o $(OBJECTS)
+TRACED := $(BOARD:build/model.o=build/model_trace.o)
+HEADERS := model.h kernels.h weights.h port.h
+
+.PHONY: all harness host clean
+all: build/firmware.elf
+harness: build/harness.elf build/trace.elf
+host: build/host build/host_trace
+
+build/firmware.elf: build/main.o $(BOARD) link.ld
+build/harness.elf: build/harness.o $(BOARD) link.ld
+build/trace.elf: build/harness_trace.o $(TRACED) link.ld
+build/%.elf:
+\t$(CC) $(MACHINE) $(filter %.o,$^) -Wl,-Map,$(@:.elf=.map) $(LDFLAGS) -o $@
+
+build/%_trace.o: %.c $(HEADERS) | build
+\t$(CC) $(MACHINE) $(CFLAGS) -DSERENITY_TRACE -c $< -o $@
+build/%.o: %.c $(HEADERS) | build
+\t$(CC) $(MACHINE) $(CFLAGS) -c $< -o $@
+build:
+\tmkdir -p build
+
+build/host: harness.c port_host.c $(SOURCES) $(HEADERS) | build
+\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) harness.c port_host.c $(SOURCES) -lm -o $@
+build/host_trace: harness.c port_host.c $(SOURCES) $(HEADERS) | build
+\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) -DSERENITY_TRACE harness.c port_host.c $(SOURCES) -lm -o $@
+
+clean:
+\trm -rf build
+"""
+
+
+def cmake_lists(program: Program, board: Board) -> str:
+    """Return ``CMakeLists.txt``."""
+    objects = "".join(f"\n  {name}" for name in program.objects)
+    return f"""# {program.name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
+cmake_minimum_required(VERSION 3.18)
+project({program.name} C)
+
+set(CMAKE_C_STANDARD 11)
+add_library({program.name}_model model.c kernels.c weights.c{objects})
+target_compile_options({program.name}_model PRIVATE
+  -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS})
+target_include_directories({program.name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+
+add_executable(firmware.elf main.c startup.c port_board.c)
+target_link_libraries(firmware.elf PRIVATE {program.name}_model m)
+target_link_options(firmware.elf PRIVATE
+  -nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections
+  -Wl,-T,${{CMAKE_CURRENT_SOURCE_DIR}}/link.ld)
+"""
+
+
+def toolchain_file(board: Board) -> str:
+    """Return ``toolchain.cmake``."""
+    return f"""# GNU Arm Embedded for {board.core.name}
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR arm)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_C_FLAGS_INIT "{board.gcc}")
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+"""

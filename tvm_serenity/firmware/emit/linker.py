@@ -1,0 +1,55 @@
+"""``link.ld``: the board's memory, with assertions that what is linked fits."""
+
+from tvm_serenity.boards import Board
+from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.firmware.program import Program
+
+
+def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
+    """Return the linker script; a program over the board's memory is a link error."""
+    flash = max((r for r in board.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
+    room = rooms(board, stack_bytes)
+    main = room[0].region
+    lines = [f"/* {program.name} on {board.name}: {board.title}. */", "MEMORY", "{"]
+    lines.append(f"  FLASH (rx) : ORIGIN = {flash.address:#010x}, LENGTH = {flash.size_bytes}")
+    for one in room:
+        r = one.region
+        lines.append(
+            f"  {r.name.upper()} (rw) : ORIGIN = {r.address:#010x}, LENGTH = {r.size_bytes}"
+        )
+    lines += ["}", "", f"STACK_BYTES = {stack_bytes};", "ENTRY(Reset_Handler)", ""]
+    lines += ["SECTIONS", "{", *_flash_sections(), *_main_sections(main.name)]
+    for one in room[1:]:
+        name = one.region.name
+        lines.append(
+            f"  .arena_{name} (NOLOAD) : {{ . = ALIGN(16); *(.arena_{name}) }} >{name.upper()}"
+        )
+    lines += ["  /DISCARD/ : { *(.ARM.attributes.none) }", "}", ""]
+    lines += [
+        "ASSERT(stack_top - stack_limit >= STACK_BYTES,",
+        f'  "{main.name} overflow: arena, data and stack do not fit")',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _flash_sections() -> list[str]:
+    return [
+        "  .vectors : { KEEP(*(.vectors)) } >FLASH",
+        "  .text : { *(.text*) . = ALIGN(4); } >FLASH",
+        "  .rodata : { *(.rodata*) . = ALIGN(8); } >FLASH",
+        "  .ARM.exidx : { *(.ARM.exidx*) *(.ARM.extab*) } >FLASH",
+        "  data_load = LOADADDR(.data);",
+    ]
+
+
+def _main_sections(main: str) -> list[str]:
+    region = main.upper()
+    return [
+        "  .data : { . = ALIGN(4); data_start = .; *(.data*) . = ALIGN(4); data_end = .; } "
+        f">{region} AT>FLASH",
+        "  .bss (NOLOAD) : { . = ALIGN(4); bss_start = .; *(.bss*) *(COMMON) . = ALIGN(4); "
+        f"bss_end = .; }} >{region}",
+        f"  .arena_{main} (NOLOAD) : {{ . = ALIGN(16); *(.arena_{main}) }} >{region}",
+        "  stack_limit = ALIGN(8);",
+        f"  stack_top = ORIGIN({region}) + LENGTH({region});",
+    ]

@@ -1,0 +1,82 @@
+"""A board's memory as firmware uses it, and arenas planned on it.
+
+The largest region of data memory is the *main* one: it holds the stack and the C library's data
+beside its arena. An arena lies in the main region, else whole in another one, else its tensors are
+spread over all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_serenity.boards import Board, MemoryRegion
+from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
+
+NO_DATA = ("flash", "itcm", "psram")
+"""Kinds of memory that hold no tensors."""
+
+STACK_BYTES = 1024
+"""Stack that is kept free by default; ``verify`` measures what is used."""
+
+LIBRARY_BYTES = 128
+"""What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """One region, and the bytes an arena may take there."""
+
+    region: MemoryRegion
+    arena_bytes: int
+
+
+def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
+    """Return the regions of ``board`` that tensors may live in, the main one first."""
+    usable = [r for r in board.regions if r.kind not in NO_DATA]
+    ordered = sorted(usable, key=lambda r: (-r.size_bytes, r.address))
+    main, *others = ordered
+    left = max(main.size_bytes - stack_bytes - LIBRARY_BYTES, 0)
+    return (Room(main, left), *(Room(r, r.size_bytes) for r in others))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where every live range is: a region's name and an offset each; ``fits`` if all have room."""
+
+    ranges: tuple[LiveRange, ...]
+    regions: tuple[str, ...]
+    offsets: tuple[int, ...]
+    arena_bytes: dict[str, int]
+    fits: bool
+
+
+def place(
+    ranges: Sequence[LiveRange],
+    whole: Plan,
+    room: Sequence[Room],
+    alignment: int,
+    time_limit_s: float | None = 10.0,
+) -> Placed:
+    """Return ``ranges`` placed on ``room``; ``whole`` is their plan in one arena.
+
+    Where nothing fits, the one arena is reported as lying in the main region.
+    """
+    kept = tuple(ranges)
+    for one in room:
+        if whole.arena_bytes <= one.arena_bytes:
+            return _single(kept, whole, one.region.name, True)
+    if len(room) > 1:
+        buffers = [
+            Buffer(f"{i}", r.start, r.stop, r.size_bytes, alignment) for i, r in enumerate(kept)
+        ]
+        regions = tuple(Region(one.region.name, one.arena_bytes) for one in room)
+        found = plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
+        if found.offsets:
+            sizes = {name: size for name, size in found.region_bytes.items() if size}
+            return Placed(kept, tuple(found.regions), tuple(found.offsets), sizes, True)
+    return _single(kept, whole, room[0].region.name, False)
+
+
+def _single(ranges: tuple[LiveRange, ...], whole: Plan, name: str, fits: bool) -> Placed:
+    names = (name,) * len(ranges)
+    return Placed(ranges, names, tuple(whole.offsets), {name: whole.arena_bytes}, fits)

@@ -1,0 +1,132 @@
+/* The port for a board under a debugger or QEMU: Arm semihosting, SysTick, the painted stack. */
+#include "port.h"
+
+#include <stddef.h>
+
+#define SYS_OPEN 0x01
+#define SYS_CLOSE 0x02
+#define SYS_WRITE0 0x04
+#define SYS_WRITE 0x05
+#define SYS_READ 0x06
+#define OPEN_READ 1u
+#define OPEN_WRITE 5u
+
+#define SYST_CSR (*(volatile uint32_t *)0xE000E010u)
+#define SYST_RVR (*(volatile uint32_t *)0xE000E014u)
+#define SYST_CVR (*(volatile uint32_t *)0xE000E018u)
+#define SYST_RELOAD 0xFFFFFFu
+
+extern uint32_t stack_limit[];
+extern uint32_t stack_top[];
+
+void SysTick_Handler(void);
+
+static volatile uint32_t wraps;
+static int32_t created = -1;
+
+__attribute__((naked, noinline)) static int32_t semihosting(uint32_t operation, const void *block)
+{
+    (void)operation;
+    (void)block;
+    __asm volatile("bkpt 0xAB\n bx lr");
+}
+
+static uint32_t length_of(const char *text)
+{
+    uint32_t length = 0;
+    while (text[length] != '\0') {
+        ++length;
+    }
+    return length;
+}
+
+static int32_t open_file(const char *file, uint32_t mode)
+{
+    const uintptr_t block[3] = {(uintptr_t)file, mode, length_of(file)};
+    return semihosting(SYS_OPEN, block);
+}
+
+static void close_file(int32_t handle)
+{
+    const uintptr_t block[1] = {(uintptr_t)handle};
+    (void)semihosting(SYS_CLOSE, block);
+}
+
+void port_puts(const char *text)
+{
+    (void)semihosting(SYS_WRITE0, text);
+    (void)semihosting(SYS_WRITE0, "\n");
+}
+
+void port_report(const char *name, uint64_t value)
+{
+    char digits[21];
+    char *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + (int32_t)(value % 10u));
+        value /= 10u;
+    } while (value != 0u);
+    (void)semihosting(SYS_WRITE0, name);
+    (void)semihosting(SYS_WRITE0, " ");
+    port_puts(at);
+}
+
+int32_t port_read(const char *file, void *data, uint32_t size)
+{
+    const int32_t handle = open_file(file, OPEN_READ);
+    if (handle < 0) {
+        return -1;
+    }
+    const uintptr_t block[3] = {(uintptr_t)handle, (uintptr_t)data, size};
+    const int32_t missing = semihosting(SYS_READ, block);
+    close_file(handle);
+    return missing < 0 ? -1 : (int32_t)size - missing;
+}
+
+int32_t port_create(const char *file)
+{
+    if (created >= 0) {
+        close_file(created);
+    }
+    created = open_file(file, OPEN_WRITE);
+    return created < 0 ? -1 : 0;
+}
+
+int32_t port_append(const void *data, uint32_t size)
+{
+    const uintptr_t block[3] = {(uintptr_t)created, (uintptr_t)data, size};
+    return semihosting(SYS_WRITE, block) == 0 ? 0 : -1;
+}
+
+void SysTick_Handler(void) { ++wraps; }
+
+void port_clock_start(void)
+{
+    wraps = 0;
+    SYST_RVR = SYST_RELOAD;
+    SYST_CVR = 0;
+    SYST_CSR = 7;
+    while (SYST_CVR == 0u) {
+    }
+}
+
+uint64_t port_clock(void)
+{
+    uint32_t before;
+    uint32_t count;
+    do {
+        before = wraps;
+        count = SYST_CVR;
+    } while (before != wraps);
+    return ((uint64_t)before << 24) + (SYST_RELOAD - count);
+}
+
+uint32_t port_stack_used(void)
+{
+    const uint32_t *word = stack_limit;
+    while (word < stack_top && *word == 0xDEADBEEFu) {
+        ++word;
+    }
+    return (uint32_t)((uintptr_t)stack_top - (uintptr_t)word);
+}
