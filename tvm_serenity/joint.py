@@ -8,7 +8,7 @@ leave free, orders whose peak cannot beat the best arena are skipped, the others
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.graph import Graph, complete_order
@@ -41,6 +41,19 @@ class Joint:
         """Arena bytes above the order's peak."""
         return self.plan.arena_bytes - self.schedule.peak_bytes
 
+    @staticmethod
+    def of(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
+        """Return an order with its placement; proved where that equals the order's bound."""
+        proved = placed.arena_bytes == found.lower_bound_bytes
+        outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
+        if not proved and found.outcome is Outcome.INFEASIBLE:
+            outcome = Outcome.INFEASIBLE
+        return Joint(found, ranges, placed, outcome, tried)
+
+
+Placer = Callable[[Sequence[int]], tuple[tuple[LiveRange, ...], Plan]]
+"""From an order of the graph's ops to live ranges and a placement of them."""
+
 
 def place_order(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
@@ -67,26 +80,37 @@ def schedule_for_arena(
     options = options or Options()
     found = schedule(graph, method, options)
     ranges, placed = place_order(graph, found.order, align)
-    best = _joint(found, ranges, placed, 1)
+    best = Joint.of(found, ranges, placed, 1)
     if best.outcome is Outcome.OPTIMAL or rounds == 0:
         return best
     deadline = None
     if options.time_limit_s is not None:
         deadline = time.perf_counter() + options.time_limit_s
-    return _search(graph, best, align, rounds, random.Random(seed), deadline)
+    quick = PlanOptions(time_limit_s=0.2)
+    return improve_arena(
+        graph,
+        best,
+        lambda order: place_order(graph, order, align, quick),
+        rounds=rounds,
+        seed=seed,
+        deadline=deadline,
+    )
 
 
-def _joint(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> Joint:
-    proved = placed.arena_bytes == found.lower_bound_bytes
-    outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
-    if not proved and found.outcome is Outcome.INFEASIBLE:
-        outcome = Outcome.INFEASIBLE
-    return Joint(found, ranges, placed, outcome, tried)
-
-
-def _search(
-    graph: Graph, best: Joint, align: int, rounds: int, rng: random.Random, deadline: float | None
+def improve_arena(
+    graph: Graph,
+    best: Joint,
+    place: Placer,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    deadline: float | None = None,
 ) -> Joint:
+    """Return ``best`` or a better one among orders near it, each placed by ``place``.
+
+    ``deadline`` is a time of ``time.perf_counter``.
+    """
+    rng = random.Random(seed)
     problem = problem_of(graph)
     position = {op: i for i, op in enumerate(problem.ops)}
     order = [position[op] for op in best.schedule.order if op in position]
@@ -101,13 +125,13 @@ def _search(
         if peak > current or candidate == order:
             continue
         full = complete_order(graph, [problem.ops[i] for i in candidate])
-        ranges, placed = place_order(graph, full, align, PlanOptions(time_limit_s=0.2))
+        ranges, placed = place(full)
         if placed.arena_bytes <= current:
             order, current = candidate, placed.arena_bytes
         if placed.arena_bytes < best.plan.arena_bytes:
             better = replace(best.schedule, order=full, peak_bytes=peak)
             better = replace(better, outcome=_outcome(better))
-            best = _joint(better, ranges, placed, tried)
+            best = Joint.of(better, ranges, placed, tried)
         best = replace(best, orders_tried=tried)
     return best
 

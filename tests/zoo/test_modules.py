@@ -30,6 +30,7 @@ SMALL = [
     "randwire-cifar10?n=8&channels=8&model=er",
     "randwire-cifar100?n=8&channels=8",
     "liberis-lane",
+    "mobilenet-v2?width=0.1&size=32&classes=10",
 ]
 
 # Compiled too, they would take time and show nothing that their siblings do not.

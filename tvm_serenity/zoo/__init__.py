@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.zoo import darts, liberis_lane, nasnet, randwire, swiftnet
+from tvm_serenity.zoo import darts, liberis_lane, mobilenet_v2, nasnet, randwire, swiftnet
 from tvm_serenity.zoo.entry import Param, ZooEntry
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["NAMES", "Param", "ZooEntry", "build"]
 
 NAMES: dict[str, ZooEntry] = {
     entry.name: entry
-    for module in (swiftnet, darts, nasnet, randwire, liberis_lane)
+    for module in (swiftnet, darts, nasnet, randwire, liberis_lane, mobilenet_v2)
     for entry in module.ENTRIES
 }
 
@@ -27,7 +27,8 @@ NAMES: dict[str, ZooEntry] = {
 def build(spec: str) -> IRModule:
     """The module that ``spec`` names: "name" or "name?param=value&...", with or without "zoo:".
 
-    One function ``main``: the network's inputs are its parameters (float32, batch 1), its weights
+    One function ``main``: the network's inputs are its parameters (batch 1; float32, int8 with
+    ``quantised=1``), its weights
     constants, its operators the bindings of one dataflow block, a convolution's bias and relu
     bindings of their own. The same spec gives the same module and the same weights.
     InputError where the name, a parameter or a value is not one that is allowed.
@@ -37,10 +38,15 @@ def build(spec: str) -> IRModule:
         raise InputError(f"the zoo has no network {name!r}: allowed are {', '.join(NAMES)}")
     entry = NAMES[name]
     values = entry.values(_pairs(query))
-    from tvm_serenity.zoo.net import module
+    from tvm_serenity.zoo.net import Net, module
 
     own = {param.name: values[param.name] for param in entry.own}
-    return module(lambda net: entry.build(net, **own), values["layout"], values["seed"])
+    kind: type[Net] = Net
+    if own.pop("quantised", 0):
+        from tvm_serenity.zoo.quantised import QuantisedNet
+
+        kind = QuantisedNet
+    return module(lambda net: entry.build(net, **own), values["layout"], values["seed"], kind)
 
 
 def _pairs(query: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from tvm import IRModule, relax
 
 from tvm_serenity.errors import InputError
@@ -86,7 +87,10 @@ class Net:
         )
         call = relax.op.nn.conv2d(
             x.var,
-            relax.const(weight.transpose(["OIHW".index(a) for a in self._kernel_layout])),
+            self._constant(
+                weight.transpose(["OIHW".index(a) for a in self._kernel_layout]),
+                self._kernel_layout.index("O"),
+            ),
             strides=window.stride,
             padding=window.padding,
             dilation=window.dilation,
@@ -105,20 +109,32 @@ class Net:
         """A fully connected layer on a vector."""
         weight = self._weights.uniform((x.channels, units), _half_range(x.channels, x.moment))
         return self._add_bias(
-            self._emit(relax.op.matmul(x.var, relax.const(weight)), "dense", 1.0), "dense"
+            self._emit(relax.op.matmul(x.var, self._constant(weight, 1)), "dense", 1.0), "dense"
         )
 
     def _add_bias(self, x: Feature, name: str) -> Feature:
         bias = self._weights.uniform((x.channels,), _BIAS)
         if len(x.var.ty.shape) == 4 and self._layout == "NCHW":
             bias = bias.reshape(x.channels, 1, 1)
-        return self._emit(relax.op.add(x.var, relax.const(bias)), f"{name}_bias", 1.0)
+        return self._emit(relax.op.add(x.var, self._bias_constant(bias)), f"{name}_bias", 1.0)
+
+    def _constant(self, weight: np.ndarray[Any, Any], axis: int) -> Any:
+        """Weights with their output channels along ``axis``, as an operand."""
+        return relax.const(weight)
+
+    def _bias_constant(self, bias: np.ndarray[Any, Any]) -> Any:
+        """The bias of the layer whose weights were the last made, as an operand."""
+        return relax.const(bias)
 
     # Operators without weights
 
     def relu(self, x: Feature) -> Feature:
         """max(x, 0)."""
         return self._emit(relax.op.nn.relu(x.var), "relu", x.moment / 2)
+
+    def relu6(self, x: Feature) -> Feature:
+        """min(max(x, 0), 6)."""
+        return self._emit(relax.op.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
     def add(self, x: Feature, y: Feature) -> Feature:
         """The sum of two features of one shape."""
@@ -197,13 +213,15 @@ def _half_range(fan_in: int, moment: float) -> float:
     return math.sqrt(3 / (fan_in * moment))
 
 
-def module(write: Callable[[Net], Feature], layout: str, seed: int) -> IRModule:
-    """The module whose ``main`` returns what ``write`` wrote, in one dataflow block."""
+def module(
+    write: Callable[[Net], Feature], layout: str, seed: int, kind: type[Net] = Net
+) -> IRModule:
+    """The module whose ``main`` returns what ``write`` wrote on a ``kind``: one dataflow block."""
     builder = relax.BlockBuilder()
     try:
         with builder.function("main"):
             with builder.dataflow():
-                net = Net(builder, layout, seed)
+                net = kind(builder, layout, seed)
                 output = builder.emit_output(write(net).var, "output")
             builder.emit_func_output(output, net.params)
     except InputError:

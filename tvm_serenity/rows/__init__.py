@@ -1,0 +1,17 @@
+"""Row streaming: operators split into bands of rows, ordered and placed (``docs/rows.md``)."""
+
+from tvm_serenity.rows.network import Feature, Layer, Network
+from tvm_serenity.rows.split import Banded, heights_of, split
+from tvm_serenity.rows.stream import Limits, Streaming, stream
+
+__all__ = [
+    "Banded",
+    "Feature",
+    "Layer",
+    "Limits",
+    "Network",
+    "Streaming",
+    "heights_of",
+    "split",
+    "stream",
+]

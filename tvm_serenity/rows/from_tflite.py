@@ -1,0 +1,226 @@
+"""``.tflite`` files as networks of rows, read from the file alone.
+
+What this says is what a kernel of each operator could do; ``passes/relax/rows_read.py`` reads the
+same from the kernels that are really run.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table, root_table
+from tvm_serenity.frontends._tflite_schema import (
+    BufferField,
+    ModelField,
+    OperatorField,
+    SubgraphField,
+    TensorField,
+)
+from tvm_serenity.frontends.kinds import ELEMENTWISE
+from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.rows.network import (
+    Feature,
+    Layer,
+    Need,
+    Network,
+    composed,
+    everything,
+    nearest,
+    rowwise,
+    window,
+)
+
+ITEM_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "float32": 4, "int32": 4}
+ON_ELEMENTS = ELEMENTWISE | {"QUANTIZE", "DEQUANTIZE", "CAST"}
+RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_SAME = 0  # Padding.SAME
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Where the options of an operator with a window have its fields; ``taps`` None: in weights."""
+
+    dilation: int | None
+    taps: int | None
+
+
+_WINDOWS = {
+    "CONV_2D": _Window(5, None),
+    "DEPTHWISE_CONV_2D": _Window(6, None),
+    "AVERAGE_POOL_2D": _Window(None, 4),
+    "MAX_POOL_2D": _Window(None, 4),
+    "L2_POOL_2D": _Window(None, 4),
+}
+_PADDING, _STRIDE_H, _AXIS = 0, 2, 0
+
+
+def network_of(file: TfliteFile) -> Network:
+    """Return the network of a ``.tflite`` file, padding folded into the layers that read it.
+
+    Raises :class:`UnsupportedError` where it keeps state between runs.
+    """
+    graph = file.graph
+    for tensor in graph.tensors:
+        if tensor.role is Role.STATE:
+            raise UnsupportedError(f"{graph.name}: keeps {tensor.name!r} between runs")
+    model = root_table(file.data, b"TFL3")
+    main = model.tables(ModelField.SUBGRAPHS)[0]
+    reader = _Reader(
+        graph, model, main.tables(SubgraphField.TENSORS), main.tables(SubgraphField.OPERATORS)
+    )
+    layers = [
+        reader.layer(index, op)
+        for index, op in enumerate(graph.ops)
+        if index not in graph.constant_ops
+    ]
+    return folded_padding(reader.network(layers))
+
+
+def folded_padding(network: Network) -> Network:
+    """Return ``network`` without the PAD layers that only layers by rows read."""
+    for index, layer in enumerate(network.layers):
+        if layer.kind != "PAD" or not layer.splits or layer.outputs[0] in network.contiguous:
+            continue
+        (inner,) = (need for need in layer.needs if need is not None)
+        layers = [
+            _past(other, layer.outputs[0], layer.inputs[0], inner)
+            for i, other in enumerate(network.layers)
+            if i != index
+        ]
+        return folded_padding(replace(network, layers=tuple(layers)))
+    return network
+
+
+def _past(layer: Layer, made: int, source: int, inner: Need) -> Layer:
+    needs = tuple(
+        composed(need, inner) if f == made and need is not None else need
+        for f, need in zip(layer.inputs, layer.needs, strict=True)
+    )
+    inputs = tuple(source if f == made else f for f in layer.inputs)
+    return replace(layer, inputs=inputs, needs=needs)
+
+
+class _Reader:
+    def __init__(
+        self, graph: Graph, model: Table, tensors: Sequence[Table], operators: Sequence[Table]
+    ) -> None:
+        self.graph = graph
+        self.tensors = tensors
+        self.operators = operators
+        self.buffers = model.tables(ModelField.BUFFERS)
+        self.alias: dict[int, int] = {}
+
+    def height(self, tensor: int) -> int:
+        """The rows of a tensor; one where it has none."""
+        shape = self.graph.tensors[tensor].shape
+        return shape[1] if shape is not None and len(shape) == 4 and shape[0] == 1 else 1
+
+    def feature(self, tensor: int) -> Feature:
+        known, height = self.graph.tensors[tensor], self.height(tensor)
+        return Feature(
+            known.name,
+            height,
+            known.size_bytes // height,
+            ITEM_BYTES.get(known.dtype, 8),
+            known.shape or (),
+            known.dtype,
+        )
+
+    def network(self, layers: Sequence[Layer]) -> Network:
+        graph = self.graph
+        features = tuple(self.feature(t) for t in range(len(graph.tensors)))
+        kept = tuple(
+            replace(layer, inputs=tuple(self.alias.get(t, t) for t in layer.inputs))
+            for layer in layers
+            if layer.outputs[0] not in self.alias
+        )
+        outputs = tuple(self.alias.get(t, t) for t in graph.outputs)
+        return Network(graph.name, features, kept, graph.inputs, outputs)
+
+    def layer(self, index: int, op: Op) -> Layer:
+        inputs = tuple(t for t in op.inputs if self.graph.in_profile[t])
+        height = self.height(op.outputs[0])
+        if op.kind in RESHAPES and len(inputs) == 1:
+            source = inputs[0]
+            if self.height(source) == height:
+                self.alias[op.outputs[0]] = self.alias.get(source, source)
+            return Layer(op.name, op.kind, inputs, op.outputs, (None,), view=True)
+        try:
+            found = self.needs(index, op, inputs, height)
+        except UnsupportedError as reason:
+            whole = str(reason) if self.has_rows(op) else ""
+            return Layer(op.name, op.kind, inputs, op.outputs, (None,) * len(inputs), whole=whole)
+        return Layer(op.name, op.kind, inputs, op.outputs, found)
+
+    def has_rows(self, op: Op) -> bool:
+        return any(
+            self.height(t) > 1 for t in (*op.inputs, *op.outputs) if self.graph.in_profile[t]
+        )
+
+    def needs(self, index: int, op: Op, inputs: tuple[int, ...], height: int) -> tuple[Need, ...]:
+        """What each input must have ready, or :class:`UnsupportedError` with the reason."""
+        sources = [self.height(t) for t in inputs]
+        options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
+        if len({self.height(t) for t in op.outputs}) > 1:
+            raise UnsupportedError("its outputs differ in height")
+        if op.kind in _WINDOWS and options is not None:
+            return (self.window(op, options, height, sources[0]),)
+        if op.kind in ON_ELEMENTS:
+            if any(s not in (1, height) for s in sources):
+                raise UnsupportedError("its inputs differ in height")
+            return tuple(rowwise(height, s) for s in sources)
+        if op.kind == "CONCATENATION" and options is not None:
+            return _concat(options.i32(_AXIS), height, sources)
+        if op.kind == "SPLIT" and len(op.outputs) >= 1 and sources == [height]:
+            return (rowwise(height, sources[0]),)
+        if op.kind in ("PAD", "PADV2") and len(self.ints(op.inputs[1])) == 8:
+            above = self.ints(op.inputs[1])[2]
+            return (
+                tuple(
+                    (y - above, y - above + 1) if 0 <= y - above < sources[0] else (0, 0)
+                    for y in range(height)
+                ),
+            )
+        if op.kind == "RESIZE_NEAREST_NEIGHBOR" and height % sources[0] == 0:
+            return (nearest(height, sources[0]),)
+        if op.kind == "MEAN" and {1, 2} <= {a % 4 for a in self.ints(op.inputs[1])}:
+            return (everything(height, sources[0]),)
+        raise UnsupportedError(f"{op.kind} is not computed row by row")
+
+    def window(self, op: Op, options: Table, height: int, source: int) -> Need:
+        where = _WINDOWS[op.kind]
+        stride = options.i32(_STRIDE_H)
+        dilation = 1 if where.dilation is None else options.i32(where.dilation, 1)
+        weights = None if where.taps is not None else self.graph.tensors[op.inputs[1]].shape
+        size = options.i32(where.taps) if where.taps is not None else (weights or (0, 1))[1]
+        if stride < 1 or size < 1 or dilation < 1:
+            raise InputError(f"{op.name}: stride {stride}, {size} taps, dilation {dilation}")
+        missing = max(0, (height - 1) * stride + (size - 1) * dilation + 1 - source)
+        before = missing // 2 if options.u8(_PADDING) == _SAME else 0
+        return window(height, source, size, stride, before, dilation)
+
+    def ints(self, tensor: int) -> tuple[int, ...]:
+        """The values of a constant of integers; none where the file does not hold them."""
+        buffer = self.buffers[self.tensors[tensor].u32(TensorField.BUFFER)]
+        start, length = buffer.span(BufferField.DATA, 1)
+        code = {"int32": "i", "int64": "q"}.get(self.graph.tensors[tensor].dtype)
+        if code is None:
+            return ()
+        return struct.unpack_from(
+            f"<{length // struct.calcsize(code)}{code}", buffer.source.data, start
+        )
+
+
+def _concat(axis: int, height: int, sources: list[int]) -> tuple[Need, ...]:
+    if axis % 4 != 1:
+        return tuple(rowwise(height, s) for s in sources)
+    needs, start = [], 0
+    for source in sources:
+        inside = range(start, start + source)
+        needs.append(
+            tuple((y - start, y - start + 1) if y in inside else (0, 0) for y in range(height))
+        )
+        start += source
+    return tuple(needs)

@@ -1,0 +1,145 @@
+"""The segment program: where to stop streaming, by a minimax path over the network's cuts.
+
+A cut is a place between two layers where a single feature is alive. Between two cuts the network
+can be streamed: the bands of the feature at the second cut are asked for one by one, every op runs
+right before the first one that needs it, and what is done with is dropped. A segment costs its
+peak, with the feature of its first cut complete at the start and that of its last cut complete at
+the end. The path over cuts whose costliest segment is cheapest is a good order of all bands: long
+chains are streamed where features are large, and stop where a complete feature is small.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_serenity.graph import Graph
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.split import SOURCE, Banded
+
+
+def segment_order(banded: Banded) -> tuple[int, ...]:
+    """Return an order of the ops of ``banded.graph``, streamed between the best cuts."""
+    cuts = cuts_of(banded.network)
+    groups = _groups(banded, cuts)
+    program = _Program(banded.graph)
+    best: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    for end in range(1, len(groups) + 1):
+        found: tuple[int, tuple[int, ...]] | None = None
+        for start in range(end - 1, -1, -1):
+            before, path = best[start]
+            if found is not None and before >= found[0]:
+                continue
+            limit = None if found is None else found[0]
+            ops = [op for group in groups[start:end] for op in group]
+            segment = program.run(ops, limit)
+            if segment is None:
+                continue
+            cost = max(before, segment.peak)
+            if found is None or cost < found[0]:
+                found = (cost, (*path, *segment.order))
+        assert found is not None  # the first segment tried has no limit
+        best.append(found)
+    return best[-1][1]
+
+
+def cuts_of(network: Network) -> list[int]:
+    """Return the layers after which at most one feature is alive, the last layer included."""
+    last = {f: max(readers) for f, readers in network.readers.items() if readers}
+    last |= dict.fromkeys(network.outputs, len(network.layers))
+    alive = {f for f in network.inputs if f in last}
+    cuts = []
+    for index, layer in enumerate(network.layers):
+        alive |= {f for f in layer.outputs if f in last}
+        alive = {f for f in alive if last[f] > index}
+        if len(alive) <= 1 or index == len(network.layers) - 1:
+            cuts.append(index)
+    return cuts
+
+
+def _groups(banded: Banded, cuts: Sequence[int]) -> list[list[int]]:
+    """The ops between cuts; those that take in rows belong to the first group."""
+    group_of = {}
+    group = 0
+    for layer in range(len(banded.network.layers)):
+        group_of[layer] = group
+        group += layer in cuts
+    groups: list[list[int]] = [[] for _ in cuts]
+    for op, call in enumerate(banded.calls):
+        groups[0 if call.layer == SOURCE else group_of[call.layer]].append(op)
+    return groups
+
+
+@dataclass(frozen=True)
+class _Segment:
+    order: tuple[int, ...]
+    peak: int
+
+
+class _Program:
+    """Streams sets of ops of a graph and measures them; views share their source's storage."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        sizes = [t.size_bytes if graph.in_profile[i] else 0 for i, t in enumerate(graph.tensors)]
+        self.sizes = [sizes[root] for root in graph.storage]
+        readers: dict[int, set[int]] = {}
+        for op, known in enumerate(graph.ops):
+            for t in known.inputs:
+                readers.setdefault(graph.storage[t], set()).add(op)
+        self.readers = readers
+        self.kept = {graph.storage[t] for t in graph.outputs}
+        self.reads = [tuple({graph.storage[t] for t in op.inputs}) for op in graph.ops]
+        self.makes = [
+            tuple(t for t in op.outputs if graph.storage[t] == t and op.view_of is None)
+            for op in graph.ops
+        ]
+
+    def run(self, ops: Sequence[int], limit: int | None) -> _Segment | None:
+        """Stream ``ops`` (in given order valid); None as soon as ``limit`` bytes are reached."""
+        inside = set(ops)
+        waiting: dict[int, int] = {}
+        live = 0
+        for storage in {t for op in ops for t in self.reads[op]}:
+            waiting[storage] = len(self.readers[storage] & inside)
+        made = {t for op in ops for t in self.makes[op]}
+        live = sum(self.sizes[t] for t in waiting if t not in made)
+        peak = live
+        order: list[int] = []
+        for op in self._on_demand(ops, inside):
+            need = live + sum(self.sizes[t] for t in self.makes[op])
+            peak = max(peak, need + self.graph.ops[op].workspace_bytes)
+            if limit is not None and peak >= limit:
+                return None
+            live = need - sum(self.sizes[t] for t in self.makes[op] if not self._used(t))
+            for t in self.reads[op]:
+                waiting[t] -= 1
+                if waiting[t] == 0 and not self._leaves(t, inside):
+                    live -= self.sizes[t]
+            order.append(op)
+        return _Segment(tuple(order), peak)
+
+    def _used(self, storage: int) -> bool:
+        return storage in self.kept or bool(self.readers.get(storage))
+
+    def _leaves(self, storage: int, inside: set[int]) -> bool:
+        """Whether a storage is needed after the segment."""
+        return storage in self.kept or not self.readers[storage] <= inside
+
+    def _on_demand(self, ops: Sequence[int], inside: set[int]) -> list[int]:
+        """Each op right before the first one that needs it, ends of the segment in given order."""
+        before = self.graph.predecessors
+        used = {p for op in ops for p in before[op] if p in inside}
+        done: set[int] = set()
+        order: list[int] = []
+        for end in ops:
+            stack = [end] if end not in used and end not in done else []
+            while stack:
+                op = stack[-1]
+                missing = next((p for p in before[op] if p in inside and p not in done), None)
+                if missing is not None:
+                    stack.append(missing)
+                    continue
+                stack.pop()
+                if op not in done:
+                    done.add(op)
+                    order.append(op)
+        return order

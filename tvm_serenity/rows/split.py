@@ -1,0 +1,223 @@
+"""Bands: a network with every feature cut into bands of rows, as a graph of small operators.
+
+``Feature`` f with band height h becomes one tensor for each h rows (the last may have fewer);
+a layer becomes one op a band, which reads the bands that its rows need. Nothing is computed twice.
+A feature whose rows must lie one after the other is one tensor; it is still made in bands, each
+writing its rows of it (the ops after the first are views, in ascending order).
+
+Graph inputs lie in memory from the start, band by band at fixed places one after the other, so
+that rows which are done with make room. With ``streamed`` the first input arrives instead, in
+order: an op ``FEED`` for each of its bands. Where one layer alone reads that input, row by row, the
+rows are read from the caller's memory as they arrive and only what the layer makes is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.rows.network import Layer, Network, Range, hull
+
+FEED = "FEED"
+"""Kind of the ops that wait for input rows."""
+SOURCE = -1
+"""``Call.layer`` of an op that takes input rows in and computes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A tensor of the graph: rows ``first`` to before ``end`` of a feature."""
+
+    feature: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An op of the graph: rows ``first`` to before ``end`` of a layer's outputs."""
+
+    layer: int
+    first: int
+    end: int
+    feeds: bool = False
+    """Whether the op waits for as many rows of the streamed input."""
+
+
+@dataclass(frozen=True)
+class Banded:
+    """A split network: ``graph`` with what its tensors and ops are.
+
+    ``heights`` are the band heights by feature. ``feeding`` is the layer that reads the streamed
+    input from the caller's memory, ``SOURCE`` where its rows are kept, None without streaming.
+    """
+
+    network: Network
+    heights: tuple[int, ...]
+    graph: Graph
+    bands: tuple[Band, ...]
+    calls: tuple[Call, ...]
+    feeding: int | None = None
+
+    @property
+    def resident(self) -> tuple[int, ...]:
+        """The network's inputs that lie in memory from the start."""
+        return self.network.inputs if self.feeding is None else self.network.inputs[1:]
+
+
+def heights_of(network: Network, rows: int) -> tuple[int, ...]:
+    """Return bands of ``rows`` rows for every feature, or its height where that is less."""
+    if rows < 1:
+        raise InputError(f"bands of {rows} rows: 1 is the least")
+    return tuple(min(rows, feature.height) for feature in network.features)
+
+
+def split(network: Network, heights: Sequence[int], *, streamed: bool = False) -> Banded:
+    """Return ``network`` in bands of the given heights, one a feature.
+
+    Raises :class:`InputError` where a height is not within 1 and the feature's, or where
+    ``streamed`` input cannot be: it has one row, or a layer needs it as a whole.
+    """
+    for known, height in zip(network.features, heights, strict=True):
+        if not 1 <= height <= known.height:
+            raise InputError(f"{known.name}: bands of {height} rows, it has {known.height}")
+    feeding = _feeding(network) if streamed else None
+    build = _Build(network, tuple(heights), feeding)
+    for index, feature in enumerate(network.inputs):
+        build.input(feature, streamed=streamed and index == 0)
+    for index, layer in enumerate(network.layers):
+        build.layer(index, layer)
+    outputs = [build.pieces[f][-1] for f in network.outputs]
+    graph = Graph(
+        network.name,
+        tuple(build.tensors),
+        tuple(build.ops),
+        tuple(build.inputs),
+        tuple(dict.fromkeys(outputs)),
+    )
+    return Banded(network, tuple(heights), graph, tuple(build.bands), tuple(build.calls), feeding)
+
+
+def _feeding(network: Network) -> int:
+    """The layer that can read the first input as it arrives, or ``SOURCE``."""
+    feature = network.inputs[0]
+    if network.features[feature].height < 2:
+        raise InputError(f"{network.name}: its input has no rows that could arrive one by one")
+    if feature in network.contiguous:
+        raise InputError(f"{network.name}: its input is needed as a whole and cannot be streamed")
+    readers = network.readers[feature]
+    if len(readers) == 1:
+        layer = network.layers[readers[0]]
+        same = tuple((y, y + 1) for y in range(network.rows(feature)))
+        if layer.inputs == (feature,) and layer.needs == (same,) and not layer.view:
+            return readers[0]
+    return SOURCE
+
+
+@dataclass
+class _Build:
+    network: Network
+    heights: tuple[int, ...]
+    feeding: int | None
+    tensors: list[Tensor] = field(default_factory=list)
+    bands: list[Band] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    pieces: dict[int, list[int]] = field(default_factory=dict)
+    arrival: int = -1
+
+    def tensor(self, feature: int, first: int, end: int, role: Role = Role.ACTIVATION) -> int:
+        known = self.network.features[feature]
+        rows = known.height if feature in self.network.contiguous else end - first
+        self.tensors.append(
+            Tensor(f"{known.name}.{first}", rows * known.row_bytes, None, known.dtype, role)
+        )
+        self.bands.append(Band(feature, first, end))
+        return len(self.tensors) - 1
+
+    def spans(self, feature: int) -> list[Range]:
+        height, rows = self.network.rows(feature), self.heights[feature]
+        return [(y, min(height, y + rows)) for y in range(0, height, rows)]
+
+    def input(self, feature: int, *, streamed: bool) -> None:
+        known = self.network.features[feature]
+        self.pieces[feature] = []
+        if streamed:
+            self.tensors.append(Tensor("arrival", 0, role=Role.STATE))
+            self.bands.append(Band(feature, 0, 0))
+            self.arrival = len(self.tensors) - 1
+            if self.feeding != SOURCE:
+                return
+            for first, end in self.spans(feature):
+                band = self.tensor(feature, first, end)
+                self.pieces[feature].append(band)
+                self.ops.append(Op(f"feed.{first}", FEED, (self.arrival,), (band,)))
+                self.calls.append(Call(SOURCE, first, end, feeds=True))
+            return
+        spans = [(0, known.height)] if feature in self.network.contiguous else self.spans(feature)
+        for first, end in spans:
+            band = self.tensor(feature, first, end)
+            self.pieces[feature].append(band)
+            self.inputs.append(band)
+
+    def reads(self, feature: int, rows: Range | None) -> list[int]:
+        """The tensors that hold some rows of a feature, or all."""
+        pieces = self.pieces[feature]
+        if rows is None:
+            return [pieces[-1]] if feature in self.network.contiguous else pieces
+        holding = [
+            p for p in pieces if self.bands[p].first < rows[1] and rows[0] < self.bands[p].end
+        ]
+        # Of a feature that is one tensor, the last band written holds those before.
+        return holding[-1:] if feature in self.network.contiguous else holding
+
+    def layer(self, index: int, layer: Layer) -> None:
+        for f in layer.outputs:
+            self.pieces[f] = []
+        if layer.view:
+            self.view(index, layer)
+            return
+        height = self.network.rows(layer.outputs[0])
+        rows = min(self.heights[f] for f in layer.outputs) if layer.splits else height
+        for first in range(0, height, rows):
+            self.band(index, layer, first, min(height, first + rows))
+
+    def view(self, index: int, layer: Layer) -> None:
+        (source,), made = self.reads(layer.inputs[0], None), []
+        for f in layer.outputs:
+            made.append(self.tensor(f, 0, self.network.rows(f)))
+            self.pieces[f] = [made[-1]]
+        self.ops.append(Op(layer.name, layer.kind, (source,), tuple(made), view_of=source))
+        self.calls.append(Call(index, 0, self.network.rows(layer.outputs[0])))
+
+    def band(self, index: int, layer: Layer, first: int, end: int) -> None:
+        feeds = index == self.feeding
+        inputs = [self.arrival] if feeds else []
+        for f, need in zip(layer.inputs, layer.needs, strict=True):
+            if not feeds:
+                inputs += self.reads(f, None if need is None else hull(need, first, end))
+        made, view = [], None
+        for f in layer.outputs:
+            if f in self.network.contiguous and first:
+                view = self.pieces[f][-1]
+                inputs.append(view)
+            made.append(self.tensor(f, first, end))
+        for f, tensor in zip(layer.outputs, made, strict=True):
+            self.pieces[f].append(tensor)
+        name = (
+            layer.name
+            if (first, end) == (0, self.network.rows(layer.outputs[0]))
+            else f"{layer.name}.{first}"
+        )
+        self.ops.append(
+            Op(
+                name,
+                FEED if feeds else layer.kind,
+                tuple(dict.fromkeys(inputs)),
+                tuple(made),
+                layer.workspace_bytes,
+                view,
+            )
+        )
+        self.calls.append(Call(index, first, end, feeds))

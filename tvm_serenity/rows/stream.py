@@ -1,0 +1,195 @@
+"""Order and placement of bands: from a network and band heights to an arena, with its bound."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tvm_serenity.graph import complete_order
+from tvm_serenity.joint import Joint, improve_arena
+from tvm_serenity.memory import LiveRange, live_ranges
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan, plan
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.segments import segment_order
+from tvm_serenity.rows.split import Banded, split
+from tvm_serenity.schedule import Options as SearchOptions
+from tvm_serenity.schedule import Schedule, check_schedule
+from tvm_serenity.schedule.exact import Interrupted, exact
+from tvm_serenity.schedule.problem import peak_of, problem_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to look: for the order and again for the placement, in seconds; ``seed``.
+
+    ``progress`` is called by the order search now and then.
+    """
+
+    time_limit_s: float = 10.0
+    seed: int = 0
+    progress: Callable[[object], None] | None = None
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """A split network with the order of its ops and an offset for every band.
+
+    ``schedule.lower_bound_bytes`` holds for the arena of every order at these band heights.
+    ``outcome`` is about the arena: *optimal* iff it equals that bound. ``start_bytes`` is the peak
+    of the segment program's order, which the searches began with.
+    """
+
+    banded: Banded
+    schedule: Schedule
+    ranges: tuple[LiveRange, ...]
+    plan: Plan
+    outcome: Outcome
+    start_bytes: int
+    seconds: float
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """A bound on the arena of every order and placement at these band heights."""
+        return self.schedule.lower_bound_bytes
+
+    @property
+    def gap(self) -> float:
+        """How far the arena may be from the least one, as a share of the bound."""
+        return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
+
+    @cached_property
+    def offsets(self) -> dict[int, int]:
+        """The offset in the arena of every tensor of ``banded.graph`` that is live at some step."""
+        pairs = zip(self.ranges, self.plan.offsets, strict=True)
+        return {t: offset for found, offset in pairs for t in found.tensors}
+
+    def check(self) -> None:
+        """Raise :class:`CheckError` unless order and placement pass the naive checkers."""
+        check_schedule(self.banded.graph, self.schedule.order, self.schedule.peak_bytes)
+        check_plan(self.plan.buffers, self.plan.offsets, self.arena_bytes)
+
+
+def stream(
+    network: Network,
+    heights: Sequence[int],
+    *,
+    streamed: bool = False,
+    limits: Limits | None = None,
+) -> Streaming:
+    """Return the bands of ``network`` ordered and placed for the least arena found.
+
+    The segment program's order is improved by the exact search and its neighbourhoods; where the
+    placement leaves gaps, nearby orders are placed as well.
+    """
+    limits = limits or Limits()
+    started = time.perf_counter()
+    banded = split(network, heights, streamed=streamed)
+    first = segment_order(banded)
+    found = order_from(banded, first, limits)
+
+    def place(order: Sequence[int], seconds: float) -> tuple[tuple[LiveRange, ...], Plan]:
+        return place_bands(banded, order, PlanOptions(time_limit_s=seconds, seed=limits.seed))
+
+    joint = _best_joint(banded, found, first, place, limits)
+    problem = problem_of(banded.graph)
+    return Streaming(
+        banded,
+        joint.schedule,
+        joint.ranges,
+        joint.plan,
+        joint.outcome,
+        peak_of(problem, _positions(problem.ops, first)),
+        time.perf_counter() - started,
+    )
+
+
+def _best_joint(
+    banded: Banded,
+    found: Schedule,
+    first: tuple[int, ...],
+    place: Callable[[Sequence[int], float], tuple[tuple[LiveRange, ...], Plan]],
+    limits: Limits,
+) -> Joint:
+    """The better placed of the order found and the one it began with, improved while time is."""
+    deadline = time.perf_counter() + limits.time_limit_s
+    problem = problem_of(banded.graph)
+    begun = replace(found, order=first, peak_bytes=peak_of(problem, _positions(problem.ops, first)))
+    starts = [found] if begun.order == found.order else [found, begun]
+    best = None
+    for start in starts:
+        joint = Joint.of(start, *place(start.order, limits.time_limit_s / 3), 1)
+        if best is None or joint.plan.arena_bytes < best.plan.arena_bytes:
+            best = joint
+        if best.outcome is Outcome.OPTIMAL:
+            return best
+    assert best is not None
+    return improve_arena(
+        banded.graph, best, lambda order: place(order, 0.2), seed=limits.seed, deadline=deadline
+    )
+
+
+def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule:
+    """Return the least peak found beginning with ``first``; Ctrl-C keeps the best so far."""
+    graph = banded.graph
+    problem = problem_of(graph)
+    options = SearchOptions(time_limit_s=limits.time_limit_s, progress=limits.progress)
+    try:
+        found = exact(problem, options, start=[_positions(problem.ops, first)])
+    except Interrupted as interrupt:
+        found = interrupt.solution
+    order = complete_order(graph, [problem.ops[i] for i in found.order])
+    return Schedule(
+        "rows",
+        order,
+        found.peak_bytes,
+        found.lower_bound_bytes,
+        found.outcome,
+        found.states,
+        found.seconds,
+        found.statistics,
+    )
+
+
+def place_bands(
+    banded: Banded, order: Sequence[int], options: PlanOptions
+) -> tuple[tuple[LiveRange, ...], Plan]:
+    """Return the live ranges of an order and an offset for each.
+
+    The bands of the inputs that lie in memory from the start are at fixed offsets, each input as
+    one block from the beginning of the arena on.
+    """
+    ranges = live_ranges(banded.graph, order)
+    fixed = input_offsets(banded)
+    features = banded.network.features
+    buffers = []
+    for index, found in enumerate(ranges):
+        align = max([1, *(features[banded.bands[t].feature].align for t in found.tensors)])
+        place = fixed.get(found.tensors[0]) if found.tensors else None
+        name = f"{index} {found.name}"
+        buffers.append(Buffer(name, found.start, found.stop, found.size_bytes, align, place))
+    return ranges, plan(buffers, options=options)
+
+
+def input_offsets(banded: Banded) -> dict[int, int]:
+    """Where the bands of the resident inputs lie."""
+    features, places, start = banded.network.features, {}, 0
+    bases: dict[int, int] = {}
+    for feature in banded.resident:
+        align = features[feature].align
+        bases[feature] = start = -(-start // align) * align
+        start += features[feature].size_bytes
+    for tensor in banded.graph.inputs:
+        band = banded.bands[tensor]
+        places[tensor] = bases[band.feature] + band.first * features[band.feature].row_bytes
+    return places
+
+
+def _positions(ops: Sequence[int], order: Sequence[int]) -> list[int]:
+    position = {op: i for i, op in enumerate(ops)}
+    return [position[op] for op in order if op in position]

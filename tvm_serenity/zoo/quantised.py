@@ -1,0 +1,116 @@
+"""Networks in int8: the same definitions, written as a quantised file is imported.
+
+Every value a kernel stores is quantised and dequantised again; weights are int8 with a scale a
+channel, biases int32 with the product of the scales. ``SerenityQuantize`` turns this into integer
+kernels. Scales come from the mean squares that ``Net`` follows: no calibration data is needed.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_serenity.zoo.net import Feature, Net
+from tvm_serenity.zoo.window import POINT, Window
+
+SPREAD = 4.0
+"""A linear value reaches this many times its root mean square before it is clamped."""
+SIX = 6.0
+
+
+class QuantisedNet(Net):
+    """A ``Net`` whose input, stored values and output are int8."""
+
+    def __init__(self, builder: Any, layout: str, seed: int) -> None:
+        super().__init__(builder, layout, seed)
+        self._kept: dict[Any, tuple[Feature, float]] = {}
+        self._six: set[Any] = set()
+        self._source_scale = 1.0
+        self._weight_scales: Any = None
+
+    def input(self, name: str, channels: int, size: int) -> Feature:
+        """An int8 parameter, as its real values."""
+        known = super().input(name, channels, size)
+        var = relax.Var(name, relax.TensorType(known.var.ty.shape, "int8"))
+        self.params[-1] = var
+        scale = SPREAD / 127
+        real = self._emit(_dequantised(var, scale, 0), name, known.moment)
+        self._kept[real.var] = (real, scale)
+        return real
+
+    def conv(
+        self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
+    ) -> Feature:
+        """A convolution of stored values."""
+        return super().conv(self._stored(x), channels, window, groups, bias)
+
+    def dense(self, x: Feature, units: int) -> Feature:
+        """A dense layer of stored values."""
+        return super().dense(self._stored(x), units)
+
+    def relu6(self, x: Feature) -> Feature:
+        """min(max(x, 0), 6), stored with all of int8 for 0 to 6."""
+        y = super().relu6(x)
+        self._six.add(y.var)
+        return y
+
+    def add(self, x: Feature, y: Feature) -> Feature:
+        """The sum of stored values."""
+        return super().add(self._stored(x), self._stored(y))
+
+    def mean(self, x: Feature) -> Feature:
+        """The channels' means of stored values, within the same limits."""
+        y = super().mean(self._stored(x))
+        if x.var in self._six:
+            self._six.add(y.var)
+        return y
+
+    def softmax(self, x: Feature) -> Feature:
+        """The softmax as int8: scale 1/256, zero point -128."""
+        y = super().softmax(self._stored(x))
+        return self._emit(_quantised(y.var, 1 / 256, -128), "output", y.moment)
+
+    def _stored(self, x: Feature) -> Feature:
+        """The real values of ``x`` as they are stored; quantised when first asked for."""
+        if x.var not in self._kept:
+            scale, zero = (SIX / 255, -128) if x.var in self._six else (_linear_scale(x), 0)
+            stored = self._emit(_quantised(x.var, scale, zero), "stored", x.moment)
+            real = self._emit(_dequantised(stored.var, scale, zero), "real", x.moment)
+            self._kept[x.var] = self._kept[real.var] = (real, scale)
+            if x.var in self._six:
+                self._six.add(real.var)
+        real, self._source_scale = self._kept[x.var]
+        return real
+
+    def _constant(self, weight: Any, axis: int) -> Any:
+        others = tuple(i for i in range(weight.ndim) if i != axis)
+        scales = np.maximum(np.abs(weight).max(others) / 127, 1e-8).astype(np.float32)
+        shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
+        stored = np.rint(weight / scales.reshape(shape)).astype(np.int8)
+        self._weight_scales = scales
+        return _dequantised(relax.const(stored), scales, np.zeros(scales.shape, np.int8), axis)
+
+    def _bias_constant(self, bias: Any) -> Any:
+        scales = (self._weight_scales * np.float32(self._source_scale)).astype(np.float32)
+        stored = np.rint(bias.reshape(-1) / scales).astype(np.int32)
+        axis = int(np.argmax(bias.shape))
+        zeros = np.zeros(scales.shape, np.int32)
+        return _dequantised(relax.const(stored.reshape(bias.shape)), scales, zeros, axis)
+
+
+def _linear_scale(x: Feature) -> float:
+    return SPREAD * math.sqrt(x.moment) / 127
+
+
+def _dequantised(value: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
+    return relax.op.dequantize(value, *_parameters(scale, zero), axis=axis)
+
+
+def _quantised(value: Any, scale: float, zero: int) -> Any:
+    return relax.op.quantize(value, *_parameters(scale, zero), axis=-1, out_dtype="int8")
+
+
+def _parameters(scale: Any, zero: Any) -> tuple[Any, Any]:
+    zeros = np.asarray(zero) if np.ndim(zero) else np.int8(zero)
+    return relax.const(np.float32(scale) if np.ndim(scale) == 0 else scale), relax.const(zeros)
