@@ -1,0 +1,108 @@
+"""``serenity explain``: why the peak is where it is, and what would lower it."""
+
+from typing import Annotated
+
+import typer
+
+from tvm_serenity.boards import board as board_of
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import Source, source
+from tvm_serenity.cli.rewrite import read
+from tvm_serenity.cli.schedule import Dims, Json, Model, TimeLimit
+from tvm_serenity.explain import (
+    Claim,
+    Measure,
+    fit_claims,
+    measure_claims,
+    measures_of,
+    peak_claims,
+)
+from tvm_serenity.explain.measures import measure
+from tvm_serenity.graph import Graph
+from tvm_serenity.rewrite import Options as Rewriting
+from tvm_serenity.rewrite import Rewritten, rewrite
+from tvm_serenity.schedule import Options, Schedule, schedule
+
+BoardName = Annotated[
+    str | None, typer.Option("--board", metavar="NAME", help="A board, or a .toml file: fits it?")
+]
+HEADINGS = {
+    "peak": "Where the peak is",
+    "order": "Order",
+    "bound": "What no order can change",
+    "measure": "What would lower it",
+    "verdict": "So",
+    "ram": "On the board",
+    "flash": "On the board",
+    "conflict": "On the board",
+    "way-out": "On the board",
+}
+
+
+@app.command("explain")
+def explain_command(
+    model: Model,
+    board: BoardName = None,
+    time_limit: TimeLimit = None,
+    dim: Dims = None,
+    json: Json = False,
+) -> None:
+    """Say why MODEL's peak is where it is, and what would lower it.
+
+    Every claim is computed: the best order and its proof, elementwise operators in place, copies
+    as views, folded concats, rewriting. With --board, whether the network fits it, and if not,
+    which tensors stand in the way.
+
+    [dim]Examples[/dim]
+      serenity explain model.tflite
+      serenity explain zoo:swiftnet --board nucleo-f767zi
+    """
+    target = None if board is None else board_of(board)
+    opened = source(model, dim or ())
+    graph = opened.file().graph
+    show.warn_without_core()
+    with show.progress(f"ordering {len(graph.ops)} ops") as report:
+        found = schedule(graph, "auto", Options(time_limit_s=time_limit, progress=report))
+    measures = all_measures(opened, graph, time_limit)
+    claims = claims_of(graph, found, measures)
+    if target is not None:
+        claims += fit_claims(target, graph, found, measures)
+    if json:
+        show.print_json(
+            {
+                "model": model,
+                "ops": len(graph.ops),
+                "board": None if target is None else target.name,
+                "claims": [claim.json() for claim in claims],
+            }
+        )
+        return
+    _print(model, claims)
+
+
+def all_measures(opened: Source, graph: Graph, time_limit: float | None) -> list[Measure]:
+    """Return what every measure makes of a model's best order."""
+    with show.progress("rewriting"):
+        found = rewrite(read(opened), Rewriting(time_limit_s=time_limit))
+    return [*measures_of(graph, time_limit), rewriting_measure(found)]
+
+
+def rewriting_measure(found: Rewritten) -> Measure:
+    """Return the measure that a rewrite run is."""
+    count = len(found.report.applied)
+    return measure("rewriting", "rewrite", f"Rewriting ({count} applied)", found.found)
+
+
+def claims_of(graph: Graph, found: Schedule, measures: list[Measure]) -> list[Claim]:
+    """Return the claims about a model's peak."""
+    return [*peak_claims(graph, found), *measure_claims(found.peak_bytes, measures)]
+
+
+def _print(model: str, claims: list[Claim]) -> None:
+    show.console.print(f"{model}", style="bold", markup=False)
+    heading = ""
+    for claim in claims:
+        if HEADINGS[claim.kind] != heading:
+            heading = HEADINGS[claim.kind]
+            show.console.print(f"\n{heading}", style="bold cyan", markup=False)
+        show.console.print(f"  {claim.text}", markup=False, soft_wrap=not show.console.is_terminal)

@@ -1,0 +1,40 @@
+"""A sentence and the numbers it was made from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``text`` in plain words; ``kind`` says what about; ``numbers`` are what it rests on."""
+
+    kind: str
+    text: str
+    numbers: Mapping[str, Any]
+
+    def json(self) -> dict[str, Any]:
+        """Return the claim as JSON has it."""
+        return {"kind": self.kind, "text": self.text, **self.numbers}
+
+
+def counted(count: int) -> str:
+    """Return bytes in words, thousands separated."""
+    return f"{count:,} byte" + ("s" if count != 1 else "")
+
+
+def listed(items: Sequence[str], most: int = 4) -> str:
+    """Return items as a list in words, at most ``most`` of them named."""
+    shown = list(items[:most])
+    if len(items) > most:
+        shown.append(f"{len(items) - most} more")
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, shortened where a converter made it long."""
+    return repr(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}...")

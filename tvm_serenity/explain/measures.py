@@ -1,0 +1,91 @@
+"""What would lower the peak: each measure applied, its best order found, its peak compared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.explain.claims import Claim, counted
+from tvm_serenity.graph import Graph
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place, whole
+
+_Change = Callable[[Reduced], Reduced]
+
+CHANGES: Mapping[str, tuple[str, str, Sequence[_Change]]] = {
+    "in-place": ("--in-place", "Elementwise operators in place", (in_place,)),
+    "alias-copies": ("--alias-copies", "Copies that are views", (alias_copies,)),
+    "fold-concat": ("--fold-concat", "Concats that their readers read in pieces", (fold_concat,)),
+    "all-three": (
+        "--alias-copies --fold-concat --in-place",
+        "All three together",
+        (alias_copies, fold_concat, in_place),
+    ),
+}
+"""Changes to what the graph means in memory: option of ``schedule``, in words, what is done."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What one measure makes of the best order's peak, and what is proved about that."""
+
+    name: str
+    how: str
+    words: str
+    peak_bytes: int
+    lower_bound_bytes: int
+    outcome: Outcome
+
+    def json(self) -> dict[str, Any]:
+        """Return the measure as JSON has it."""
+        return {
+            "name": self.name,
+            "how": self.how,
+            "peak_bytes": self.peak_bytes,
+            "lower_bound_bytes": self.lower_bound_bytes,
+            "outcome": str(self.outcome),
+        }
+
+
+def measure(name: str, how: str, words: str, found: Schedule) -> Measure:
+    """Return the measure after which ``found`` is the best order."""
+    return Measure(name, how, words, found.peak_bytes, found.lower_bound_bytes, found.outcome)
+
+
+def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure]:
+    """Return what each of :data:`CHANGES` makes of ``graph``; the limit holds for each."""
+    result = []
+    for name, (option, words, changes) in CHANGES.items():
+        reduced = whole(graph)
+        for change in changes:
+            reduced = change(reduced)
+        found = schedule(reduced.graph, "auto", Options(time_limit_s=time_limit_s))
+        result.append(measure(name, f"schedule {option}", words, found))
+    return result
+
+
+def measure_claims(best_bytes: int, measures: Sequence[Measure]) -> list[Claim]:
+    """Return which measures go below ``best_bytes``, the best order's peak, and the verdict."""
+    claims = []
+    for m in measures:
+        if m.peak_bytes < best_bytes:
+            less = 1 - m.peak_bytes / best_bytes
+            text = f"{m.words} ({m.how}): {counted(m.peak_bytes)}, {less:.1%} less."
+            text += "" if m.outcome is Outcome.OPTIMAL else " Not proved least."
+        else:
+            text = f"{m.words} ({m.how}): no gain, {counted(m.peak_bytes)}."
+        claims.append(Claim("measure", text, m.json()))
+    return [*claims, _verdict(best_bytes, measures)]
+
+
+def _verdict(best_bytes: int, measures: Sequence[Measure]) -> Claim:
+    best = min(measures, key=lambda m: m.peak_bytes, default=None)
+    numbers: dict[str, Any] = {"best_order_peak_bytes": best_bytes}
+    if best is None or best.peak_bytes >= best_bytes:
+        return Claim(
+            "verdict",
+            "Nothing that was tried lowers the peak of the best order.",
+            {**numbers, "best": None},
+        )
+    text = f"The most is gained by {best.how}: {counted(best.peak_bytes)}."
+    return Claim("verdict", text, {**numbers, "best": best.name, "peak_bytes": best.peak_bytes})

@@ -1,0 +1,196 @@
+"""Why the peak is where it is: who is in memory then, and whether an order can help."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.explain.claims import Claim, counted, listed, quoted
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import LiveRange, Profile, profile
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class OpNeed:
+    """What op ``op`` needs in any order: its inputs, its outputs, its workspace, in bytes.
+
+    ``reused_bytes`` of its inputs may be taken over by its output (in place). ``total_bytes`` is
+    a bound on the peak of every order.
+    """
+
+    op: int
+    input_bytes: int
+    output_bytes: int
+    workspace_bytes: int
+    reused_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that are in memory while it runs, whatever else is."""
+        whole = self.input_bytes + self.output_bytes + self.workspace_bytes
+        return whole - self.reused_bytes
+
+
+def needs_of(graph: Graph) -> tuple[OpNeed, ...]:
+    """Return what each op needs, those that make constants left out."""
+    return tuple(
+        _need(graph, index) for index in range(len(graph.ops)) if index not in graph.constant_ops
+    )
+
+
+def _need(graph: Graph, index: int) -> OpNeed:
+    op = graph.ops[index]
+    read = {graph.storage[t] for t in op.inputs if graph.in_profile[t]}
+    made = {graph.storage[t] for t in op.outputs if graph.in_profile[t]} - read
+    kept = {graph.storage[t] for t in graph.outputs}
+    reusable = [graph.storage[t] for t in op.in_place if graph.in_profile[t]]
+    sizes = [graph.tensors[t].size_bytes for t in reusable if t not in kept]
+
+    def total(tensors: set[int]) -> int:
+        return sum(graph.tensors[t].size_bytes for t in tensors)
+
+    return OpNeed(index, total(read), total(made), op.workspace_bytes, max(sizes, default=0))
+
+
+def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
+    """Return why the peak of the given and of the best order is where it is."""
+    if not graph.ops:
+        return [Claim("peak", "The network has no operators.", {"peak_bytes": found.peak_bytes})]
+    before, after = profile(graph), profile(graph, found.order)
+    claims = [_place(graph, "given", before), _order(before, found)]
+    if after.peak_bytes < before.peak_bytes:
+        claims.append(_place(graph, "best", after))
+    return [*claims, _bound(graph, found)]
+
+
+def _place(graph: Graph, which: str, shown: Profile) -> Claim:
+    """Where the peak is and which tensors make it."""
+    assert shown.peak_step is not None
+    step = shown.peak_step
+    op = shown.steps[step].op
+    members = [_member(graph, op, r) for r in shown.peak_ranges]
+    parts = []
+    for why, said in (
+        ("read", "reads"),
+        ("written", "writes"),
+        ("workspace", "uses as scratch"),
+    ):
+        some = [f"{quoted(m['name'])} ({m['size_bytes']:,})" for m in members if m["why"] == why]
+        if some:
+            parts.append(f"{said} {listed(some)}")
+    waiting = [f"{quoted(m['name'])} ({m['size_bytes']:,})" for m in members if m["why"] == "waits"]
+    held = sum(m["size_bytes"] for m in members if m["why"] == "waits")
+    more = ""
+    if waiting:
+        verb = "waits" if len(waiting) == 1 else "wait"
+        more = f"; {counted(held)} of others are held: {listed(waiting)} {verb} for later operators"
+    numbers = {
+        "order": which,
+        "peak_bytes": shown.peak_bytes,
+        "step": step,
+        "op": op,
+        "name": graph.ops[op].name,
+        "held_bytes": held,
+        "tensors": members,
+    }
+    text = (
+        f"In the {which} order the peak is {counted(shown.peak_bytes)}, at step {step} of "
+        f"{len(shown.steps)}: {quoted(graph.ops[op].name)} {' and '.join(parts) or 'runs'}{more}."
+    )
+    return Claim("peak", text, numbers)
+
+
+def _member(graph: Graph, op: int, found: LiveRange) -> dict[str, Any]:
+    """A range that is live while ``op`` runs, and what it is to it."""
+    storages = {graph.storage[t] for t in found.tensors}
+    if found.workspace_of is not None:
+        why = "workspace"
+    elif any(graph.storage[t] in storages for t in graph.ops[op].outputs):
+        why = "written"
+    elif any(graph.storage[t] in storages for t in graph.ops[op].inputs):
+        why = "read"
+    else:
+        why = "waits"
+    return {"name": found.name, "size_bytes": found.size_bytes, "why": why}
+
+
+def _order(before: Profile, found: Schedule) -> Claim:
+    """Whether another order is better."""
+    numbers = {
+        "given_peak_bytes": before.peak_bytes,
+        "best_peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "outcome": str(found.outcome),
+    }
+    saved = before.peak_bytes - found.peak_bytes
+    if saved > 0:
+        share = saved / before.peak_bytes
+        text = (
+            f"Another order lowers it to {counted(found.peak_bytes)}, {counted(saved)} or "
+            f"{share:.1%} less."
+        )
+    elif found.outcome is Outcome.OPTIMAL:
+        text = "No other order is better: the given one is proved best."
+    else:
+        text = "No better order was found."
+    return Claim("order", text, numbers)
+
+
+def _bound(graph: Graph, found: Schedule) -> Claim:
+    """What keeps every order from going lower."""
+    bound = found.lower_bound_bytes
+    numbers: dict[str, Any] = {"lower_bound_bytes": bound, "outcome": str(found.outcome)}
+    most = max(needs_of(graph), key=lambda n: n.total_bytes, default=None)
+    if most is not None and most.total_bytes == bound:
+        name = graph.ops[most.op].name
+        numbers |= {"because": "op", "op": most.op, "name": name, "needs_bytes": most.total_bytes}
+        numbers |= {
+            "input_bytes": most.input_bytes,
+            "output_bytes": most.output_bytes,
+            "workspace_bytes": most.workspace_bytes,
+        }
+        text = (
+            f"{quoted(name)} alone needs {counted(bound)}, {_made_of(most)}: no order can go below."
+        )
+    elif bound == _ends(graph):
+        numbers["because"] = "ends"
+        text = (
+            f"What is live before the first or after the last operator takes {counted(bound)}: "
+            "no order can go below."
+        )
+    elif found.outcome is Outcome.OPTIMAL:
+        numbers |= {"because": "search", "states": found.states}
+        alone = 0 if most is None else most.total_bytes
+        numbers["largest_op_bytes"] = alone
+        text = (
+            f"No single operator needs that much (the largest {counted(alone)}); that no order "
+            f"goes below {counted(bound)} is proved by search over all orders."
+        )
+    else:
+        numbers["because"] = "open"
+        text = (
+            f"No order can go below {counted(bound)}; whether one lies between that and "
+            f"{counted(found.peak_bytes)} is open."
+        )
+    return Claim("bound", text, numbers)
+
+
+def _made_of(need: OpNeed) -> str:
+    parts = [
+        (need.input_bytes, "its inputs"),
+        (need.output_bytes, "its outputs"),
+        (need.workspace_bytes, "its workspace"),
+    ]
+    text = listed([f"{name} ({size:,})" for size, name in parts if size])
+    return f"{text}, {need.reused_bytes:,} of them reused in place" if need.reused_bytes else text
+
+
+def _ends(graph: Graph) -> int:
+    """What the graph's inputs, or its outputs, take together."""
+
+    def total(tensors: tuple[int, ...]) -> int:
+        roots = {graph.storage[t] for t in tensors if graph.in_profile[t]}
+        return sum(graph.tensors[t].size_bytes for t in roots)
+
+    read = tuple(t for t in graph.inputs if graph.consumers[t] or t in graph.outputs)
+    return max(total(read), total(graph.outputs))
