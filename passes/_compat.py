@@ -13,13 +13,7 @@ from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline as cpu
 
 from tvm_serenity import errors
-from tvm_serenity.errors import MissingPartError, SerenityError, UnsupportedError
-
-if not hasattr(relax, "TensorType"):
-    raise MissingPartError(
-        f"the Relax passes need apache-tvm 0.27, TVM {tvm.__version__} is installed: "
-        "pip install 'apache-tvm==0.27.*'"
-    )
+from tvm_serenity.errors import SerenityError, UnsupportedError
 
 for _error in vars(errors).values():
     if isinstance(_error, type) and issubclass(_error, SerenityError):

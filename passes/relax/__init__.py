@@ -1,5 +1,8 @@
 """Relax passes (apache-tvm 0.27); importing them registers the pipeline ``serenity``."""
 
+from tvm_serenity.passes import _installed
+
+_installed.require_relax()  # before anything that fails without
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory

@@ -1,0 +1,105 @@
+"""From a fresh Relay module to fused calls, as ``relay.build`` makes them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+from tvm import relay
+
+from tvm_serenity.errors import InputError, UnsupportedError
+
+
+def target_of(target: Any) -> Any:
+    """Return ``target`` as TVM has it: the target in scope by default, or plain ``llvm``."""
+    if target is None:
+        target = tvm.target.Target.current(allow_none=True) or "llvm"
+    return tvm.target.Target(target) if isinstance(target, str) else target
+
+
+def fused(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> Any:
+    """Return ``mod`` as fused calls: the very passes that ``relay.build`` would run for ``target``.
+
+    A module of fused calls comes back as it is. ``params`` become constants first. What the
+    current ``PassContext`` switches on and off holds here too: fuse and build in the same one.
+    """
+    main = main_of(mod)
+    static(mod)
+    if not is_fused(main):
+        mod, _ = relay.optimize(mod, target_of(target), dict(params or {}))
+    elif params:
+        mod = bound(mod, params)
+    return relay.transform.InferType()(mod)
+
+
+def bound(mod: Any, params: Mapping[str, Any] | None) -> Any:
+    """Return typed ``mod`` with ``params`` as constants of ``main``."""
+    if params:
+        main = relay.build_module.bind_params_by_name(main_of(mod), dict(params))
+        mod = with_main(mod, main)
+    return relay.transform.InferType()(mod)
+
+
+def with_main(mod: Any, main: Any) -> Any:
+    """Return ``mod`` with another ``main``; ``mod`` itself stays as it is."""
+    result = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions, attrs=mod.attrs)
+    result["main"] = main
+    return result
+
+
+def main_of(mod: Any) -> Any:
+    """Return the function ``main`` of a module."""
+    if "main" not in {g.name_hint for g in mod.get_global_vars()}:
+        raise InputError("the module has no function 'main'")
+    main = mod["main"]
+    if not isinstance(main, relay.Function):
+        raise InputError("'main' is not a Relay function: is this a Relax module?")
+    return main
+
+
+def static(mod: Any) -> None:
+    """Raise :class:`UnsupportedError` where a parameter of ``main`` has no constant shape."""
+    for param in relay.transform.InferType()(mod)["main"].params:
+        tensor_types(param.checked_type, param.name_hint)
+
+
+def is_fused(function: Any) -> bool:
+    """Whether a function calls kernels (primitive functions) rather than operators."""
+    found = False
+
+    def look(expr: Any) -> None:
+        nonlocal found
+        found = found or is_kernel(expr)
+
+    relay.analysis.post_order_visit(function.body, look)
+    return found
+
+
+def is_kernel(expr: Any) -> bool:
+    """Whether an expression is a function that is one kernel."""
+    return isinstance(expr, relay.Function) and bool((expr.attrs or {}).get("Primitive", 0))
+
+
+def tensor_types(ty: Any, name: str) -> list[Any]:
+    """Return the tensor types of a value, tuples flat; :class:`UnsupportedError` on others."""
+    if isinstance(ty, relay.TupleType):
+        return [t for part in ty.fields for t in tensor_types(part, name)]
+    if not isinstance(ty, relay.TensorType):
+        raise UnsupportedError(f"{name!r} is no tensor but {type(ty).__name__}")
+    if not all(isinstance(extent, tvm.tir.IntImm) for extent in ty.shape):
+        raise UnsupportedError(f"tensor {name!r} has a dynamic shape {ty.shape}; fix its sizes")
+    return [ty]
+
+
+def shape_of(ty: Any) -> tuple[int, ...]:
+    """Return the extents of a tensor type that ``tensor_types`` accepted."""
+    return tuple(int(extent) for extent in ty.shape)
+
+
+def size_bytes(ty: Any) -> int:
+    """Return the bytes of a compact tensor of this type."""
+    kind = tvm.DataType(ty.dtype)
+    bits = 8 if ty.dtype == "bool" else kind.bits * kind.lanes
+    elements = 1
+    for extent in shape_of(ty):
+        elements *= extent
+    return int((elements * bits + 7) // 8)
