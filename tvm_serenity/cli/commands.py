@@ -2,6 +2,7 @@
 
 from tvm_serenity.cli import (
     boards,
+    build,
     check,
     compiling,
     explain,
@@ -9,12 +10,15 @@ from tvm_serenity.cli import (
     offchip,
     plan,
     rewrite,
+    run,
     schedule,
+    verify,
     zoo,
 )
 
 __all__ = [
     "boards",
+    "build",
     "check",
     "compiling",
     "explain",
@@ -22,6 +26,8 @@ __all__ = [
     "offchip",
     "plan",
     "rewrite",
+    "run",
     "schedule",
+    "verify",
     "zoo",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed, Room, place
 from tvm_serenity.firmware.names import identifier, unique
@@ -30,6 +31,7 @@ from tvm_serenity.kernels.shared_storage import in_place as taking_over
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
+from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.passes.relax.quantize import is_quantised, kept_float, quantized_module
 from tvm_serenity.passes.relax.read import Region, read_function
 from tvm_serenity.plan import Plan
@@ -52,6 +54,8 @@ class Settings:
     rewrite: str = ""
     in_place: bool = False
     tuned: bool = True
+    codegen: str = "c"
+    cmsis_nn: str | None = None
     alignment_bytes: int = 16
     options: Options = field(default_factory=Options)
     notify: Notify = lambda _text: None
@@ -59,10 +63,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program and what it was made from: ``module`` holds its kernels in the order given."""
+    """A program and what it was made from.
+
+    ``lowered`` holds the same kernels in the given order before any schedule of ours.
+    """
 
     program: Program
-    module: Any
+    lowered: Any
     region: Region
     graph: Graph
     order: tuple[int, ...]
@@ -72,22 +79,26 @@ class Compiled:
     kept_float: tuple[str, ...]
 
 
-def integer_module(module: Any, settings: Settings) -> Any:
-    """Return ``module`` quantised, rewritten and lowered to lean kernels."""
+def integer_module(module: Any, settings: Settings) -> tuple[Any, tuple[str, ...]]:
+    """Return ``module`` quantised, rewritten and lowered, and what stayed float."""
+    kept: tuple[str, ...] = ()
     if settings.quantized == "auto" and is_quantised(module):
         module = quantized_module(module)
+        kept = kept_float(module)
     target = tvm.target.Target("llvm")
     if settings.rewrite:
         from tvm_serenity.passes.relax.rewrite import SerenityRewrite
 
         module = SerenityRewrite(settings.rewrite, target=target)(module)
-    with target:
-        return LeanKernels(target)(module)
+    return lowered(module, target), kept
 
 
-def compiled(module: Any, name: str, room: Sequence[Room], settings: Settings) -> Compiled:
-    """Return the program of ``module`` (Relax, fresh) for memory ``room``."""
-    lean = integer_module(module, settings)
+def compiled(
+    module: Any, name: str, board: Board, room: Sequence[Room], settings: Settings
+) -> Compiled:
+    """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
+    plain, kept = integer_module(module, settings)
+    lean = LeanKernels(tvm.target.Target("llvm"))(plain)
     region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
@@ -99,14 +110,14 @@ def compiled(module: Any, name: str, room: Sequence[Room], settings: Settings) -
     program = _program(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
         program,
-        lean,
+        plain,
         region,
         graph,
         order,
         peak,
         bound,
         placed,
-        kept_float(lean) if settings.quantized == "auto" else (),
+        kept,
     )
 
 

@@ -1,0 +1,220 @@
+"""``serenity build``: from a model file to a firmware project that fits its board."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tvm_serenity.boards import Board, board
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.emit.project import Layout, check_target, write_project
+from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
+from tvm_serenity.firmware.formats import FORMATS, files
+from tvm_serenity.firmware.memory import STACK_BYTES, rooms
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.schedule import Options
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.tir.program import Compiled
+
+CODEGENS = ("c", "llvm")
+ORDERS = ("best", "given")
+QUANTIZED = ("auto", "off")
+
+
+@app.command("build")
+def build_command(
+    model: Model,
+    board_name: Annotated[
+        str, typer.Option("--board", metavar="NAME", help="A known board, or a .toml file.")
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="Write the project here.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Prefix of the C names. [default: the file's name]")
+    ] = None,
+    codegen: Annotated[str, typer.Option(help="Kernels as C sources, or compiled by llvm.")] = "c",
+    quantized: Annotated[
+        str, typer.Option(help="auto: integer kernels where the model is quantised; off: float.")
+    ] = "auto",
+    rewrite: Annotated[
+        bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak first.")
+    ] = False,
+    in_place: InPlace = False,
+    order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
+    arena_limit: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Refuse an arena above this.")
+    ] = None,
+    stack: Annotated[int, typer.Option(metavar="BYTES", help="Stack to keep free.")] = STACK_BYTES,
+    external_arena: Annotated[
+        bool, typer.Option("--external-arena", help="The caller passes the arena: re-entrant.")
+    ] = False,
+    cmsis_nn: Annotated[
+        str | None,
+        typer.Option("--cmsis-nn", metavar="DIR", help="Use CMSIS-NN's kernels, from its source."),
+    ] = None,
+    formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "project",
+    force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
+    dim: Dims = None,
+    time_limit: TimeLimit = None,
+    json: Json = False,
+) -> None:
+    """Build firmware for MODEL: quantise, order, plan, write C, and check that it fits the board.
+
+    Without a runtime and without malloc: DIR receives model.h and model.c (the C interface),
+    kernels.c, weights.c, a linker script that refuses what does not fit, an example, a harness,
+    Makefile and CMakeLists.txt. Exit status 1, and nothing is written, when it does not fit.
+
+        serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
+    """
+    _check_choices(codegen, order, quantized, formats, stack)
+    target = board(board_name)
+    check_target(Path(output), force)
+    module = source(model, dim or ()).module()
+    show.warn_without_core()
+    from tvm_serenity.firmware.tir.program import Settings, compiled
+
+    terminal = Console(stderr=True)
+
+    def notify(text: str) -> None:
+        if terminal.is_terminal:
+            terminal.print(f"[dim]{text}[/]")
+
+    settings = Settings(
+        order=order,
+        quantized=quantized,
+        rewrite="all" if rewrite else "",
+        in_place=in_place,
+        codegen=codegen,
+        cmsis_nn=cmsis_nn,
+        alignment_bytes=target.core.alignment_bytes,
+        options=Options(time_limit_s=time_limit),
+        notify=notify,
+    )
+    prefix = identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem)
+    made = compiled(module, prefix, target, rooms(target, stack), settings)
+    found = fit(target, made.placed, made.program.constant_bytes, stack)
+    too_large = arena_limit is not None and sum(made.placed.arena_bytes.values()) > arena_limit
+    result = _json(model, made, found, arena_limit)
+    if not found.fits or not made.placed.fits or too_large:
+        result["boards"] = list(
+            boards_that_do(
+                sum(made.placed.arena_bytes.values()), made.program.constant_bytes, stack
+            )
+        )
+        if json:
+            show.print_json(result)
+        else:
+            _refuse(result, made, found, arena_limit)
+        raise typer.Exit(1)
+    _write(made, target, stack, external_arena, formats, model, output, force, notify)
+    if json:
+        show.print_json(result)
+    else:
+        _print(model, output, result, found)
+
+
+def _check_choices(codegen: str, order: str, quantized: str, formats: str, stack: int) -> None:
+    for option, value, allowed in (
+        ("--codegen", codegen, CODEGENS),
+        ("--order", order, ORDERS),
+        ("--quantized", quantized, QUANTIZED),
+        ("--format", formats, FORMATS),
+    ):
+        if value not in allowed:
+            raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
+    if not 0 <= stack < 2**31:
+        raise InputError(f"--stack {stack}: bytes from 0 on")
+
+
+def _write(
+    made: "Compiled",
+    target: Board,
+    stack: int,
+    external_arena: bool,
+    formats: str,
+    model: str,
+    output: str,
+    force: bool,
+    notify: Any,
+) -> None:
+    from tvm_serenity.firmware.program import check
+    from tvm_serenity.firmware.tir.reference import reference
+    from tvm_serenity.firmware.verify import REFERENCE, packed
+
+    check(made.program)
+    notify("computing the reference")
+    about = {"model": Path(model).name, "kept_float": list(made.kept_float)}
+    layout = Layout(target, stack, external_arena, about)
+    contents = files(made.program, layout, formats)
+    if formats == "project":
+        contents[REFERENCE] = packed(reference(made, 0, model))
+    write_project(contents, output, force)
+    if formats == "project" and have("make", "arm-none-eabi-gcc"):
+        notify("compiling")
+        make(Path(output), "all")
+
+
+def _json(model: str, made: "Compiled", found: Fit, arena_limit: int | None) -> dict[str, Any]:
+    return {
+        "model": model,
+        "board": found.board,
+        "fits": found.fits and made.placed.fits,
+        "arena_bytes": dict(made.placed.arena_bytes),
+        "arena_limit_bytes": arena_limit,
+        "peak_bytes": made.peak_bytes,
+        "lower_bound_bytes": made.lower_bound_bytes,
+        "constant_bytes": made.program.constant_bytes,
+        "steps": len(made.program.steps),
+        "kernels": len(made.program.kernels),
+        "kept_float": list(made.kept_float),
+        "regions": [
+            {
+                "name": line.region,
+                "kind": line.kind,
+                "need_bytes": line.need_bytes,
+                "size_bytes": line.size_bytes,
+                "shortfall_bytes": line.shortfall_bytes,
+            }
+            for line in found.lines
+        ],
+        "peak": [{"name": r.name, "size_bytes": r.size_bytes} for r in found.peak],
+        "boards": [],
+    }
+
+
+def _regions(found: Fit) -> dict[str, str]:
+    rows = {}
+    for line in found.lines:
+        short = f", {line.shortfall_bytes:,} bytes short" if line.shortfall_bytes else ""
+        rows[line.region] = (
+            f"{line.need_bytes:,} of {line.size_bytes:,} bytes ({line.detail}){short}"
+        )
+    return rows
+
+
+def _refuse(result: dict[str, Any], made: "Compiled", found: Fit, arena_limit: int | None) -> None:
+    rows = _regions(found)
+    if arena_limit is not None:
+        arena = sum(made.placed.arena_bytes.values())
+        rows["--arena-limit"] = f"{arena:,} bytes of arena, {arena_limit:,} allowed"
+    rows["alive at the peak"] = ", ".join(
+        f"{r['name']} {r['size_bytes']:,}" for r in result["peak"][:8]
+    )
+    rows["boards that do"] = ", ".join(result["boards"]) or "none that is known"
+    show.facts(f"{result['model']} does not fit {found.board}", rows)
+
+
+def _print(model: str, output: str, result: dict[str, Any], found: Fit) -> None:
+    rows = _regions(found)
+    rows["kernels"] = f"{result['kernels']}, called in {result['steps']} steps"
+    if result["kept_float"]:
+        rows["stays float"] = "; ".join(result["kept_float"])
+    rows["next"] = f"serenity verify {output}"
+    show.facts(f"{model} on {found.board}: {output}", rows)

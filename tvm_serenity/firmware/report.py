@@ -1,0 +1,77 @@
+"""``verify`` as one report: host and QEMU against the reference, RAM, flash, instructions."""
+
+from typing import Any
+
+from tvm_serenity.firmware.sizes import sizes
+from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.firmware.verify import (
+    Difference,
+    Project,
+    difference,
+    litert_error,
+    run_host,
+    run_qemu,
+)
+
+BOARD_TOOLS = ("make", "arm-none-eabi-gcc")
+
+
+def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> dict[str, Any]:
+    """Return everything ``serenity verify --json`` prints.
+
+    QEMU's part is left out (None) for a board without a machine. ``instructions`` are emulated
+    instructions of one run, not cycles; the stack is the painted stack's high-water mark.
+    """
+    found: dict[str, Any] = {"board": project.metadata["board"], "host": None, "qemu": None}
+    if on_host:
+        found["host"] = _part(project, run_host)
+    ram: dict[str, int | None] = {
+        "arena_bytes": sum(project.metadata["arena_bytes"].values()),
+        "stack_bytes": None,
+        "data_bytes": None,
+        "bss_bytes": None,
+    }
+    flash: dict[str, int | None] = {
+        "code_bytes": None,
+        "const_bytes": project.metadata["constant_bytes"],
+    }
+    instructions = None
+    if on_qemu and project.metadata["qemu"] is not None:
+        found["qemu"] = _part(project, run_qemu)
+        instructions, ram["stack_bytes"] = (
+            found["qemu"]["instructions"],
+            found["qemu"]["stack_bytes"],
+        )
+    if have(*BOARD_TOOLS):
+        make(project.directory, "all")
+        linked = sizes(project.directory / "build" / "firmware.elf")
+        ram.update(data_bytes=linked.data_bytes, bss_bytes=linked.bss_bytes)
+        flash.update(code_bytes=linked.code_bytes, const_bytes=linked.const_bytes)
+    parts = [p for p in (found["host"], found["qemu"]) if p is not None]
+    return {
+        "identical": all(p["identical"] for p in parts),
+        "accepted": all(p["accepted"] for p in parts),
+        "max_abs_error": max((p["max_abs_error"] for p in parts), default=0.0),
+        "instructions": instructions,
+        "ram": ram,
+        "flash": flash,
+        **found,
+    }
+
+
+def _part(project: Project, runner: Any) -> dict[str, Any]:
+    inputs = project.reference_inputs()
+    plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
+    apart: Difference = difference(project, traced.trace)
+    same = plain.outputs == traced.outputs
+    return {
+        "identical": apart.identical and same,
+        "accepted": apart.accepted and same,
+        "tensors": apart.tensors,
+        "max_abs_error": apart.max_abs_error,
+        "max_ulp": apart.max_ulp,
+        "first_difference": apart.first,
+        "litert_max_abs_error": litert_error(project, plain),
+        "instructions": plain.instructions,
+        "stack_bytes": plain.stack_bytes or None,
+    }

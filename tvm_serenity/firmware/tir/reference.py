@@ -1,0 +1,87 @@
+"""What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.program import Array, Program
+from tvm_serenity.firmware.tir.program import Compiled
+from tvm_serenity.runtime.vm import random_inputs
+
+
+def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
+    """Return seeded inputs, ``step<i>`` for every tensor in the order written, and outputs.
+
+    The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
+    memory of its own; each result is copied right after the call that made it. For a ``.tflite``
+    ``model`` LiteRT's outputs are there as ``litert<i>``.
+    """
+    inputs = random_inputs(made.lowered, seed)
+    made_by, outputs = _watched(made, inputs)
+    found = {f"input{i}": array for i, array in enumerate(inputs)}
+    written = [made_by[op] for op in made.order if op in made_by]
+    flat = [array for arrays in written for array in arrays]
+    _check_sizes(made.program, flat)
+    found |= {f"step{i}": array for i, array in enumerate(flat)}
+    found |= {f"output{i}": array for i, array in enumerate(outputs)}
+    if model is not None and Path(model).suffix == ".tflite":
+        found |= {f"litert{i}": a for i, a in enumerate(_litert(model, inputs, outputs))}
+    return found
+
+
+def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
+    expected = [program.tensors[t].size_bytes for s in program.steps for t in s.writes]
+    if expected != [a.nbytes for a in arrays]:
+        raise CheckError(f"{program.name}: the VM called other kernels than the program has")
+
+
+def _watched(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, list[Array]], list[Array]]:
+    """Results of every op by its index, and the outputs."""
+    executable = tvm.compile(made.lowered, target="llvm")
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    names = {f.name_hint for f in made.lowered.get_global_vars()}
+    ops = [i for i, op in enumerate(made.graph.ops) if op.view_of is None]
+    calls: list[list[Array]] = []
+
+    def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
+        if before or name not in names or name == "main":
+            return
+        outputs = [t for t in made.graph.ops[ops[len(calls)]].outputs if _has_bytes(made, t)]
+        calls.append([a.numpy().copy() for a in arguments[len(arguments) - len(outputs) :]])
+
+    machine.set_instrument(watch)
+    found = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))
+    arrays = _arrays(found)
+    return dict(zip(ops, calls, strict=True)), arrays
+
+
+def _has_bytes(made: Compiled, tensor: int) -> bool:
+    return made.graph.tensors[tensor].size_bytes > 0
+
+
+def _arrays(found: Any) -> list[Array]:
+    if isinstance(found, tvm.runtime.Tensor):
+        return [found.numpy()]
+    return [array for part in found for array in _arrays(part)]
+
+
+def _litert(model: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
+    """LiteRT's outputs by its reference kernels; none where it is not installed."""
+    try:
+        from ai_edge_litert import interpreter as litert
+    except ImportError:
+        return []
+    machine = litert.Interpreter(
+        model_path=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF
+    )
+    machine.allocate_tensors()
+    for described, array in zip(machine.get_input_details(), inputs, strict=True):
+        machine.set_tensor(described["index"], array.reshape(described["shape"]))
+    machine.invoke()
+    found = [machine.get_tensor(o["index"]) for o in machine.get_output_details()]
+    return [np.asarray(f).reshape(o.shape) for f, o in zip(found, outputs, strict=True)]

@@ -1,0 +1,148 @@
+"""Verifying a project: every tensor, when it is written, against TVM's own execution."""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.execute import Execution, host, qemu
+from tvm_serenity.firmware.program import Array
+
+REFERENCE = "reference.npz"
+"""Inputs, every tensor in the order written, and outputs, as TVM and LiteRT computed them."""
+
+ULP_LIMIT = 2
+"""Units in the last place that float tensors may be off in C."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A directory that ``serenity build`` wrote."""
+
+    directory: Path
+    metadata: Mapping[str, Any]
+    reference: Mapping[str, Array]
+
+    @property
+    def outputs(self) -> tuple[dict[str, Any], ...]:
+        """The tensors of the outputs as ``metadata.json`` describes them."""
+        return tuple(self.metadata["tensors"][t] for t in self.metadata["outputs"])
+
+    @property
+    def inputs(self) -> tuple[dict[str, Any], ...]:
+        """The tensors of the inputs as ``metadata.json`` describes them."""
+        return tuple(self.metadata["tensors"][t] for t in self.metadata["inputs"])
+
+    def reference_inputs(self) -> list[Array]:
+        """The inputs the reference was computed on."""
+        return [self.reference[f"input{i}"] for i in range(len(self.inputs))]
+
+
+def load(directory: str | Path) -> Project:
+    """Return the project in ``directory``; :class:`InputError` where it is none."""
+    path = Path(directory)
+    try:
+        metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
+        with np.load(path / REFERENCE) as arrays:
+            reference = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{directory}: no firmware project ({reason})") from None
+    return Project(path, metadata, reference)
+
+
+def packed(arrays: Mapping[str, Array]) -> bytes:
+    """Return arrays as the bytes of a compressed ``.npz`` file, the same for the same arrays."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, array in arrays.items():
+            data = io.BytesIO()
+            np.lib.format.write_array(data, np.ascontiguousarray(array))
+            file.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one run is from the reference; ``first`` is the first tensor that differs."""
+
+    identical: bool
+    tensors: int
+    max_abs_error: float
+    max_ulp: int
+    first: str | None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether integers are identical and floats within ``ULP_LIMIT``."""
+        return self.identical or (self.first is None and self.max_ulp <= ULP_LIMIT)
+
+
+def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Difference:
+    """Return how the traced tensors differ from the reference, each when it was written."""
+    expected = [t for step in project.metadata["steps"] for t in step["writes"]]
+    if [t for t, _ in steps] != expected:
+        return Difference(False, 0, float("inf"), 2**31, "the tensors written")
+    worst, ulps, same, first = 0.0, 0, True, None
+    for number, (tensor, data) in enumerate(steps):
+        described = project.metadata["tensors"][tensor]
+        want = project.reference[f"step{number}"].reshape(-1)
+        got = np.frombuffer(data, want.dtype)
+        if got.size != want.size:
+            return Difference(False, number, float("inf"), 2**31, described["name"])
+        if got.tobytes() == want.tobytes():
+            continue
+        same = False
+        worst = max(worst, _error(got, want))
+        apart = _ulp(got, want) if want.dtype == np.float32 else 2**31
+        ulps = max(ulps, apart)
+        if first is None and apart > ULP_LIMIT:
+            first = described["name"]
+    return Difference(same, len(steps), worst, ulps, first)
+
+
+def _error(a: Array, b: Array) -> float:
+    apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
+
+
+def _ulp(a: Array, b: Array) -> int:
+    """The largest distance in units in the last place of float32 values."""
+
+    def ordered(x: Array) -> Array:
+        bits = x.view(np.int32).astype(np.int64)
+        return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+    return int(np.abs(ordered(a) - ordered(b)).max(initial=0))
+
+
+def run_host(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
+    """Return a run on the host."""
+    data = [np.ascontiguousarray(a).tobytes() for a in inputs]
+    return host(project.directory, data, len(project.outputs), traced=traced)
+
+
+def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
+    """Return a run on the project's board in QEMU."""
+    machine = project.metadata["qemu"]
+    if machine is None:
+        raise InputError(f"board {project.metadata['board']!r} has no machine in QEMU; run --host")
+    data = [np.ascontiguousarray(a).tobytes() for a in inputs]
+    return qemu(project.directory, machine, data, len(project.outputs), traced=traced)
+
+
+def litert_error(project: Project, execution: Execution) -> float | None:
+    """Return the largest difference of the outputs to LiteRT's, None without a reference."""
+    worst = 0.0
+    for i, data in enumerate(execution.outputs):
+        if f"litert{i}" not in project.reference:
+            return None
+        want = project.reference[f"litert{i}"].reshape(-1)
+        worst = max(worst, _error(np.frombuffer(data, want.dtype), want))
+    return worst
