@@ -11,6 +11,8 @@ Closed here, each as an override of one method:
 * AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
 * weights stored as integers for float operators ("dynamic range") are refused: here they are
   dequantised, while LiteRT also rounds the activations to integers on the fly;
+* QUANTIZE to 32-bit integers is refused (keyword_scrambled);
+* SVDF has no quantised form, and its state is lost (keyword_scrambled, see ``_svdf``);
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
@@ -24,6 +26,12 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
+from tvm_serenity.frontends.relax._svdf import (
+    STATES,
+    convert_svdf,
+    initial_values,
+    state_tensors,
+)
 from tvm_serenity.frontends.tflite_file import TfliteFile
 
 try:
@@ -37,7 +45,7 @@ except ImportError as error:
 _MOVES = """
     BATCH_TO_SPACE_ND DEPTH_TO_SPACE EXPAND_DIMS GATHER GATHER_ND MIRROR_PAD PACK PAD PADV2
     RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
-    SQUEEZE STRIDED_SLICE TILE TRANSPOSE UNPACK
+    SQUEEZE STRIDED_SLICE SVDF TILE TRANSPOSE UNPACK
 """
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
@@ -47,6 +55,8 @@ def convert(model: TfliteFile) -> tvm.IRModule:
     root = _Model(model)
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
     mod["main"] = mod["main"].without_attr("params")  # a second copy of every constant
+    if root.states:
+        mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
     return mod
 
 
@@ -57,6 +67,8 @@ class _Model(tflite.Model):  # type: ignore[misc]
         root = tflite.Model.GetRootAsModel(model.data, 0)
         self.Init(root._tab.Bytes, root._tab.Pos)
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
+        kinds = [op.kind for op in model.graph.ops]
+        self.states = state_tensors(super().Subgraphs(0), kinds)
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)
@@ -64,12 +76,27 @@ class _Model(tflite.Model):  # type: ignore[misc]
             return plain
         named = _SubGraph()
         named.Init(plain._tab.Bytes, plain._tab.Pos)
-        named.names = self.names
+        named.names, named.states = self.names, self.states
         return named
 
 
 class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
+    """The main graph with the states of its operators as further inputs and outputs."""
+
     names: list[bytes]
+    states: list[int]
+
+    def InputsLength(self) -> int:  # noqa: N802
+        return int(super().InputsLength()) + len(self.states)
+
+    def Inputs(self, j: int) -> int:  # noqa: N802
+        return int(self.InputsAsNumpy()[j])
+
+    def InputsAsNumpy(self) -> Any:  # noqa: N802
+        return np.array([*super().InputsAsNumpy(), *self.states], np.int32)
+
+    def OutputsAsNumpy(self) -> Any:  # noqa: N802
+        return np.array([*super().OutputsAsNumpy(), *self.states], np.int32)
 
     def Tensors(self, j: int) -> Any:  # noqa: N802
         plain = super().Tensors(j)
@@ -148,6 +175,22 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 last = max(tensor.tensor.ShapeLength() - 1, 0)
                 params["axis"] = min(params["axis"], last) if several else 0
         return found
+
+    def convert_quantize(self, op: Any) -> Any:
+        """Store as 32-bit integers too, which ``relax.quantize`` cannot."""
+        (source,), (result,) = self.get_input_tensors(op), self.get_output_tensors(op)
+        if self.get_tensor_type_str(result.tensor.Type()) != "int32":
+            return super().convert_quantize(op)
+        real = self.get_tensor_expr(source)
+        if source.qnn_params is not None:
+            real = self.dequantize(real, source)
+        stored = relax.op.round(relax.op.divide(real, result.qnn_params["scale"]))
+        zero_point = np.asarray(result.qnn_params["zero_point"].value.numpy(), np.int32)
+        return relax.op.add(relax.op.astype(stored, "int32"), relax.const(zero_point))
+
+    def convert_svdf(self, op: Any) -> Any:
+        """An SVDF with its state."""
+        return convert_svdf(self, op)
 
     def convert_split(self, op: Any) -> Any:
         """A one-way split is its input."""
