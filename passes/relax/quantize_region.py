@@ -95,8 +95,10 @@ class Rewriter:
     def special(self, value: Any) -> Any:
         """Return what stands for integer operators that the importer composes, or None."""
         from tvm_serenity.passes.relax.quantize_pool import stored_pool
+        from tvm_serenity.passes.relax.quantize_rules import stored_wide
 
-        return stored_pool(self, value)
+        made = stored_pool(self, value)
+        return stored_wide(self, value) if made is None else made
 
     def convert(self, region: Region) -> Any:
         """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""

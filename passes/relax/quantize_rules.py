@@ -10,18 +10,21 @@ from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax import quantize_function, quantize_pool
 from tvm_serenity.passes.relax.quantize_concat import concat
-from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, shape_of
+from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, label, shape_of
 from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
+from tvm_serenity.passes.relax.quantize_svdf import filter_sum, filtered
 from tvm_serenity.passes.relax.quantize_weighted import CONV, MATMUL, find, weighted
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.quantize.params import Affine
+from tvm_serenity.quantize.params import Affine, affine
 
 
 def addition(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``add`` and ``subtract``, of a convolution and its bias or of two tensors."""
     if find(rewriter, region.expr)[0] is not None:
         return weighted(rewriter, region)
+    if filtered(rewriter.scope, region.expr) is not None:
+        return filter_sum(rewriter, region)
     pair = _pair(rewriter, region)
     if pair is None:
         return function(rewriter, region)
@@ -82,10 +85,12 @@ def softmax(rewriter: Rewriter, region: Region) -> Any:
     result, least = region.result, region.result.limits[0]
     if int(call.attrs.axis) % len(x.shape) != len(x.shape) - 1:
         raise RefusedError("softmax over an axis that is not the last")
-    if "int16" in (x.params.dtype, result.dtype):
+    if x.params.dtype == "int16":
         raise RefusedError("softmax of int16")
-    if result.scale != 1 / 256 or result.zero_point != least or not region.is_unclamped:
-        raise RefusedError("softmax whose result is not stored in steps of 1/256 from 0")
+    steps = 1 << (16 if result.dtype == "int16" else 8)
+    unit = abs(result.scale * steps - 1) <= 1e-3  # LiteRT's own tolerance
+    if not unit or result.zero_point != least or not region.is_unclamped:
+        raise RefusedError(f"softmax whose result is not stored in steps of 1/{steps} from 0")
     columns = x.shape[-1]
     rows = int(np.prod(x.shape)) // columns
     kernel = pointwise.softmax(rows, columns, x.params.dtype, result.dtype)
@@ -122,7 +127,7 @@ def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any
     )
     if same and region.is_unclamped:
         return source
-    if "int16" in (leaf.params.dtype, region.result.dtype):
+    if {"int16", "int32"} & {leaf.params.dtype, region.result.dtype}:
         finish = Requantise(
             multiplier(leaf.params.scale / region.result.scale),
             region.result.zero_point,
@@ -135,6 +140,28 @@ def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any
         return rewriter.kernel("q_rescale", kernel, [source])
     table = tables.rescaled(leaf.params, region.result, region.low, region.high, rewriter.rounding)
     return _look_up(rewriter, leaf, source, table, region.result)
+
+
+def stored_wide(rewriter: Rewriter, value: Any) -> Any:
+    """Return the kernel call for 32-bit integers as the importer stores them, or None.
+
+    ``add(astype(round(divide(dequantize(x), scale))), zero_point)``.
+    """
+    scope = rewriter.scope
+    total = scope.call(value, "relax.add")
+    cast = None if total is None else scope.call(total.args[0], "relax.astype")
+    whole = None if cast is None else scope.call(cast.args[0], "relax.round")
+    ratio = None if whole is None else scope.call(whole.args[0], "relax.divide")
+    if ratio is None or cast is None or total is None or _compat.dtype_name(cast.ty) != "int32":
+        return None
+    scale, zero_point = scope.constant(ratio.args[1]), scope.constant(total.args[1])
+    if scale is None or zero_point is None:
+        return None
+    leaf = scope.activation(ratio.args[0])
+    name = label(leaf.expr)
+    result = affine(name, scale, zero_point.astype(np.int32), "int32", 0, leaf.shape)
+    region = Region(name, ratio.args[0], result, *result.limits)
+    return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
 
 
 def _look_up(rewriter: Rewriter, leaf: Leaf, source: Any, table: Any, result: Affine) -> Any:
@@ -166,6 +193,7 @@ RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
     "relax.nn.avg_pool2d": quantize_pool.average_pool,
     "relax.nn.max_pool2d": quantize_pool.max_pool,
     "relax.mean": quantize_pool.mean,
+    "relax.sum": filter_sum,
     "relax.nn.softmax": softmax,
     "any": function,
 }

@@ -169,7 +169,7 @@ def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> A
 def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     """Return the kernel ``(x, exponentials, result)`` of TFLite's fixed-point softmax.
 
-    ``result`` has scale 1/256 and the least value of its type as zero point.
+    ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point.
     """
     x = te.placeholder((rows, columns), source, "x")
     table = te.placeholder((256,), "int32", "exponentials")
@@ -190,7 +190,7 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
         product = high_product(inverse[i], exponential(i, c))
         # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
         over_unit = tirx.bitwise_and(i32(12) - tirx.clz(total[i]), i32(15)).astype("int64")
-        exponent = i64(31 - 8) + over_unit
+        exponent = i64(31 - limits.bits) + over_unit
         half = tirx.shift_left(i64(1), exponent - i64(1))
         rounded = tirx.shift_right(product.astype("int64") + half, exponent).astype("int32")
         return clamped(rounded + i32(limits.min), limits.min, limits.max, result)

@@ -76,6 +76,7 @@ def _kinds() -> dict[str, Any]:
     from tvm_serenity.kernels.convolution import Convolution, Dense
     from tvm_serenity.kernels.pointwise import Lookup, Pair, Product, Sum
     from tvm_serenity.kernels.pooling import AveragePool, Mean
+    from tvm_serenity.kernels.svdf import FilterSum
     from tvm_serenity.quantize.params import Affine
 
     kinds = (
@@ -83,6 +84,7 @@ def _kinds() -> dict[str, Any]:
         AveragePool,
         Convolution,
         Dense,
+        FilterSum,
         Lookup,
         Mean,
         Multiplier,

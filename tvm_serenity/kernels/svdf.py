@@ -1,0 +1,51 @@
+"""SVDF's sums: each filter weights the input, each unit the elements of its own state."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te
+
+from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.build import prim_func
+
+
+@dataclass(frozen=True)
+class FilterSum:
+    """Values ``[batch, units, inputs]`` with weights ``[units, inputs]`` to ``[batch, units]``.
+
+    ``shared``: the values are ``[batch, 1, inputs]``, the same for all units.
+    """
+
+    batch: int
+    units: int
+    inputs: int
+    shared: bool
+    dtype: str
+    weight_dtype: str
+    requantise: Requantise
+
+
+def filters(spec: FilterSum) -> Any:
+    """Return the kernel ``(x, weight, bias, result)``; the zero point is in the bias."""
+    rows = 1 if spec.shared else spec.units
+    x = te.placeholder((spec.batch, rows, spec.inputs), spec.dtype, "x")
+    weight = te.placeholder((spec.units, spec.inputs), spec.weight_dtype, "w")
+    bias = te.placeholder((spec.units,), "int32", "b")
+    # LiteRT's 32-bit sums of 16-bit products may overflow and wrap; TVM's must not, hence 64 bits.
+    wide = "int64" if spec.dtype == "int16" else "int32"
+    k = te.reduce_axis((0, spec.inputs), "k")
+    total = te.compute(
+        (spec.batch, spec.units),
+        lambda n, u: te.sum(
+            x[n, 0 if spec.shared else u, k].astype(wide) * weight[u, k].astype(wide),
+            axis=[k],
+        ),
+        name="sum",
+    )
+    finish = spec.requantise.expression(())
+
+    def value(n: Any, u: Any) -> Any:
+        return finish((total[n, u] + bias[u].astype(wide)).astype("int32"), u)
+
+    out = te.compute(total.shape, value, name="out")
+    return prim_func([x, weight, bias, out], spec)
