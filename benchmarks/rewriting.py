@@ -9,11 +9,13 @@ import argparse
 import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity import zoo
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rewrite import read
 from tvm_serenity.passes.relax.rewrite import rewrite_module
@@ -21,31 +23,22 @@ from tvm_serenity.rewrite import Options, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, random_inputs, run
 
 CELLS = {
-    "DARTS normal cell": "darts-normal-cell",
-    "SwiftNet A": "swiftnet-cell-a",
-    "SwiftNet B": "swiftnet-cell-b",
-    "SwiftNet C": "swiftnet-cell-c",
-    "RandWire CIFAR-10 A": "randwire?seed=0",
-    "RandWire CIFAR-10 B": "randwire?seed=1&channels=156&size=16",
-    "RandWire CIFAR-100 A": "randwire?seed=2",
-    "RandWire CIFAR-100 B": "randwire?seed=3&channels=156&size=16",
-    "RandWire CIFAR-100 C": "randwire?seed=4&channels=312&size=8",
+    "DARTS normal cell": "zoo:darts-normal-cell",
+    "SwiftNet A": "zoo:swiftnet-cell-a",
+    "SwiftNet B": "zoo:swiftnet-cell-b",
+    "SwiftNet C": "zoo:swiftnet-cell-c",
+    "RandWire CIFAR-10 A": "zoo:randwire?seed=0",
+    "RandWire CIFAR-10 B": "zoo:randwire?seed=1&channels=156&size=16",
+    "RandWire CIFAR-100 A": "zoo:randwire?seed=2",
+    "RandWire CIFAR-100 B": "zoo:randwire?seed=3&channels=156&size=16",
+    "RandWire CIFAR-100 C": "zoo:randwire?seed=4&channels=312&size=8",
 }
 """The paper's cells; its random graphs are not published, so they are drawn anew."""
 
-NETWORKS = (
-    "swiftnet",
-    "darts-imagenet",
-    "darts-cifar10",
-    "nasnet-cell",
-    "nasnet-cifar",
-    "amoebanet-cell",
-    "amoebanet-cifar",
-    "randwire-cifar10",
-    "randwire-cifar100",
-    "liberis-lane",
-)
-ON_THE_VM = (*list(CELLS.values())[:5], "nasnet-cell", "amoebanet-cell", "swiftnet")
+NETWORKS = tuple(f"zoo:{name}" for name in zoo.NAMES)
+MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
+FILES = (MODELS / "swiftnet" / "swiftnet_vww_224_uint8.tflite",)
+ON_THE_VM = tuple(sorted((MODELS / "mlperf_tiny").glob("*.*")))
 
 
 def ratio(before: int, after: int) -> float:
@@ -57,7 +50,7 @@ def mean(ratios: Sequence[float]) -> float:
 
 
 def worked(spec: str, rules: str) -> Rewritten:
-    return rewrite(read(source(f"zoo:{spec}")), Options(rules=rules))
+    return rewrite(read(source(spec)), Options(rules=rules))
 
 
 def row(name: str, spec: str) -> list[float]:
@@ -86,7 +79,7 @@ def table(rows: dict[str, str], *, means: bool) -> None:
 
 
 def vm_row(spec: str) -> None:
-    module = source(f"zoo:{spec}").module()
+    module = source(spec).module()
     started = time.perf_counter()
     rewritten, done = rewrite_module(module)
     seconds = time.perf_counter() - started
@@ -99,7 +92,7 @@ def vm_row(spec: str) -> None:
     error = compare(runs[0].outputs, runs[1].outputs)["max_abs_error"] / scale
     arenas = [r.storages[0] for r in runs]
     print(
-        f"| {spec} | {arenas[0]:,} | {arenas[1]:,} | {error:.1e} | {seconds:.1f} "
+        f"| {Path(spec).name} | {arenas[0]:,} | {arenas[1]:,} | {error:.1e} | {seconds:.1f} "
         f"| {done.reason or 'rewritten'} |",
         flush=True,
     )
@@ -114,11 +107,12 @@ def main() -> None:
     if chosen.cells or everything:
         table(CELLS, means=True)
     if chosen.networks or everything:
-        table({name: name for name in NETWORKS}, means=False)
+        files = [str(path) for path in FILES if path.exists()]
+        table({Path(spec).name: spec for spec in (*NETWORKS, *files)}, means=False)
     if chosen.vm or everything:
         print("| | arena, ordered | arena, rewritten | largest error, relative | s | |")
         print("|---|---|---|---|---|---|")
-        for spec in ON_THE_VM:
+        for spec in (*NETWORKS, *map(str, ON_THE_VM)):
             vm_row(spec)
 
 

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.passes.relax.rewrite_emit import emit
-from tvm_serenity.passes.relax.rewrite_read import read_net
+from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
 from tvm_serenity.rewrite import Options, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.schedule import Options as Limits
@@ -64,7 +63,7 @@ def rewrite_module(
     rule_names(options.rules)
     target = _compat.current_target() if target is None else tvm.target.Target(target)
     try:
-        reading = read_net(_prepared(mod))
+        reading = read_net(prepared(mod))
     except UnsupportedError as error:
         return mod, Outcome(None, str(error))
     found = rewrite(reading.net, options)
@@ -77,16 +76,6 @@ def rewrite_module(
     if options.rules != "paper" and _peak(made, target) > _peak(mod, target):
         return mod, Outcome(found, "TVM's own fusion needs less memory")
     return made, Outcome(found)
-
-
-def _prepared(mod: Any) -> Any:
-    """The module as one dataflow block, with what depends on constants alone computed."""
-    passes = [
-        relax.transform.ConvertToDataflow(),
-        relax.transform.FoldConstant(),
-        relax.transform.DeadCodeElimination(),
-    ]
-    return tvm.transform.Sequential(passes)(mod)
 
 
 def _peak(mod: Any, target: Any) -> int:
@@ -102,6 +91,6 @@ def force(mod: Any, rules: str, target: Any = None) -> Any:
     ``mod`` itself where none matches.
     """
     target = _compat.current_target() if target is None else tvm.target.Target(target)
-    reading = read_net(_prepared(mod))
+    reading = read_net(prepared(mod))
     net, done = apply_everywhere(reading.net, rules)
     return emit(mod, reading, settle(net), target) if done else mod

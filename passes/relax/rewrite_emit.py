@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import tvm
 from tvm import relax
 
@@ -21,8 +20,9 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.shared_storage import in_place, into_part
 from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.rewrite_read import Reading, Source
-from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Range
+from tvm_serenity.passes.relax.rewrite_function import OpFunction
+from tvm_serenity.passes.relax.rewrite_read import Reading
+from tvm_serenity.rewrite.net import Kind, Net, Node
 
 
 def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
@@ -77,7 +77,7 @@ class _Functions:
         """The function of an op and what it is called with; None for a view."""
         if node.kind is Kind.VIEW:
             return None
-        body = _Body(self.reading, self.net, node)
+        body = OpFunction(self.reading, self.net, node)
         function = body.build()
         key = _compat.structural_key(function)
         if key not in self.known:
@@ -88,159 +88,6 @@ class _Functions:
         if node.base is not None and node.into is None:
             base_at = values.index(node.base)
         return _Plan(self.known[key], tuple(values), base_at)
-
-
-class _Body:
-    """One op as a Relax function: ``keys`` are its arguments, ``params`` its parameters."""
-
-    def __init__(self, reading: Reading, net: Net, node: Node) -> None:
-        self.reading, self.net, self.node = reading, net, node
-        self.builder = relax.BlockBuilder()
-        self.keys: list[Any] = []
-        self.params: list[Any] = []
-        self.values: dict[int, Any] = {}
-        self.steps: list[Any] = []
-
-    def build(self) -> Any:
-        """The function, with the attribute that makes TVM fuse it into one kernel."""
-        for value in dict.fromkeys((*self._read(),)):
-            self.values[value] = self._parameter(value, _type(self.net, value))
-        prepared = self._constants()
-        with self.builder.function("op", self.params, attrs={"Primitive": True}):
-            with self.builder.dataflow():
-                made = self._compute(prepared)
-                made = self.builder.emit_output(made)
-            self.builder.emit_func_output(made)
-        return self.builder.get()["op"]
-
-    def _read(self) -> list[int]:
-        node = self.node
-        read = [v for o in node.operands for v in o.values] + list(node.addends)
-        if node.base is not None and node.into is None:
-            read.append(node.base)
-        return read
-
-    def _parameter(self, key: Any, ty: Any) -> Any:
-        var = relax.Var(f"p{len(self.params)}", ty)
-        self.keys.append(key)
-        self.params.append(var)
-        return var
-
-    def _constant(self, array: np.ndarray[Any, Any]) -> Any:
-        constant = relax.const(array, str(array.dtype))
-        return constant if array.ndim == 0 else self._parameter(constant, constant.ty)
-
-    def _constants(self) -> dict[Any, Any]:
-        """A parameter for every constant the op uses, sliced to its channels."""
-        node, prepared = self.node, {}
-        if node.kind is Kind.CONV:
-            source = self._source(node.source)
-            prepared["weight"] = self._constant(_sliced_weight(source.head, node))
-            for s in node.biases:
-                for i, binding in enumerate(self._biases(s)):
-                    prepared["bias", s, i] = self._sliced(_constants_of(binding.value)[0])
-            for i, binding in enumerate(self._tail()):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared["tail", i, j] = self._sliced(constant)
-        elif node.kind is not Kind.CONCAT:
-            for i, binding in enumerate(self._source(node.source).bindings):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared["body", i, j] = self._sliced(constant)
-        for s in dict.fromkeys(s for o in node.operands for p in o.pieces for s in p.through):
-            for i, binding in enumerate(self._source(s).bindings):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared[f"through {s}", i, j] = self._constant(constant.value.numpy())
-        return prepared
-
-    def _sliced(self, constant: Any) -> Any:
-        array, node = constant.value.numpy(), self.node
-        if node.makes is not None and node.axis is not None:
-            rank = len(self.net.values[node.output].shape or ())
-            axis = node.axis - (rank - array.ndim)
-            if axis >= 0 and array.shape[axis] != 1:
-                array = np.take(array, range(*node.makes), axis=axis)
-        return self._constant(np.ascontiguousarray(array))
-
-    def _source(self, index: int) -> Source:
-        return self.reading.sources[index]
-
-    def _biases(self, source: int) -> Sequence[Any]:
-        found = self._source(source)
-        return found.bindings[1 : 1 + found.biases]
-
-    def _tail(self) -> Sequence[Any]:
-        """What follows the sum: of a convolution after its bias, of a merged add after it."""
-        if self.node.tail is None:
-            return ()
-        found = self._source(self.node.tail)
-        return found.bindings[1 + found.biases :]
-
-    def _compute(self, prepared: dict[Any, Any]) -> Any:
-        node = self.node
-        operands = [self._operand(o, prepared) for o in node.operands]
-        if node.kind is Kind.CONCAT:
-            return operands[0]
-        if node.kind is not Kind.CONV:
-            return self._replay(operands, prepared)
-        call = self._source(node.source).head
-        y = self._emit(_conv_like(call, operands[0], prepared["weight"], node))
-        for value in (*node.addends, *((node.base,) if node.into is None else ())):
-            if value is not None:
-                y = self._emit(relax.op.add(self.values[value], y))
-        for s in node.biases:
-            for i in range(len(self._biases(s))):
-                y = self._emit(relax.op.add(y, prepared["bias", s, i]))
-        for i, binding in enumerate(self._tail()):
-            y = self._step(binding, {_only_var(binding.value): y}, prepared, ("tail", i))
-        return y
-
-    def _operand(self, operand: Operand, prepared: dict[Any, Any]) -> Any:
-        pieces = []
-        for piece in operand.pieces:
-            x = self.values[piece.value]
-            if piece.part is not None:
-                axis, start, stop = piece.part
-                x = self._emit(relax.op.strided_slice(x, [axis], [start], [stop]))
-            for s in piece.through:
-                for i, binding in enumerate(self._source(s).bindings):
-                    known = {_only_var(binding.value): x}
-                    x = self._step(binding, known, prepared, (f"through {s}", i))
-            pieces.append(x)
-        if len(pieces) == 1:
-            return pieces[0]
-        return self._emit(relax.op.concat(pieces, axis=operand.axis))
-
-    def _replay(self, operands: Sequence[Any], prepared: dict[Any, Any]) -> Any:
-        source = self._source(self.node.source)
-        known = dict(zip(source.operands, operands, strict=True))
-        y: Any = None
-        for i, binding in enumerate(source.bindings):
-            y = known[binding.var] = self._step(binding, known, prepared, ("body", i))
-        return y
-
-    def _step(
-        self, binding: Any, known: dict[Any, Any], prepared: dict[Any, Any], key: tuple[str, int]
-    ) -> Any:
-        """The call of a binding again, with other arguments."""
-        count = 0
-
-        def argument(expr: Any) -> Any:
-            nonlocal count
-            if isinstance(expr, relax.Var):
-                return known[expr]
-            if _compat.is_constant(expr):
-                count += 1
-                return prepared.get((*key, count - 1), expr)
-            if isinstance(expr, relax.Tuple):
-                return relax.Tuple([argument(f) for f in expr.fields])
-            return expr
-
-        call = binding.value
-        arguments = [argument(a) for a in call.args]
-        return self._emit(_compat.call_like(call, arguments))
-
-    def _emit(self, call: Any) -> Any:
-        return self.builder.emit(call)
 
 
 def _kernels(functions: Sequence[Any], target: Any) -> list[Any]:
@@ -287,8 +134,8 @@ def _call(
     if plan is None:
         return relax.op.reshape(held[node.operands[0].pieces[0].value], value.shape)
     arguments = [held[a] if isinstance(a, int) else a for a in plan.arguments]
-    key = (plan.function, plan.base_at, node.into and (node.into, node.axis, value.shape))
-    key = (*key, node.base is not None)
+    part = node.into and (node.into, node.axis, value.shape)
+    key = (plan.function, plan.base_at, part, node.base is not None)
     if key not in functions:
         kernel = kernels[plan.function]
         if node.into is not None:
@@ -328,56 +175,3 @@ def _result(expr: Any, reading: Reading, held: dict[int, Any]) -> Any:
         return held[number[part]]
 
     return again(expr)
-
-
-def _conv_like(call: Any, x: Any, weight: Any, node: Node) -> Any:
-    attrs = call.attrs
-    assert node.conv is not None
-    groups = node.conv.groups
-    if node.makes is not None and groups > 1:
-        groups = groups * (node.makes[1] - node.makes[0]) // node.conv.out_channels
-    return relax.op.nn.conv2d(
-        x,
-        weight,
-        strides=attrs.strides,
-        padding=attrs.padding,
-        dilation=attrs.dilation,
-        groups=groups,
-        data_layout=attrs.data_layout,
-        kernel_layout=attrs.kernel_layout,
-        out_layout=attrs.out_layout,
-        out_dtype=attrs.out_dtype,
-    )
-
-
-def _sliced_weight(call: Any, node: Node) -> np.ndarray[Any, Any]:
-    """The weights of the channels that an op reads and makes."""
-    array = call.args[1].value.numpy()
-    layout = str(call.attrs.kernel_layout)
-    assert node.conv is not None
-    parts: list[tuple[str, Range | None]] = [("O", node.makes)]
-    if node.conv.groups == 1:
-        parts.append(("I", node.reads))
-    for letter, span in parts:
-        if span is not None:
-            array = np.take(array, range(*span), axis=layout.index(letter))
-    return np.ascontiguousarray(array)
-
-
-def _constants_of(call: Any) -> list[Any]:
-    found = []
-    for a in call.args:
-        if _compat.is_constant(a):
-            found.append(a)
-        elif isinstance(a, relax.Tuple):
-            found += [f for f in a.fields if _compat.is_constant(f)]
-    return found
-
-
-def _only_var(call: Any) -> Any:
-    return next(a for a in call.args if isinstance(a, relax.Var) and _compat.is_tensor(a.ty))
-
-
-def _type(net: Net, value: int) -> Any:
-    tensor = net.values[value]
-    return relax.TensorType(tensor.shape, tensor.dtype)

@@ -9,31 +9,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import tvm
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.rewrite_kinds import (
+    LAYOUTS,
+    MAPS,
+    channel_axis,
+    is_bias,
+    is_cheap,
+    is_rename,
+    kind_of,
+    operands_of,
+    shape_of,
+    variables_of,
+    widens,
+)
+from tvm_serenity.passes.relax.rewrite_splits import SlicesOfSplits
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 
-_MAP_NAMES = """
-    add subtract multiply divide maximum minimum clip astype abs negative sqrt rsqrt exp log tanh
-    sigmoid round floor ceil square right_shift left_shift nn.relu nn.relu6 nn.gelu nn.silu
-    nn.leakyrelu quantize dequantize
-"""
-_MAPS = frozenset(f"relax.{name}" for name in _MAP_NAMES.split())
-"""Operators on elements; a second operand may be a constant that is broadcast."""
-
-_CHEAP_NAMES = """
-    nn.relu nn.relu6 clip add subtract multiply maximum minimum astype negative dequantize
-"""
-_CHEAP = frozenset(f"relax.{name}" for name in _CHEAP_NAMES.split())
-"""Maps that a kernel may compute again for every element it reads."""
-
-_POOLS = frozenset(("relax.nn.max_pool2d", "relax.nn.avg_pool2d"))
-_COPIES = frozenset(("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"))
 _HEADS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
-_LAYOUTS = ("NCHW", "NHWC")
 
 
 @dataclass(frozen=True)
@@ -94,16 +92,16 @@ class _Reader:
 
     def _follow(self, binding: Any, tensors: list[Any]) -> _Group | None:
         """The group that ``binding`` continues, if it maps the elements of its result."""
-        if _compat.op_name(binding.value) not in _MAPS or len(tensors) != 1:
+        if _compat.op_name(binding.value) not in MAPS or len(tensors) != 1:
             return None
         group = self.owner.get(tensors[0])
         if group is None or group.kind not in (*_HEADS, Kind.OPAQUE) or group.opaque:
             return None
         if self.uses[tensors[0]] != 1 or not group.bindings[-1].var.same_as(tensors[0]):
             return None
-        if shape_of(binding.var) != shape_of(tensors[0]) or _widens(binding, tensors[0]):
+        if shape_of(binding.var) != shape_of(tensors[0]) or widens(binding, tensors[0]):
             return None
-        if group.kind is Kind.CONV and not group.closed and _is_bias(binding, tensors[0]):
+        if group.kind is Kind.CONV and not group.closed and is_bias(binding, tensors[0]):
             group.biases += 1
         else:
             group.closed = True
@@ -136,6 +134,17 @@ class _Reader:
         return group
 
 
+def prepared(mod: Any) -> Any:
+    """Return the module as ``read_net`` wants it: constants computed, parts of splits as slices."""
+    passes = [
+        relax.transform.ConvertToDataflow(),
+        relax.transform.FoldConstant(),
+        SlicesOfSplits(),
+        relax.transform.DeadCodeElimination(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
 def read_net(mod: Any, *, name: str = "main", external: bool = True) -> Reading:
     """Return the net of a fresh module's ``main``; its caller owns inputs and outputs if external.
 
@@ -146,11 +155,11 @@ def read_net(mod: Any, *, name: str = "main", external: bool = True) -> Reading:
     bindings = [b for block in blocks for b in block.bindings]
     uses: dict[Any, int] = {}
     for binding in bindings:
-        if not _compat.is_call(binding.value) and not _is_rename(binding.value):
+        if not _compat.is_call(binding.value) and not is_rename(binding.value):
             raise UnsupportedError(f"binding {binding.var.name!r}: only calls can be rewritten")
-        for var in _variables(binding.value):
+        for var in variables_of(binding.value):
             uses[var] = uses.get(var, 0) + 1
-    for var in _variables(function.body.body):
+    for var in variables_of(function.body.body):
         uses[var] = uses.get(var, 0) + 2  # the caller's: never inside a group
     reader = _Reader(uses, {})
     for binding in bindings:
@@ -178,7 +187,7 @@ def _net(function: Any, reader: _Reader, name: str, external: bool) -> Reading:
         made = declare(param, outside if i < count else Role.CONSTANT)
         if i < count:
             inputs.append(made)
-    results = _variables(function.body.body)
+    results = variables_of(function.body.body)
     nodes, sources = [], []
     names: dict[str, int] = {}
     usual = _usual_axis(reader.groups)
@@ -208,13 +217,13 @@ def _node(
     output: int,
     usual: int | None,
 ) -> Node:
-    axis, conv = channel_axis(group.kind, source), None
+    axis, conv = channel_axis(group.kind, source.bindings), None
     if group.kind in (Kind.MAP, Kind.ADD) and len(shape_of(source.var)) == 4:
         axis = usual
     if group.kind is Kind.CONV:
         conv = _conv(group, source)
     if group.kind is Kind.CONCAT:
-        pieces = tuple(Piece(number[v]) for v in _variables(source.head))
+        pieces = tuple(Piece(number[v]) for v in variables_of(source.head))
         operands: tuple[Operand, ...] = (Operand(pieces, axis or 0),)
     else:
         operands = tuple(Operand((Piece(number[v]),)) for v in source.operands)
@@ -232,7 +241,7 @@ def _node(
         separate,
         biases=(index,) if conv else (),
         tail=index,
-        cheap=group.kind is Kind.MAP and len(operands) == 1 and _is_cheap(source),
+        cheap=group.kind is Kind.MAP and len(operands) == 1 and is_cheap(source.bindings),
         why_opaque=group.opaque,
     )
 
@@ -242,7 +251,7 @@ def _conv(group: _Group, source: Source) -> Conv:
     attrs, weight = call.attrs, call.args[1]
     layout, kernel = str(attrs.data_layout), str(attrs.kernel_layout)
     pinned = ""
-    if layout not in _LAYOUTS:
+    if layout not in LAYOUTS:
         pinned = f"its layout {layout} is not known"
     elif sorted(kernel) != sorted("OIHW"):
         pinned = f"its weights have the layout {kernel}, which is not known"
@@ -262,108 +271,5 @@ def _usual_axis(groups: Sequence[_Group]) -> int | None:
     axes = set()
     for group in groups:
         if group.kind in (Kind.CONV, Kind.POOL):
-            source = Source(tuple(group.bindings), (), group.bindings[-1].var)
-            axes.add(channel_axis(group.kind, source))
+            axes.add(channel_axis(group.kind, group.bindings))
     return axes.pop() if len(axes) == 1 else None
-
-
-def kind_of(binding: Any, tensors: Sequence[Any]) -> tuple[Kind, str]:
-    """Return the kind of the op that a binding begins, and why it is opaque if it is."""
-    call = binding.value
-    name = _compat.op_name(call)
-    if not _compat.is_tensor(binding.var.ty):
-        return Kind.OPAQUE, "it makes a tuple"
-    if not operands_of(call):
-        return Kind.OPAQUE, "it reads constants alone"
-    if name == "relax.nn.conv2d" and len(tensors) == 1 and tensors[0].same_as(call.args[0]):
-        return Kind.CONV, ""
-    if name in _POOLS:
-        return Kind.POOL, ""
-    if name == "relax.concat":
-        constant = any(_compat.is_constant(f) for f in call.args[0].fields)
-        return (Kind.OPAQUE, "it joins constants") if constant else (Kind.CONCAT, "")
-    if name == "relax.strided_slice":
-        return Kind.SLICE, ""
-    if name == "relax.split" or name in _COPIES:
-        return Kind.COPY, ""
-    if name == "relax.permute_dims" and _keeps_bytes(binding, tensors[0]):
-        return Kind.COPY, ""
-    same = all(shape_of(t) == shape_of(binding.var) for t in tensors)
-    if name in _MAPS and same and len(tensors) == 1:
-        return Kind.MAP, ""
-    if name in _MAPS and same and len(tensors) == 2 and not tensors[0].same_as(tensors[1]):
-        return (Kind.ADD if name == "relax.add" else Kind.MAP), ""
-    if name == "relax.matmul" and len(tensors) == 1:
-        return Kind.OPAQUE, ""
-    return Kind.OPAQUE, "its kernel is TVM's own"
-
-
-def channel_axis(kind: Kind, source: Source) -> int | None:
-    """Return the channel axis of an op; of a concat the axis it joins."""
-    call = source.head
-    rank = len(shape_of(source.var))
-    if kind is Kind.CONCAT:
-        return int(call.attrs.axis) % rank
-    if kind is Kind.CONV:
-        layout = str(call.attrs.data_layout)
-        return layout.index("C") if layout in _LAYOUTS else None
-    if kind is Kind.POOL:
-        layout = str(call.attrs.layout)
-        return layout.index("C") if layout in _LAYOUTS else None
-    return None
-
-
-def operands_of(call: Any) -> list[Any]:
-    """Return the variables a call reads, each once."""
-    return list(dict.fromkeys(_variables(call)))
-
-
-def shape_of(var: Any) -> tuple[int, ...]:
-    """Return the constant shape of a variable or constant."""
-    return _compat.static_shape(var.ty, getattr(var, "name", "constant"))
-
-
-def _is_cheap(source: Source) -> bool:
-    """Whether a map is cheap and treats all elements alike."""
-    for binding in source.bindings:
-        call = binding.value
-        if _compat.op_name(call) not in _CHEAP:
-            return False
-        for argument in call.args:
-            if _compat.is_constant(argument) and len(shape_of(argument)) > 0:
-                return False
-    return True
-
-
-def _widens(binding: Any, var: Any) -> bool:
-    """Whether a map makes wider elements than it reads: its readers do that for themselves."""
-    made, read = _compat.dtype_name(binding.var.ty), _compat.dtype_name(var.ty)
-    return _compat.dtype_bits(made) > _compat.dtype_bits(read)
-
-
-def _is_bias(binding: Any, var: Any) -> bool:
-    call = binding.value
-    if _compat.op_name(call) != "relax.add":
-        return False
-    return _compat.dtype_name(binding.var.ty) == _compat.dtype_name(var.ty)
-
-
-def _keeps_bytes(binding: Any, var: Any) -> bool:
-    axes = binding.value.attrs.axes
-    order = [int(a) for a in axes] if axes is not None else list(range(len(shape_of(var))))[::-1]
-    wide = [a for a in order if shape_of(var)[a] != 1]
-    return wide == sorted(wide)
-
-
-def _is_rename(value: Any) -> bool:
-    return isinstance(value, relax.Var | relax.Tuple | relax.TupleGetItem)
-
-
-def _variables(expr: Any) -> list[Any]:
-    if isinstance(expr, relax.Var):
-        return [expr]
-    if isinstance(expr, relax.Tuple):
-        return [v for f in expr.fields for v in _variables(f)]
-    if _compat.is_call(expr):
-        return [v for a in expr.args for v in _variables(a)]
-    return []

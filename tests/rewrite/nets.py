@@ -183,6 +183,13 @@ def dilated(w: Writer, x: Any) -> Any:
     return w.concat([w.conv(joined, 4, 3, dilation=2), joined])
 
 
+def shuffled(w: Writer, x: Any) -> Any:
+    """A split in three unequal parts, as in ShuffleNet: one goes round the convolutions."""
+    parts = w.emit(op.split(w.conv(x, 12, 3), [3, 8], w.axis))
+    first, second, third = (w.emit(relax.TupleGetItem(parts, i)) for i in range(3))
+    return w.add(w.conv(w.relu(second), 4), w.conv(w.pool(w.concat([first, third])), 4))
+
+
 NETS: dict[str, Body] = {
     "branches": branches,
     "residual": residual,

@@ -130,6 +130,17 @@ def test_tuples_are_refused_with_the_reason() -> None:
     assert rewrite_module(source)[1].reason
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_parts_of_a_split_are_read_where_they_are(layout: str) -> None:
+    source = nets.module(nets.shuffled, layout, "int8")
+    rewritten, done = rewrite_module(source)
+    assert done.found is not None
+    forms = {(e.match.rule, e.match.other) for e in done.found.report.applied}
+    assert ("no-copies", "read through") in forms
+    planned = SerenityPlanMemory()(SerenitySchedule()(rewritten))
+    assert compare(execute(source, source).outputs, execute(planned, source).outputs)["identical"]
+
+
 def test_nothing_gained_leaves_the_module_alone() -> None:
     def body(builder: Any, x: Any) -> Any:
         return pass_nets.conv(builder, x, 4, 3)

@@ -158,12 +158,10 @@ def network_of(spec: str, dims: list[str], rewrites: bool) -> Network:
     if not rewrites:
         return Network(Subject(graph))
     try:
-        from tvm import relax
+        from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
 
-        from tvm_serenity.passes.relax.rewrite_read import read_net
-
-        module = relax.transform.ConvertToDataflow()(opened.module())
-        return Network(Subject(graph), rewritten_subject(read_net(module, external=False).net))
+        net = read_net(prepared(opened.module()), external=False).net
+        return Network(Subject(graph), rewritten_subject(net))
     except (SerenityError, ImportError):
         folded = fold_concat(alias_copies(whole(graph))).graph
         return Network(Subject(graph), Subject(folded))

@@ -61,12 +61,12 @@ def run_rewrite(
     net = read(source(model, dims))
     show.warn_without_core()
     found = rewrite(net, Options(rules=rules, time_limit_s=time_limit))
-    plans = [_place(n, align) for n in (net, found.source_in_order, found.net)]
+    plans = placed(found, align)
     if check:
         check_schedule(found.net.graph, found.found.order, found.found.peak_bytes)
         check_plan(plans[2].buffers, plans[2].offsets)
     if json:
-        show.print_json(_json(model, rules, found, plans, check))
+        show.print_json(rewrite_json(model, rules, found, plans, check))
     else:
         _print(model, found, plans, explain)
 
@@ -77,19 +77,25 @@ def read(opened: Source) -> Net:
         from tvm_serenity.rewrite.from_graph import net_of
 
         return net_of(opened.file().graph)
-    from tvm_serenity.passes.relax.rewrite_read import read_net
+    from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
 
-    net: Net = read_net(opened.module(), name=opened.spec, external=False).net
+    net: Net = read_net(prepared(opened.module()), name=opened.spec, external=False).net
     return net
+
+
+def placed(found: Rewritten, align: int = 1) -> list[Plan]:
+    """Return the plans of the net as given, in its best order, and rewritten."""
+    return [_place(n, align) for n in (found.source, found.source_in_order, found.net)]
 
 
 def _place(net: Net, align: int) -> Plan:
     return place_order(net.graph, None, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
 
 
-def _json(
+def rewrite_json(
     model: str, rules: str, found: Rewritten, plans: Sequence[Plan], check: bool
 ) -> dict[str, Any]:
+    """Return what JSON says of a rewrite run; ``plans`` are those of ``placed``."""
     best, before = found.found, found.ordered
     return {
         "model": model,

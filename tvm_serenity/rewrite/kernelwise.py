@@ -4,17 +4,8 @@ from dataclasses import replace
 
 from tvm_serenity.rewrite.channelwise import group_parts, group_refusal
 from tvm_serenity.rewrite.match import Match
-from tvm_serenity.rewrite.net import (
-    Kind,
-    Net,
-    Node,
-    Operand,
-    Piece,
-    Range,
-    flat_pieces,
-    new_value,
-    piece_channels,
-)
+from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
+from tvm_serenity.rewrite.pieces import flat_pieces, new_value, piece_channels
 
 NAME = "kernelwise"
 

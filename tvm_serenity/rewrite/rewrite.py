@@ -15,7 +15,8 @@ from tvm_serenity.rewrite import (
     no_copies,
     residual,
 )
-from tvm_serenity.rewrite.choose import Candidate, Clock, Search, everywhere, rejected
+from tvm_serenity.rewrite.candidates import Clock, candidate, everywhere
+from tvm_serenity.rewrite.choose import Search, rejected
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.regions import regions, stitched
@@ -131,9 +132,6 @@ def _as_in_the_paper(
     base = everywhere(net, [joint], done)
     order = schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0))).order
     best = everywhere(base.ordered(order), [channelwise], done)
-    found: Candidate | None = None
-    from tvm_serenity.rewrite.choose import candidate
-
     found = candidate(best, done, None, clock)
     if found is not None:
         best = found.net

@@ -1,0 +1,90 @@
+"""Rules applied, and what a rewritten net is worth: the peak of its best order."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.rewrite import chains
+from tvm_serenity.rewrite.match import Match, Rule
+from tvm_serenity.rewrite.net import Net
+from tvm_serenity.schedule import Options as Limits
+from tvm_serenity.schedule import Schedule, schedule
+
+CALL_LIMIT_S = 2.0
+"""One candidate may be ordered for so long."""
+
+
+@dataclass
+class Clock:
+    """Time that is left."""
+
+    limit_s: float
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the limit."""
+        return self.limit_s - (time.perf_counter() - self.started)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A net in its best order, what was applied to get it, and that order's peak."""
+
+    net: Net
+    applied: tuple[Match, ...]
+    peak_bytes: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What is minimised: the peak, then the number of ops."""
+        return self.peak_bytes, self.net.count
+
+
+def ordered(graph: Graph, budget_bytes: int | None, seconds: float) -> Schedule | None:
+    """Return the best order within a budget, or None where there is none or none was found."""
+    limits = Limits(budget_bytes=budget_bytes, time_limit_s=max(min(seconds, CALL_LIMIT_S), 0.0))
+    found = schedule(graph, "auto", limits)
+    if budget_bytes is not None and found.peak_bytes > budget_bytes:
+        return None
+    return found
+
+
+def candidate(
+    net: Net, applied: Sequence[Match], budget_bytes: int | None, clock: Clock
+) -> Candidate | None:
+    """Return ``net`` in its best order within the budget, over all orders of terms too."""
+    free = chains.free_order(net)
+    graph = net.graph if free is None else free.graph
+    found = ordered(graph, budget_bytes, clock.left_s)
+    if found is None:
+        return None
+    if free is None:
+        best, peak = net.ordered(found.order), found.peak_bytes
+    else:
+        best = chains.with_order(net, free, found.order)
+        peak = peak_bytes(best.graph)
+        if budget_bytes is not None and peak > budget_bytes:
+            return None
+    return Candidate(best, tuple(applied), peak)
+
+
+def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
+    """Return the net with the rules applied wherever they match, until they match no more."""
+    while True:
+        match = next(applicable(net, rules), None)
+        if match is None:
+            return net
+        rule, found = match
+        net = rule.apply(net, found)
+        done.append(found)
+
+
+def applicable(net: Net, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Match]]:
+    """Yield the matches that no check refuses."""
+    for rule in rules:
+        for match in rule.matches(net):
+            if rule.check(net, match) is None:
+                yield rule, match

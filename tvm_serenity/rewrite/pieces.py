@@ -1,0 +1,55 @@
+"""Operands in pieces along the channels, and the values that ops on pieces make."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.graph import Tensor
+from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
+
+
+def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
+    """Return the pieces of an operand along ``axis``; concats it reads are looked through."""
+    if len(operand.pieces) > 1 and operand.axis != axis:
+        return operand.pieces
+    result: list[Piece] = []
+    for piece in operand.pieces:
+        maker = net.maker(piece.value) if piece.whole else None
+        if maker is not None and maker.kind is Kind.CONCAT and maker.axis == axis:
+            result += flat_pieces(net, maker.operands[0], axis)
+        else:
+            result.append(piece)
+    return tuple(result)
+
+
+def piece_channels(net: Net, node: Node, pieces: Sequence[Piece]) -> list[Range]:
+    """Return the channels of the operand that each piece is."""
+    assert node.axis is not None
+    start, result = 0, []
+    for piece in pieces:
+        shape = piece.shape
+        stop = start + (shape[node.axis] if shape else net.channels(piece.value, node.axis))
+        result.append((start, stop))
+        start = stop
+    return result
+
+
+def new_value(like: Tensor, name: str, channels: int, axis: int, dtype: str) -> Tensor:
+    """Return an activation like another, with other channels and another type."""
+    assert like.shape is not None
+    shape = tuple(channels if i == axis else extent for i, extent in enumerate(like.shape))
+    bits = 8 * like.size_bytes * channels // max(like.shape[axis], 1)
+    size = bits // 8 if dtype == like.dtype else elements(shape) * width_of(dtype)
+    return Tensor(name, size, shape, dtype)
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Return how many elements a shape holds."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def width_of(dtype: str) -> int:
+    """Return the bytes of an element, by numpy's name of its type."""
+    digits = "".join(c for c in dtype if c.isdigit())
+    return max(int(digits or 8) // 8, 1)
