@@ -1,14 +1,16 @@
 """``serenity explain``: why the peak is where it is, and what would lower it."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import Source, source
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import read
-from tvm_serenity.cli.schedule import Dims, Json, Model, TimeLimit
+from tvm_serenity.cli.schedule import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.explain import (
     Claim,
     Measure,
@@ -28,7 +30,7 @@ BoardName = Annotated[
 ]
 HEADINGS = {
     "peak": "Where the peak is",
-    "order": "Order",
+    "order": "Where the peak is",
     "bound": "What no order can change",
     "measure": "What would lower it",
     "verdict": "So",
@@ -44,6 +46,9 @@ def explain_command(
     model: Model,
     board: BoardName = None,
     time_limit: TimeLimit = None,
+    alias_copies: Alias = False,
+    fold_concat: Fold = False,
+    in_place: InPlace = False,
     dim: Dims = None,
     json: Json = False,
 ) -> None:
@@ -59,38 +64,43 @@ def explain_command(
     """
     target = None if board is None else board_of(board)
     opened = source(model, dim or ())
-    graph = opened.file().graph
+    choices = meaning(alias_copies, fold_concat, in_place, None)
+    graph = choices.apply(opened.file().graph).graph
     show.warn_without_core()
     with show.progress(f"ordering {len(graph.ops)} ops") as report:
         found = schedule(graph, "auto", Options(time_limit_s=time_limit, progress=report))
-    measures = all_measures(opened, graph, time_limit)
+    with show.progress("rewriting"):
+        rewritten = rewrite(read(opened), Rewriting(time_limit_s=time_limit))
+    measures = all_measures(graph, rewritten, time_limit)
     claims = claims_of(graph, found, measures)
     if target is not None:
         claims += fit_claims(target, graph, found, measures)
     if json:
-        show.print_json(
-            {
-                "model": model,
-                "ops": len(graph.ops),
-                "board": None if target is None else target.name,
-                "claims": [claim.json() for claim in claims],
-            }
-        )
+        show.print_json(explain_json(model, graph, board, claims))
         return
     _print(model, claims)
 
 
-def all_measures(opened: Source, graph: Graph, time_limit: float | None) -> list[Measure]:
-    """Return what every measure makes of a model's best order."""
-    with show.progress("rewriting"):
-        found = rewrite(read(opened), Rewriting(time_limit_s=time_limit))
-    return [*measures_of(graph, time_limit), rewriting_measure(found)]
+def explain_json(
+    model: str, graph: Graph, board: str | None, claims: Sequence[Claim]
+) -> dict[str, Any]:
+    """Return what JSON says of the claims about a model."""
+    return {
+        "model": model,
+        "ops": len(graph.ops),
+        "board": board,
+        "claims": [claim.json() for claim in claims],
+    }
 
 
-def rewriting_measure(found: Rewritten) -> Measure:
-    """Return the measure that a rewrite run is."""
-    count = len(found.report.applied)
-    return measure("rewriting", "rewrite", f"Rewriting ({count} applied)", found.found)
+def all_measures(graph: Graph, rewritten: Rewritten, time_limit: float | None) -> list[Measure]:
+    """Return what every measure makes of a model's best order, rewriting the last."""
+    count = len(rewritten.report.applied)
+    words = f"Rewriting ({count} applied)"
+    return [
+        *measures_of(graph, time_limit),
+        measure("rewriting", "rewrite", words, rewritten.found),
+    ]
 
 
 def claims_of(graph: Graph, found: Schedule, measures: list[Measure]) -> list[Claim]:

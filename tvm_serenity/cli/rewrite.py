@@ -85,11 +85,12 @@ def read(opened: Source) -> Net:
 
 def placed(found: Rewritten, align: int = 1) -> list[Plan]:
     """Return the plans of the net as given, in its best order, and rewritten."""
-    return [_place(n, align) for n in (found.source, found.source_in_order, found.net)]
+    nets = (found.source, None), (found.source, found.ordered.order), (found.net, found.found.order)
+    return [_place(net, order, align) for net, order in nets]
 
 
-def _place(net: Net, align: int) -> Plan:
-    return place_order(net.graph, None, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
+def _place(net: Net, order: Sequence[int] | None, align: int) -> Plan:
+    return place_order(net.graph, order, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
 
 
 def rewrite_json(

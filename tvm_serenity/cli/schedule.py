@@ -4,7 +4,7 @@ import json as json_module
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -143,17 +143,9 @@ def schedule_command(
     elif output is not None:
         save(opened, _whole_order(opened.graph, choices, order), output)
     result = {
-        "model": model,
-        "ops": reduced.nodes,
+        **schedule_json(model, choices, reduced, joint, given_plan),
         "file_ops": len(opened.graph.ops),
-        "options": choices.options(),
-        "state_bytes": reduced.graph.state_bytes,
-        "given": {
-            "peak_bytes": peak_bytes(reduced.graph),
-            "arena_bytes": given_plan.arena_bytes,
-        },
         "objective": objective,
-        "schedule": _schedule_json(joint, order),
         "checked": check,
         **({} if planned is None else {"plan": planned}),
         "output": output,
@@ -198,6 +190,24 @@ def _check_suffix(opened: ModelFile, output: str | None) -> None:
     suffix = "" if output is None else Path(output).suffix.lower()
     if suffix in READERS and suffix not in same:
         raise InputError(f"{output}: the model is written as {' or '.join(same)}, not {suffix}")
+
+
+def schedule_json(
+    model: str, choices: Meaning, reduced: Reduced, joint: Joint, given_plan: Plan
+) -> dict[str, Any]:
+    """Return what JSON says of a model's given order and of the best one found."""
+    order = choices.file_order(reduced, joint.schedule.order)
+    return {
+        "model": model,
+        "ops": reduced.nodes,
+        "options": choices.options(),
+        "state_bytes": reduced.graph.state_bytes,
+        "given": {
+            "peak_bytes": peak_bytes(reduced.graph),
+            "arena_bytes": given_plan.arena_bytes,
+        },
+        "schedule": _schedule_json(joint, order),
+    }
 
 
 def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:

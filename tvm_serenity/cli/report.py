@@ -1,0 +1,185 @@
+"""``serenity report``: everything about a model's memory on one page that needs no network."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from tvm_serenity import __version__
+from tvm_serenity.boards import Board, board, names
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.explain import BoardName, all_measures, claims_of, explain_json
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.offchip import network_of
+from tvm_serenity.cli.reduce import Meaning, meaning
+from tvm_serenity.cli.rewrite import placed, read, rewrite_json
+from tvm_serenity.cli.schedule import (
+    Alias,
+    Dims,
+    Fold,
+    InPlace,
+    Json,
+    Model,
+    TimeLimit,
+    schedule_json,
+)
+from tvm_serenity.errors import InputError
+from tvm_serenity.explain import fit_claims
+from tvm_serenity.explain.fit import fit_json
+from tvm_serenity.files import write_bytes
+from tvm_serenity.graph import Graph
+from tvm_serenity.joint import Joint, place_order, schedule_for_arena
+from tvm_serenity.memory import live_ranges
+from tvm_serenity.offchip import Model as Traffic
+from tvm_serenity.offchip import Settings, points_of, run_points
+from tvm_serenity.plan import check_plan
+from tvm_serenity.report.page import chart_library, page
+from tvm_serenity.report.proof import proof_json
+from tvm_serenity.report.shapes import graph_json, order_json
+from tvm_serenity.report.traffic import settings_for
+from tvm_serenity.rewrite import Options as Rewriting
+from tvm_serenity.rewrite import Rewritten, rewrite
+from tvm_serenity.schedule import Options, check_schedule
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a report is asked for."""
+
+    model: str
+    dims: Sequence[str]
+    choices: Meaning
+    time_limit: float | None
+    board: str | None
+
+
+@app.command("report")
+def report_command(
+    model: Model,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the page here.")
+    ] = None,
+    board_name: BoardName = None,
+    time_limit: TimeLimit = None,
+    alias_copies: Alias = False,
+    fold_concat: Fold = False,
+    in_place: InPlace = False,
+    dim: Dims = None,
+    json: Json = False,
+) -> None:
+    """Write one HTML page about MODEL's memory: no network needed, all parts interactive.
+
+    The network with its best order, live memory step by step for the given and the best order,
+    the arena, rewrites, off-chip traffic, boards, and what is proved. Each number is the one that
+    schedule, rewrite, explain and offchip print with --json.
+
+    [dim]Examples[/dim]
+      serenity report model.tflite -o report.html
+      serenity report zoo:swiftnet --board nucleo-f767zi -o report.html
+    """
+    if output is None and not json:
+        raise InputError("name the page: -o report.html (or print its numbers: --json)")
+    if output is not None:
+        chart_library()
+    choices = meaning(alias_copies, fold_concat, in_place, None)
+    show.warn_without_core()
+    data = collect(Request(model, dim or (), choices, time_limit, board_name))
+    if output is not None:
+        write_bytes(output, page(data).encode())
+    if json:
+        show.print_json(data)
+    else:
+        show.console.print(f"written to {output}")
+
+
+def collect(request: Request) -> dict[str, Any]:
+    """Return everything the page shows; orders and plans have passed the naive checkers."""
+    target = None if request.board is None else board(request.board)
+    opened = source(request.model, request.dims)
+    reduced = request.choices.apply(opened.file().graph)
+    graph = reduced.graph
+    with show.progress(f"ordering {len(graph.ops)} ops") as report:
+        options = Options(time_limit_s=request.time_limit, progress=report)
+        joint = schedule_for_arena(graph, "auto", options, rounds=0)
+    given_plan = place_order(graph, None)[1]
+    check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
+    check_plan(joint.plan.buffers, joint.plan.offsets)
+    with show.progress("rewriting"):
+        rewritten = rewrite(read(opened), Rewriting(time_limit_s=request.time_limit))
+    claims = _claims(graph, joint, rewritten, target, request.time_limit)
+    settings = settings_for(max(joint.schedule.peak_bytes, 1))
+    data = {
+        "model": request.model,
+        "version": __version__,
+        "command": _command(request),
+        "board": request.board,
+        "schedule": schedule_json(request.model, request.choices, reduced, joint, given_plan),
+        "explain": explain_json(request.model, graph, request.board, claims),
+        "rewrite": rewrite_json(request.model, "all", rewritten, placed(rewritten), False),
+        "traffic": _traffic(request, settings),
+        "traffic_options": _traffic_options(settings),
+        "boards": [fit_json(b, joint.plan.arena_bytes, graph) for b in _boards(target)],
+        "weights": {
+            "constant_bytes": graph.constant_bytes,
+            "largest_tensor_bytes": max(
+                (t.size_bytes for i, t in enumerate(graph.tensors) if graph.in_profile[i]),
+                default=0,
+            ),
+        },
+        "graph": graph_json(graph),
+        "orders": {
+            "given": order_json(graph, range(len(graph.ops)), live_ranges(graph), given_plan),
+            "best": order_json(graph, joint.schedule.order, joint.ranges, joint.plan),
+        },
+    }
+    return {**data, "proof": proof_json(data)}
+
+
+def _claims(
+    graph: Graph,
+    joint: Joint,
+    rewritten: Rewritten,
+    target: Board | None,
+    time_limit: float | None,
+) -> list[Any]:
+    measures = all_measures(graph, rewritten, time_limit)
+    claims = claims_of(graph, joint.schedule, measures)
+    if target is not None:
+        claims += fit_claims(target, graph, joint.schedule, measures)
+    return claims
+
+
+def _traffic(request: Request, settings: Settings) -> list[dict[str, Any]]:
+    network = network_of(request.model, list(request.dims), False)
+    return run_points(points_of({request.model: network}, settings))
+
+
+def _traffic_options(settings: Settings) -> dict[str, Any]:
+    model: Traffic = settings.model
+    return {
+        "memory": str(model.memory),
+        "block_bytes": model.block_bytes,
+        "policy": settings.policies[0],
+        "capacities": list(settings.capacities),
+    }
+
+
+def _boards(target: Board | None) -> list[Board]:
+    """All boards, smallest RAM first; the one asked for leads."""
+    others = sorted((board(name) for name in names()), key=lambda b: (b.ram_bytes, b.name))
+    if target is None:
+        return others
+    return [target, *(b for b in others if b.name != target.name)]
+
+
+def _command(request: Request) -> str:
+    words = ["serenity", "report", request.model]
+    for option, value in request.choices.options().items():
+        words += [f"--{option.replace('_', '-')}"] if value is True else []
+    if request.board is not None:
+        words += ["--board", request.board]
+    if request.time_limit is not None:
+        words += ["--time-limit", f"{request.time_limit:g}"]
+    return shlex.join(words)

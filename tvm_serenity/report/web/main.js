@@ -1,0 +1,84 @@
+async function drawAll() {
+  await drawNetwork();
+  if (STEPS) bringIntoView(data.graph.ops[data.orders[state.which].order[state.step]]);
+  await drawProfile("given");
+  await drawProfile("best");
+  await drawArena();
+  await drawTraffic();
+}
+
+function redraw() {
+  return drawAll().then(() => { document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1); });
+}
+
+function chooseOrder(which) {
+  state.which = which;
+  showStep(data.orders[which].peak_step ?? 0);
+  return drawNetwork();
+}
+
+function listen() {
+  const slider = document.getElementById("step");
+  slider.max = Math.max(STEPS - 1, 0);
+  slider.addEventListener("input", () => showStep(Number(slider.value)));
+  document.getElementById("previous").addEventListener("click", () => showStep(state.step - 1));
+  document.getElementById("next").addEventListener("click", () => showStep(state.step + 1));
+  document.getElementById("to-peak").addEventListener("click", () => showStep(data.orders[state.which].peak_step ?? 0));
+  document.getElementById("which").addEventListener("change", (event) => chooseOrder(event.target.value));
+  for (const which of ["given", "best"]) listenKeys(`${which}-chart`, which);
+  listenKeys("arena-chart", "best");
+  document.getElementById("theme").addEventListener("click", () => {
+    const names = Object.keys(THEMES);
+    setTheme(names[(names.indexOf(root.dataset.theme) + 1) % names.length]);
+    redraw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  printing();
+}
+
+/* Arrow keys on a chart show the step's hover label and move the step of the whole page. */
+function listenKeys(id, which) {
+  const chart = document.getElementById(id);
+  chart.setAttribute("aria-label", `Chart of the ${which} order; left and right arrows move through the steps`);
+  chart.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    if (state.which !== which) {
+      document.getElementById("which").value = which;
+      chooseOrder(which);
+    }
+    showStep(state.step + by);
+    if (id !== "arena-chart") {
+      Plotly.Fx.hover(id, [{ curveNumber: chart.data.length - 1, pointNumber: state.step }]);
+    }
+  });
+}
+
+/* Print in light colours, charts at the width of the paper. */
+function printing() {
+  let before = null;
+  addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    setTheme("light");
+    drawAll();
+    for (const id of drawn) Plotly.relayout(id, { width: 700 });
+  });
+  addEventListener("afterprint", () => {
+    setTheme(before ?? "auto");
+    for (const id of drawn) Plotly.relayout(id, { width: null });
+    redraw();
+  });
+}
+
+writeSummary();
+writeClaims();
+writeRewrites();
+writeTraffic();
+writeBoards();
+writeProof();
+state.step = data.orders.best.peak_step ?? 0;
+listen();
+writeNow();
+document.getElementById("step").value = state.step;
+redraw();

@@ -1,0 +1,135 @@
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function at(path) {
+  return path.split(".").reduce((value, key) => value?.[key], data);
+}
+
+function written(value) {
+  return typeof value === "number" ? value.toLocaleString("en-US") : String(value);
+}
+
+/* A value of the data, marked with where it comes from. */
+function shown(path) {
+  return element("span", { "data-path": path }, written(at(path)));
+}
+
+function table(columns, rows, caption) {
+  const head = element("tr");
+  for (const [name, kind] of columns) head.append(element("th", { scope: "col", class: kind || "" }, name));
+  const body = element("tbody");
+  for (const { cells, chosen } of rows) {
+    const row = element("tr", chosen ? { class: "chosen" } : {});
+    cells.forEach((cell, i) => row.append(element("td", { class: columns[i][1] || "" }, cell)));
+    body.append(row);
+  }
+  const made = element("table", {}, element("thead", {}, head), body);
+  if (caption) made.prepend(element("caption", {}, caption));
+  return made;
+}
+
+function figure(name, path, ...notes) {
+  const small = element("small", {}, ...notes);
+  return element("div", {}, element("dt", {}, name), element("dd", {}, shown(path), " B", small));
+}
+
+function writeSummary() {
+  const s = data.schedule.schedule;
+  document.getElementById("summary").append(
+    shown("schedule.ops"), " operators, ", shown("schedule.state_bytes"), " bytes of state, ",
+    shown("weights.constant_bytes"), " bytes of weights");
+  const proof = s.outcome === "optimal" ? "proved: no order needs less" : `${s.outcome}, bound `;
+  const bound = s.outcome === "optimal" ? [] : [shown("schedule.schedule.lower_bound_bytes")];
+  document.getElementById("figures").append(
+    figure("Peak, given order", "schedule.given.peak_bytes", "arena ", shown("schedule.given.arena_bytes")),
+    figure("Peak, best order", "schedule.schedule.peak_bytes", proof, ...bound),
+    figure("Arena, best order", "schedule.schedule.arena_bytes", data.schedule.schedule.arena_outcome),
+    data.rewrite
+      ? figure("Peak after rewriting", "rewrite.schedule.peak_bytes", data.rewrite.schedule.outcome)
+      : figure("Largest tensor", "weights.largest_tensor_bytes", "an activation"));
+}
+
+const HEADINGS = {
+  peak: "Where the peak is", order: "Where the peak is", bound: "What no order can change",
+  measure: "What would lower it", verdict: "So", ram: "On the board", flash: "On the board",
+  conflict: "On the board", "way-out": "On the board",
+};
+
+function writeClaims() {
+  const box = document.getElementById("claims");
+  let heading = "";
+  data.explain.claims.forEach((claim, i) => {
+    if (HEADINGS[claim.kind] !== heading) {
+      heading = HEADINGS[claim.kind];
+      box.append(element("h3", {}, heading));
+    }
+    box.append(element("p", {}, shown(`explain.claims.${i}.text`)));
+  });
+}
+
+function writeRewrites() {
+  const box = document.getElementById("rewrite-tables");
+  if (!data.rewrite) {
+    box.append(element("p", { class: "note" }, data.rewrite_reason));
+    return;
+  }
+  box.append(element("p", { class: "note" },
+    "Peak of the best order before: ", shown("rewrite.ordered.peak_bytes"), " bytes; rewritten: ",
+    shown("rewrite.schedule.peak_bytes"), " bytes, in an arena of ",
+    shown("rewrite.schedule.arena_bytes"), "."));
+  for (const [kind, title] of [["applied", "Applied"], ["refused", "Refused"], ["rejected", "Not worth it"]]) {
+    const entries = data.rewrite.rewrite[kind];
+    const rows = entries.map((entry, i) => ({ cells: [
+      entry.rule + (entry.form ? `, ${entry.form}` : ""), entry.node,
+      ...["peak_before_bytes", "peak_after_bytes"].map((key) =>
+        entry[key] == null ? "" : shown(`rewrite.rewrite.${kind}.${i}.${key}`)),
+      entry.reason || ""] }));
+    const columns = [["rule"], ["operator"], ["peak before", "number"], ["after", "number"], ["reason"]];
+    const details = element("details", kind === "applied" ? { open: "" } : {},
+      element("summary", {}, `${title}: ${entries.length}`));
+    if (rows.length) details.append(element("div", { class: "scroll table", tabindex: "0", role: "group", "aria-label": title }, table(columns, rows)));
+    box.append(details);
+  }
+}
+
+function writeTraffic() {
+  const o = data.traffic_options;
+  document.getElementById("traffic-note").textContent = data.traffic.length
+    ? `Bytes read from and written to off-chip memory, ${o.memory} in blocks of ${o.block_bytes} bytes, ` +
+      `replacement "${o.policy}". Dashed: what moves whatever the capacity.`
+    : data.traffic_reason;
+  if (!data.traffic.length) {
+    document.getElementById("traffic-chart").remove();
+    document.querySelector("#traffic details").remove();
+    return;
+  }
+  const keys = ["capacity_bytes", "order", "read_bytes", "write_bytes", "total_bytes", "compulsory_bytes"];
+  const rows = data.traffic.map((row, i) => ({ cells: keys.map((key) => shown(`traffic.${i}.${key}`)) }));
+  const columns = keys.map((key) => [key.replace("_bytes", ""), key === "order" ? "" : "number"]);
+  document.getElementById("traffic-table").append(table(columns, rows));
+}
+
+function writeBoards() {
+  const rows = data.boards.map((board, i) => {
+    const cell = (key) => shown(`boards.${i}.${key}`);
+    const verdict = element("span", { class: board.fits ? "good" : "bad" }, board.fits ? "fits" : "too small");
+    return { chosen: board.board === data.board, cells: [
+      board.title, cell("ram_needed_bytes"), cell("ram_bytes"), cell("ram_spare_bytes"),
+      cell("stack_bytes"), cell("constant_bytes"), cell("flash_bytes"), verdict] };
+  });
+  const columns = [["board"], ["RAM needed", "number"], ["RAM", "number"], ["spare", "number"],
+    ["of it stack", "number"], ["weights", "number"], ["flash", "number"], [""]];
+  document.getElementById("board-table").append(table(columns, rows));
+}
+
+function writeProof() {
+  const rows = data.proof.map((entry, i) => ({ cells: [
+    entry.what, shown(entry.path), shown(`proof.${i}.status`), entry.why] }));
+  const columns = [["number", "word"], ["bytes", "number"], ["status", "word"], ["how it is known"]];
+  document.getElementById("proof-table").append(table(columns, rows));
+  document.getElementById("made").textContent = `Made by tvm-serenity ${data.version}: ${data.command}`;
+}
