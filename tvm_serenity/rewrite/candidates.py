@@ -73,13 +73,15 @@ def candidate(
 
 def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
     """Return the net with the rules applied wherever they match, until they match no more."""
-    while True:
-        match = next(applicable(net, rules), None)
-        if match is None:
-            return net
-        rule, found = match
-        net = rule.apply(net, found)
-        done.append(found)
+    count = -1
+    while count < len(done):
+        count = len(done)
+        for rule in rules:
+            for match in rule.matches(net):  # ``check`` knows which of them are gone by now
+                if rule.check(net, match) is None:
+                    net = rule.apply(net, match)
+                    done.append(match)
+    return net
 
 
 def applicable(net: Net, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Match]]:

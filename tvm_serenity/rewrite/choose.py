@@ -18,6 +18,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tvm_serenity.rewrite import kernelwise
 from tvm_serenity.rewrite.candidates import Candidate, Clock, applicable, candidate, everywhere
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
@@ -45,14 +46,15 @@ class Search:
         if not matches:
             return nothing
         self.start = nothing.net
-        floor = _floor(self.start, self.build(self.closure())[0])
+        everything = self.closure()
+        floor = _floor(self.start, self.build(everything)[0])
         if nothing.peak_bytes <= floor:
             return nothing
         if len(matches) <= self.exhaustive:
             found = self._all_subsets(nothing, matches)
         else:
             found = nothing
-            for applied in self._starts(matches):
+            for applied in self._starts(everything):
                 if self.clock.left_s <= 0 or found.peak_bytes <= floor:
                     break
                 found = min(found, self._climb(applied, found), key=lambda c: c.key)
@@ -67,11 +69,12 @@ class Search:
         done: list[Match] = []
         net = self.start
         for _ in range(len(net.nodes)):
-            found = self.matches(net)
-            if not found:
+            found = next(applicable(net, list(self.rules.values())), None)
+            if found is None or self.clock.left_s <= 0:
                 break
-            net = everywhere(self.rules[found[0].rule].apply(net, found[0]), self.free, [])
-            done.append(found[0])
+            rule, match = found
+            net = everywhere(rule.apply(net, match), self.free, [])
+            done.append(match)
         return tuple(done)
 
     def build(self, applied: Sequence[Match]) -> tuple[Net, tuple[Match, ...]]:
@@ -122,14 +125,13 @@ class Search:
                     found = more
         return found
 
-    def _starts(self, matches: list[Match]) -> Iterator[tuple[Match, ...]]:
-        yield self.closure()
-        names = [n for n in self.rules if n != "kernelwise"]
-        yield tuple(m for m in self.closure() if m.rule in names)
+    def _starts(self, everything: tuple[Match, ...]) -> Iterator[tuple[Match, ...]]:
+        yield everything
+        yield tuple(m for m in everything if m.rule != kernelwise.NAME)
         yield ()
         rng = random.Random(self.seed)
         for _ in range(self.restarts):
-            yield tuple(m for m in self.closure() if rng.random() < 0.5)
+            yield tuple(m for m in everything if rng.random() < 0.5)
 
     def _climb(self, applied: tuple[Match, ...], incumbent: Candidate) -> Candidate:
         """Single matches in or out while that is better."""

@@ -56,14 +56,14 @@ class Piece:
         return not self.through and self.part is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operand:
     """What a kernel reads as one tensor: pieces, one after the other along ``axis``."""
 
     pieces: tuple[Piece, ...]
     axis: int = 0
 
-    @property
+    @cached_property
     def values(self) -> tuple[int, ...]:
         """The values of the pieces."""
         return tuple(p.value for p in self.pieces)
@@ -85,7 +85,7 @@ class Conv:
     pinned: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """One op: a part of source op ``source`` (see the module).
 
@@ -118,7 +118,7 @@ class Node:
     why_opaque: str = ""
     workspace_bytes: int = 0
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[int, ...]:
         """All values read, each once."""
         base = () if self.base is None else (self.base,)

@@ -48,8 +48,8 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
     options = options or Options()
     limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
     names = rule_names(options.rules)
-    before = schedule(net.graph, "auto", Limits(time_limit_s=limit))
     clock = Clock(limit)
+    before = schedule(net.graph, "auto", Limits(time_limit_s=limit))
     if options.rules == "paper":
         best, applied, refused, losers = _as_in_the_paper(net, before, clock)
         peaks: tuple[int, ...] = ()
