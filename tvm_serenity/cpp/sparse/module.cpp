@@ -7,12 +7,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <chrono>
+#include <cstring>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sparse/anneal.hpp"
+#include "sparse/greedy.hpp"
 #include "sparse/simulate.hpp"
 
 namespace nb = nanobind;
@@ -53,6 +56,12 @@ Rule rule_of(int policy, int memory, int delay) {
   if (policy < 0 || policy > 3 || memory < 3 || delay < 0)
     throw std::invalid_argument("no such rule");
   return {static_cast<Policy>(policy), memory, delay};
+}
+
+// Ctrl-C needs the interpreter; searches run without it.
+void poll() {
+  nb::gil_scoped_acquire interpreter;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
 // The report of a search: true goes on. Ctrl-C ends the search, which keeps its best.
@@ -111,6 +120,32 @@ nb::tuple anneal_in(const Network& net, Array<int> order, int policy, int memory
                         found.accepted, found.simulated, found.limit);
 }
 
+struct OutOfTime {};
+
+// An order, or none where the time is up first. Weights in the order of the struct.
+nb::object greedy_in(const Network& net, int room, Array<double> weights, double noise,
+                     std::uint64_t seed, double seconds) {
+  if (room < 2) throw std::invalid_argument("no room for a connection's neurons");
+  if (weights.size() != sizeof(Weights) / sizeof(double))
+    throw std::invalid_argument("not as many weights as there are");
+  Greed options{room, {}, noise, seed};
+  std::memcpy(static_cast<void*>(&options.weights), weights.data(), sizeof(Weights));
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto look = [&] {
+    poll();
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > seconds) throw OutOfTime();
+  };
+  std::vector<int> order;
+  try {
+    nb::gil_scoped_release released;
+    order = greedy(net, options, look);
+  } catch (const OutOfTime&) {
+    return nb::none();
+  }
+  return nb::cast(made(std::move(order)));
+}
+
 }  // namespace
 
 NB_MODULE(_sparse, module) {
@@ -128,6 +163,8 @@ NB_MODULE(_sparse, module) {
              nb::arg("memory"), nb::arg("delay"));
   module.def("trace", &trace_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
              nb::arg("memory"), nb::arg("delay"));
+  module.def("greedy", &greedy_in, nb::arg("network"), nb::kw_only(), nb::arg("room"),
+             nb::arg("weights"), nb::arg("noise"), nb::arg("seed"), nb::arg("seconds"));
   module.def("anneal", &anneal_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
              nb::arg("memory"), nb::arg("delay"), nb::kw_only(), nb::arg("iterations"),
              nb::arg("window"), nb::arg("cooling"), nb::arg("seed"), nb::arg("first_iteration"),

@@ -24,7 +24,7 @@ Replay::Replay(const Network& net, std::vector<int> order, const Rule& rule)
     uses_[cursor_[net.target[order_[p]]]++] = 2 * p + 1;
   }
   checkpoints_.resize((count + spacing_ - 1) / spacing_);
-  total_ = count + rerun(0, 0, count);  // nothing to compare with: runs to the end
+  total_ = count + rerun(0, count);  // nothing to compare with: runs to the end
   old_checkpoints_.clear();
   old_evicted_.clear();
   simulated_ = 0;
@@ -37,13 +37,75 @@ std::int64_t Replay::change(int low, const std::vector<int>& stretch) {
   old_checkpoints_.clear();
   old_evicted_.clear();
   old_total_ = total_;
-  const int first = restart_of(low, high);
+  if (aware_) {
+    const int first = restart_of(low, high) / spacing_;
+    forget_evictions(low, high);
+    place(low, stretch);
+    total_ += rerun(first, high);
+    return total_;
+  }
+  find_waiting(low);
+  forget_evictions(low, high);
+  place(low, stretch);
+  const int first = first_difference(low) / spacing_;
+  for (const Waiting& w : waiting_) {  // these evictions stay, the use they wait for moved
+    if (w.evicted < first * spacing_) note_eviction(w.use, w.evicted);
+  }
+  total_ += rerun(first, high);
+  return total_;
+}
+
+void Replay::forget_evictions(int low, int high) {
   for (int use = 2 * low; use <= 2 * high + 1; ++use) {
     if (evicted_[use] != kNever) note_eviction(use, kNever);
   }
-  place(low, stretch);
-  total_ += rerun(first, low, high);
-  return total_;
+}
+
+// The values that wait in or out of fast memory for their next use in the stretch.
+void Replay::find_waiting(int low) {
+  ++round_;
+  waiting_.clear();
+  for (std::size_t i = 0; i < 2 * old_stretch_.size(); ++i) {
+    const int c = old_stretch_[i >> 1], neuron = i & 1 ? net_.target[c] : net_.source[c];
+    if (stamp_[neuron] == round_) continue;
+    stamp_[neuron] = round_;
+    const int use = 2 * low + static_cast<int>(i);
+    const auto begin = uses_.begin() + first_use_[neuron];
+    const auto at = std::lower_bound(begin, uses_.begin() + first_use_[neuron + 1], use);
+    if (at != begin) waiting_.push_back({neuron, at[-1] >> 1, evicted_[use], use});
+  }
+}
+
+// MIN once more, on the waiting values only: the first eviction before `low` that chooses another
+// of them than it did. All other choices are unchanged: uses outside of the stretch keep their
+// places, and those within stay within.
+int Replay::first_difference(int low) {
+  times_.clear();
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const Waiting& w = waiting_[i];
+    times_.push_back({2 * w.since + 1, 0, static_cast<int>(i)});
+    // Of two evictions for one connection the first took the value used later.
+    if (w.evicted < low) times_.push_back({2 * w.evicted, -w.use, static_cast<int>(i)});
+  }
+  std::sort(times_.begin(), times_.end());
+  for (Waiting& w : waiting_) {
+    const auto begin = uses_.begin() + first_use_[w.neuron];
+    w.use = *std::lower_bound(begin, uses_.begin() + first_use_[w.neuron + 1], 2 * low);
+  }
+  int found = low;
+  for (const auto& [time, rank, index] : times_) {
+    const int use = waiting_[index].use;
+    if (time & 1) {
+      clean_uses_.insert(use);
+    } else if (clean_uses_.top() == use) {
+      clean_uses_.erase(use);
+    } else {
+      found = time >> 1;
+      break;
+    }
+  }
+  for (const Waiting& w : waiting_) clean_uses_.erase(w.use);
+  return found;
 }
 
 void Replay::undo() {
@@ -82,18 +144,17 @@ void Replay::place(int low, const std::vector<int>& stretch) {
   }
 }
 
-int Replay::restart_of(int low, int high) {
-  // A dirty value competes as if used `delay` connections earlier, so choices that far around
-  // the stretch may differ too.
-  const int margin = aware_ ? rule_.delay + 1 : 0;
-  const int begin = std::max(0, low - margin);
-  const int end = std::min(net_.connections() - 1, high + margin);
+// A dirty value competes as if used `delay` connections earlier, so choices that far around the
+// stretch may differ too.
+int Replay::restart_of(int low, int high) const {
+  const int begin = std::max(0, low - rule_.delay - 1);
+  const int end = std::min(net_.connections() - 1, high + rule_.delay + 1);
   int earliest = low;
   for (int use = 2 * begin; use <= 2 * end + 1; ++use) earliest = std::min(earliest, evicted_[use]);
-  return earliest / spacing_;
+  return earliest;
 }
 
-std::int64_t Replay::rerun(int first, int low, int high) {
+std::int64_t Replay::rerun(int first, int high) {
   const int count = net_.connections();
   old_checkpoint_ = first;
   std::int64_t difference = 0;
@@ -102,7 +163,7 @@ std::int64_t Replay::rerun(int first, int low, int high) {
   for (int c = first; p < count; ++c) {
     const int end = std::min(count, p + spacing_);
     Checkpoint made;
-    if (p <= low) {  // the same content as before
+    if (c == first) {  // the same content as before
       made.content = checkpoints_[c].content;
       made.hash = checkpoints_[c].hash;
     } else {

@@ -1,11 +1,9 @@
 // The I/Os of an order under MIN, kept up to date while stretches of the order are permuted.
 //
 // Checkpoints hold the content of fast memory every few positions. After a permutation of the
-// stretch [low, high] the simulation restarts at the last checkpoint before anything can differ:
-// before `low`, and before the first eviction that chose a value whose next use is within the
-// stretch (all other choices are unchanged: uses outside of the stretch keep their places, and
-// those within stay within). It ends at the first checkpoint after `high` with the old content:
-// from there on, content and future are the old ones.
+// stretch [low, high] the simulation restarts at the last checkpoint before anything differs:
+// before `low`, and before the first eviction that now chooses another value. It ends at the first
+// checkpoint after `high` with the old content: from there on, content and future are the old ones.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +36,24 @@ class Replay {
     std::int64_t cost = 0;  // reads and writes from here to the next checkpoint
   };
 
+  // A value used before the stretch and next in it: since when it is in fast memory, at which
+  // position it was evicted, and the use it waits for.
+  struct Waiting {
+    int neuron, since, evicted, use;
+  };
+  struct Time {  // twice a position, plus one for a value that comes in; then the rank
+    int time, rank, index;
+    bool operator<(const Time& other) const {
+      return time != other.time ? time < other.time : rank < other.rank;
+    }
+  };
+
   void place(int low, const std::vector<int>& stretch);
-  int restart_of(int low, int high);
-  std::int64_t rerun(int first, int low, int high);
+  void forget_evictions(int low, int high);
+  void find_waiting(int low);
+  int first_difference(int low);
+  int restart_of(int low, int high) const;
+  std::int64_t rerun(int first, int high);
   void step(int position);
   void restore(int checkpoint);
   void clear();
@@ -70,6 +83,8 @@ class Replay {
   std::vector<std::uint64_t> tag_;
   std::uint64_t hash_ = 0;
 
+  std::vector<Waiting> waiting_;
+  std::vector<Time> times_;
   std::vector<int> cursor_, stamp_;
   int round_ = 0;
   // What the last change replaced.

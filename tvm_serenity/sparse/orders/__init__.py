@@ -1,5 +1,68 @@
-"""Orders of the connections behind one signature."""
+"""Orders of the connections behind one signature.
 
+===============  ================================================================================
+name             the order
+===============  ================================================================================
+``layerwise``    layer by layer, source by source: a chain of sparse products
+``two-optimal``  Theorem 1's: neuron by neuron; at most twice the I/Os of any order
+``anneal``       the paper's Connection Reordering (section IV), from ``two-optimal``
+``tiles``        output-stationary tiles, the best of several sizes
+``greedy``       greedy residency, the best of a few weights
+``auto``         the best of all, then annealed until the time is up; never worse than any
+===============  ================================================================================
+
+    found = order(net, Settings(memory=100), "auto")
+    found.order, found.traffic.total, found.method, found.limit
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.sparse.check import check_order
+from tvm_serenity.sparse.network import FFNN
+from tvm_serenity.sparse.orders.anneal import anneal
+from tvm_serenity.sparse.orders.auto import auto
+from tvm_serenity.sparse.orders.greedy import greedy
+from tvm_serenity.sparse.orders.result import Annealing, Ordered, Report, Settings, measured
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
+from tvm_serenity.sparse.orders.tiles import tiles
 
-__all__ = ["layerwise", "two_optimal"]
+__all__ = [
+    "ORDERS",
+    "Annealing",
+    "Ordered",
+    "Report",
+    "Settings",
+    "anneal",
+    "auto",
+    "greedy",
+    "layerwise",
+    "order",
+    "tiles",
+    "two_optimal",
+]
+
+ORDERS: dict[str, Callable[[FFNN, Settings], Ordered]] = {
+    "layerwise": lambda net, settings: measured(net, layerwise(net), settings, "layerwise"),
+    "two-optimal": lambda net, settings: measured(net, two_optimal(net), settings, "two-optimal"),
+    "anneal": anneal,
+    "tiles": tiles,
+    "greedy": greedy,
+    "auto": auto,
+}
+
+
+def order(net: FFNN, settings: Settings, method: str = "auto") -> Ordered:
+    """Return the order ``method`` finds, checked, with its I/Os and the seconds it took.
+
+    Raises :class:`InputError` for a method there is none of. Ctrl-C ends a search (but not those
+    that only construct an order) with its best so far, ``limit`` says so.
+    """
+    if method not in ORDERS:
+        raise InputError(f"order {method!r}: choose of {', '.join(ORDERS)}")
+    begin = time.perf_counter()
+    found = ORDERS[method](net, settings)
+    check_order(net, found.order)
+    return replace(found, seconds=time.perf_counter() - begin)

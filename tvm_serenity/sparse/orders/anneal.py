@@ -1,0 +1,56 @@
+"""Connection Reordering: the paper's simulated annealing (section IV)."""
+
+import math
+import time
+
+from tvm_serenity.sparse.native import core
+from tvm_serenity.sparse.network import FFNN, Ints
+from tvm_serenity.sparse.orders.result import Ordered, Report, Settings
+from tvm_serenity.sparse.orders.simple import two_optimal
+from tvm_serenity.sparse.simulate import NUMBERS, graph_of, simulate
+
+
+def anneal(net: FFNN, settings: Settings, start: Ints | None = None) -> Ordered:
+    """Return the best order annealing meets from ``start`` (two-optimal).
+
+    In iteration t a window of at most ws connections moves left, each to right behind the last
+    one that touches its source, or right, each to right before the next one that touches its
+    target. The new order is kept if it needs fewer I/Os, else with probability
+    ``2 ** -((new - old) * t ** sigma)``.
+    """
+    options = settings.annealing
+    first = two_optimal(net) if start is None else start
+    begin = time.perf_counter()
+    progress = settings.progress
+
+    def tell(iterations: int, best: int) -> None:
+        assert progress is not None
+        progress(Report("anneal", iterations, best, time.perf_counter() - begin))
+
+    order, _, iterations, changed, accepted, simulated, limit = core().anneal(
+        graph_of(net),
+        first,
+        NUMBERS[settings.policy],
+        settings.memory,
+        settings.delay(net, first),
+        iterations=options.iterations,
+        window=options.window_of(net),
+        cooling=options.cooling,
+        seed=settings.seed,
+        first_iteration=options.first_iteration,
+        seconds=math.inf if settings.time_limit_s is None else settings.time_limit_s,
+        incremental=options.incremental,
+        report=tell if progress is not None else None,
+    )
+    return Ordered(
+        order,
+        simulate(net, order, settings.memory, settings.policy),
+        "anneal",
+        limit=limit,
+        statistics={
+            "iterations": iterations,
+            "changed": changed,
+            "accepted": accepted,
+            "simulated": simulated,
+        },
+    )

@@ -1,0 +1,106 @@
+"""The best of all orders, anytime."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tvm_serenity.sparse.bounds import bounds
+from tvm_serenity.sparse.network import FFNN
+from tvm_serenity.sparse.orders.anneal import anneal
+from tvm_serenity.sparse.orders.greedy import greedy, tune
+from tvm_serenity.sparse.orders.result import (
+    INTERRUPT,
+    TIME,
+    Ordered,
+    Report,
+    Settings,
+    measured,
+)
+from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
+from tvm_serenity.sparse.orders.tiles import tiles
+
+ROUNDS = 40
+"""Greedy orders with other weights that are tried where no time limit is set."""
+MANY = 1_000_000
+"""The same where one is set."""
+ANNEALED = 20_000_000
+"""Connections simulated by annealing, about, where no time limit is set."""
+COOL = 1_000_000
+"""The first iteration of annealing a good order: as cold as the paper's last one."""
+
+
+class _Best:
+    """The best order so far, told to who watches."""
+
+    def __init__(self, net: FFNN, settings: Settings) -> None:
+        self.least = bounds(net).total
+        self.settings = settings
+        self.begin = time.perf_counter()
+        self.tried: dict[str, float | int | str] = {}
+        self.found = measured(net, two_optimal(net), settings, "two-optimal")
+
+    def look(self, ordered: Ordered) -> None:
+        known = self.tried.get(ordered.method)
+        if known is None or ordered.total < int(known):
+            self.tried[ordered.method] = ordered.total
+        if ordered.total < self.found.total:
+            self.found = ordered
+        if self.settings.progress is not None:
+            self.settings.progress(
+                Report(ordered.method, len(self.tried), self.found.total, self.spent())
+            )
+
+    def spent(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def share(self, part: float) -> Settings:
+        """Settings that last until ``part`` of the time limit; at least a moment."""
+        limit = self.settings.time_limit_s
+        if limit is None:
+            return self.settings
+        return self.settings.lasting(max(1e-3, limit * part - self.spent()))
+
+    def done(self) -> bool:
+        """Whether the bound is met or the time is up."""
+        limit = self.settings.time_limit_s
+        return self.found.total == self.least or (limit is not None and self.spent() > limit)
+
+
+def auto(net: FFNN, settings: Settings) -> Ordered:
+    """Return the best of all orders, then of tuned greedy ones, then annealed from the best.
+
+    Stops where Theorem 1's bound is met. Ctrl-C and the time limit end it with the best so far;
+    ``statistics`` has the I/Os of each order tried. The first of each kind is always tried.
+    """
+    best = _Best(net, settings)
+    limit = ""
+    try:
+        best.look(best.found)
+        for ordered in _candidates(net, best):
+            best.look(ordered)
+            limit = ordered.limit
+            if best.done() or limit == INTERRUPT:
+                break
+    except KeyboardInterrupt:
+        limit = INTERRUPT
+    over = settings.time_limit_s is not None and best.spent() >= settings.time_limit_s
+    return replace(
+        best.found,
+        limit=limit if limit == INTERRUPT else TIME if over else "",
+        statistics={**best.found.statistics, **best.tried},
+    )
+
+
+def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
+    settings = best.settings
+    yield measured(net, layerwise(net), settings, "layerwise")
+    yield tiles(net, settings)
+    first = greedy(net, best.share(0.5))
+    yield first
+    rounds = ROUNDS if settings.time_limit_s is None else MANY
+    yield from tune(net, best.share(0.6), first, rounds)
+    work = settings.annealing.iterations
+    if settings.time_limit_s is None:
+        work = min(work, max(100, ANNEALED // net.connections))
+    options = replace(settings.annealing, iterations=work, first_iteration=COOL)
+    yield anneal(net, replace(best.share(1.0), annealing=options), best.found.order)

@@ -1,0 +1,114 @@
+"""What a search for an order is told, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.sparse.network import FFNN, Ints
+from tvm_serenity.sparse.simulate import (
+    Policy,
+    Traffic,
+    best_delay,
+    memory_of,
+    policy_of,
+    simulate,
+)
+
+INTERRUPT, TIME = "interrupt", "time"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Progress of a search."""
+
+    order: str
+    iterations: int
+    best: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Hyperparameters of Connection Reordering (section IV, experiments of section VI.A).
+
+    ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``first_iteration``:
+    t of the first one; later is cooler. ``incremental``: an iteration simulates only what its move
+    changed; the trajectory is the same.
+    """
+
+    iterations: int = 1_000_000
+    window: int | None = None
+    cooling: float = 0.2
+    first_iteration: int = 1
+    incremental: bool = True
+
+    def __post_init__(self) -> None:
+        if self.iterations < 0 or self.first_iteration < 1:
+            raise InputError(
+                "annealing runs at least 0 iterations, the first of them is at least 1"
+            )
+        if self.window is not None and self.window < 1:
+            raise InputError(f"window {self.window}: at least 1 connection")
+        if self.cooling < 0:
+            raise InputError(f"cooling rate {self.cooling}: at least 0")
+
+    def window_of(self, net: FFNN) -> int:
+        """Return ws for ``net``."""
+        mean = net.connections / (net.neurons - net.given)
+        return self.window or 4 * max(1, round(mean))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to search for: I/Os with ``memory`` values under ``policy``.
+
+    ``time_limit_s`` ends a search with its best so far; Ctrl-C does, too. Without it, the result
+    depends on the other settings and ``seed`` only.
+    """
+
+    memory: int
+    policy: Policy = Policy.MIN
+    seed: int = 0
+    time_limit_s: float | None = None
+    annealing: Annealing = field(default_factory=Annealing)
+    progress: Callable[[Report], None] | None = None
+
+    def __post_init__(self) -> None:
+        memory_of(self.memory)
+        object.__setattr__(self, "policy", policy_of(self.policy))
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise InputError(f"time limit {self.time_limit_s}: more than 0 seconds")
+
+    def lasting(self, seconds: float | None) -> "Settings":
+        """Return the same with another time limit."""
+        return replace(self, time_limit_s=seconds)
+
+    def delay(self, net: FFNN, order: Ints) -> int:
+        """Return the delay of dirty values a search keeps to: the best one for its start."""
+        aware = self.policy is Policy.MIN_WRITE_AWARE
+        return best_delay(net, order, self.memory) if aware else 0
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """An order and its I/Os. ``limit`` says what ended the search early: time or interrupt."""
+
+    order: Ints
+    traffic: Traffic
+    method: str
+    seconds: float = 0.0
+    limit: str = ""
+    statistics: dict[str, float | int | str] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Reads and writes."""
+        return self.traffic.total
+
+
+def measured(
+    net: FFNN, order: Ints, settings: Settings, method: str, **statistics: float | int | str
+) -> Ordered:
+    """Return ``order`` with its I/Os."""
+    traffic = simulate(net, order, settings.memory, settings.policy)
+    return Ordered(order, traffic, method, statistics=statistics)

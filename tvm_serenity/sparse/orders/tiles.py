@@ -1,0 +1,54 @@
+"""Output-stationary tiles: a group of partial sums stays in fast memory, sources stream past."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_serenity.sparse.network import FFNN, Ints
+from tvm_serenity.sparse.orders.result import Ordered, Settings, measured
+
+
+def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
+    """Return the order that computes ``group`` neurons of a level at a time.
+
+    Sources ascend in one group and descend in the next, so that those read last are used first.
+    ``fused``: the connections into the last level follow as soon as their source is complete;
+    this pays where the last level is small enough to stay in fast memory.
+    """
+    level = net.levels
+    tile = _ranks(level, net.fan_in > 0)[net.targets] // group
+    along = np.where(tile % 2 == 0, net.sources, -net.sources)
+    order = np.lexsort((net.targets, along, tile, level[net.targets]))
+    late = level[net.targets] == level.max()
+    if not fused or late.all():
+        return order.astype(np.int32)
+    early = order[~late[order]]
+    position = np.empty(net.connections)
+    position[early] = np.arange(len(early))
+    complete = np.full(net.neurons, -1.0)
+    np.maximum.at(complete, net.targets[early], position[early])
+    position[late] = complete[net.sources[late]] + 0.5
+    return np.lexsort((net.targets, net.sources, position)).astype(np.int32)
+
+
+def tiles(net: FFNN, settings: Settings) -> Ordered:
+    """Return the best order of tiles: sizes near M - 2 for MIN, smaller ones for LRU and RR."""
+    most = settings.memory - 2
+    last = int(np.count_nonzero(net.levels[net.outputs] == net.levels.max()))
+    fusions = (False, True) if last < most else (False,)
+    sizes = {max(1, most - less) for less in range(4)}
+    sizes |= {max(1, most * share // 8) for share in range(2, 8)}
+    found = [
+        measured(net, tiled(net, size, fused), settings, "tiles", group=size, fused=fused)
+        for size in sorted(sizes, reverse=True)
+        for fused in fusions
+    ]
+    return min(found, key=lambda ordered: ordered.total)
+
+
+def _ranks(level: Ints, computed: NDArray[np.bool_]) -> Ints:
+    """Return the number of each computed neuron among those of its level."""
+    order = np.lexsort((np.arange(len(level)), level, ~computed))
+    first = np.searchsorted(level[order][: computed.sum()], np.arange(level.max() + 2))
+    rank = np.zeros(len(level), dtype=np.int32)
+    rank[order] = np.arange(len(level)) - first[level[order]]
+    return rank
