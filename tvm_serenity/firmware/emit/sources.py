@@ -7,9 +7,10 @@ from tvm_serenity.firmware.program import Program
 
 
 def library(name: str) -> str:
-    """Return a file of the kernel library."""
-    file = resources.files("tvm_serenity.firmware") / "library" / name
-    return file.read_text(encoding="utf-8")
+    """Return a file of the kernel library: ``file.h``, or ``file.h:dtype`` written for a type."""
+    file, _, dtype = name.partition(":")
+    text = (resources.files("tvm_serenity.firmware") / "library" / file).read_text(encoding="utf-8")
+    return text.replace("$X", dtype).replace("$S", "u8" if dtype == "uint8" else "s8")
 
 
 def support(name: str) -> str:

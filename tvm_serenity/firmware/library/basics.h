@@ -1,4 +1,9 @@
 /* Small functions that generated kernels share. */
+#if defined(__clang__)
+#define NOT_INLINED __attribute__((noinline)) static
+#else
+#define NOT_INLINED __attribute__((noinline, noclone)) static
+#endif
 static inline int32_t min_i32(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t max_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }

@@ -1,6 +1,6 @@
 """From a Relax module to a :class:`Program`: quantise, rewrite, order, place, write kernels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from tvm_serenity.firmware.program import (
 )
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
+from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
@@ -150,19 +151,45 @@ class _Kernels:
         self.settings = settings
         self.calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
-        flat = flattened(self.functions)
+        self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned else {}
+        plain = {
+            op.kind: self.functions[op.kind]
+            for i, op in enumerate(region.graph.ops)
+            if op.view_of is None and i not in self.tuned
+        }
+        flat = flattened(plain)
         self.written: dict[str, Written] = {
             name: write(name, f, settings.alignment_bytes) for name, f in flat.items()
         }
 
+    def _tuned(self) -> dict[int, Tuned]:
+        """The calls that the kernel library covers, by operator; equal kernels share a name."""
+        found: dict[int, Tuned] = {}
+        names: dict[Kernel, str] = {}
+        for i, op in enumerate(self.region.graph.ops):
+            if op.view_of is not None:
+                continue
+            call = self.region.bindings[self.region.run[i]].value
+            arrays = [
+                _compat.constant_array(a) if _compat.is_constant(a) else None
+                for a in _compat.kernel_arguments(call)
+            ]
+            made = tuned(op.kind, self.functions[op.kind], arrays)
+            if made is None:
+                continue
+            name = names.setdefault(made.kernel, _next(op.kind, names.values()))
+            found[i] = replace(made, kernel=replace(made.kernel, name=name))
+        return found
+
     def graph(self) -> Graph:
         """The region's graph with the workspace of the kernels as they are written."""
         ops = []
-        for op in self.region.graph.ops:
+        for i, op in enumerate(self.region.graph.ops):
             if op.view_of is None:
+                made = self.tuned.get(i) or self.written[op.kind]
                 op = replace(
                     op,
-                    workspace_bytes=self.written[op.kind].workspace_bytes,
+                    workspace_bytes=made.workspace_bytes,
                     in_place=self._taken(op) if self.settings.in_place else (),
                 )
             ops.append(op)
@@ -185,6 +212,15 @@ class _Kernels:
             if op.inputs.count(tensor) == 1:
                 found.append(tensor)
         return tuple(found)
+
+
+def _next(name: str, taken: Iterable[str]) -> str:
+    """``name``, with a number where it is taken."""
+    used, made, count = set(taken), f"{name}_t", 1
+    while made in used:
+        count += 1
+        made = f"{name}_t{count}"
+    return made
 
 
 def _program(
@@ -222,6 +258,7 @@ class _Assembly:
         self.region = region
         self.graph = graph
         self.written = kernels.written
+        self.tuned = kernels.tuned
         self.kernels: dict[str, Kernel] = {}
         self.constants: list[Constant] = []
         self.known: dict[tuple[str, bytes], int] = {}
@@ -262,9 +299,11 @@ class _Assembly:
             return
         call = self.region.bindings[self.region.run[op]].value
         arguments: list[Any] = []
+        tuned_call = self.tuned.get(op)
         for argument in _compat.kernel_arguments(call):
             if _compat.is_constant(argument):
-                arguments.append(Const(self.constant(_compat.constant_array(argument))))
+                if tuned_call is None:
+                    arguments.append(Const(self.constant(_compat.constant_array(argument))))
                 continue
             value = self.region.values.get(argument)
             if not isinstance(value, int):
@@ -272,14 +311,16 @@ class _Assembly:
             if self.graph.tensors[value].role is Role.CONSTANT:
                 raise UnsupportedError(f"op {described.name!r}: weights are parameters; bind them")
             arguments.append(Data(self.tensor(value)))
+        if tuned_call is not None:
+            arguments += [Const(self.constant(array)) for array in tuned_call.constants]
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
         arguments += [Data(t) for t in writes]
         if op in self.scratch:
             arguments.append(self.scratch[op])
-        written = self.written[described.kind]
-        self.kernels.setdefault(described.kind, written.kernel)
-        self.steps.append(Step(described.kind, tuple(arguments), writes))
+        kernel = (tuned_call or self.written[described.kind]).kernel
+        self.kernels.setdefault(kernel.name, kernel)
+        self.steps.append(Step(kernel.name, tuple(arguments), writes))
 
     def described(self, quantisation: dict[int, Quantisation]) -> list[Tensor]:
         """The program's tensors with names that C accepts, each once."""

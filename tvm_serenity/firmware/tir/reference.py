@@ -71,15 +71,18 @@ def _arrays(found: Any) -> list[Array]:
 
 
 def _litert(model: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
-    """LiteRT's outputs by its reference kernels; none where it is not installed."""
+    """LiteRT's outputs by its reference kernels; none where it is missing or refuses."""
     try:
         from ai_edge_litert import interpreter as litert
     except ImportError:
         return []
-    machine = litert.Interpreter(
-        model_path=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF
-    )
-    machine.allocate_tensors()
+    try:
+        machine = litert.Interpreter(
+            model_path=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF
+        )
+        machine.allocate_tensors()
+    except (ValueError, RuntimeError):
+        return []  # a file that LiteRT refuses, as it does TFLM's person_detect
     for described, array in zip(machine.get_input_details(), inputs, strict=True):
         machine.set_tensor(described["index"], array.reshape(described["shape"]))
     machine.invoke()

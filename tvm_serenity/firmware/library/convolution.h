@@ -1,0 +1,222 @@
+/* Convolutions of any window over one tensor or several joined along the channels ($X inputs).
+
+   A window that is contiguous in memory is read in place; any other is gathered into a column of
+   the workspace first, two columns at a time. */
+typedef struct {
+    int32_t pieces;
+    int32_t height, width;
+    int32_t out_height, out_width, out_channels;
+    int32_t kernel_height, kernel_width;
+    int32_t stride_y, stride_x, dilation_y, dilation_x, top, left;
+    int32_t channels; /* of all pieces */
+    int32_t blocks;   /* of four inputs in a window, the last one filled up with weights of 0 */
+    int32_t in_place; /* whether windows are contiguous */
+    int32_t input_zero;
+    requantisation to;
+    uint16_t piece_channels[16];
+} convolution_$X;
+
+static inline void copy_$X($X_t *to, const $X_t *from, int32_t count)
+{
+    int32_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        (void)memcpy(to + i, from + i, 4);
+    }
+    for (; i < count; ++i) {
+        to[i] = from[i];
+    }
+}
+
+static inline void fill_$X($X_t *to, int32_t value, int32_t count)
+{
+    for (int32_t i = 0; i < count; ++i) {
+        to[i] = ($X_t)value;
+    }
+}
+
+NOT_INLINED void gather_$X(
+    const convolution_$X *c, const $X_t *const *pieces, int32_t oy, int32_t ox, $X_t *to)
+{
+    const int32_t y0 = oy * c->stride_y - c->top;
+    const int32_t x0 = ox * c->stride_x - c->left;
+    const bool runs = c->pieces == 1 && c->dilation_x == 1;
+    for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
+        const int32_t y = y0 + ky * c->dilation_y;
+        if (y < 0 || y >= c->height) {
+            fill_$X(to, c->input_zero, c->kernel_width * c->channels);
+            to += c->kernel_width * c->channels;
+        } else if (runs) {
+            const int32_t before = x0 < 0 ? min_i32(-x0, c->kernel_width) : 0;
+            const int32_t end = max_i32(min_i32(c->kernel_width, c->width - x0), before);
+            const int32_t inside = (end - before) * c->channels;
+            fill_$X(to, c->input_zero, before * c->channels);
+            to += before * c->channels;
+            copy_$X(to, pieces[0] + (y * c->width + x0 + before) * c->channels, inside);
+            to += inside;
+            fill_$X(to, c->input_zero, (c->kernel_width - end) * c->channels);
+            to += (c->kernel_width - end) * c->channels;
+        } else {
+            for (int32_t kx = 0; kx < c->kernel_width; ++kx) {
+                const int32_t x = x0 + kx * c->dilation_x;
+                for (int32_t p = 0; p < c->pieces; ++p) {
+                    const int32_t n = c->piece_channels[p];
+                    if (x < 0 || x >= c->width) {
+                        fill_$X(to, c->input_zero, n);
+                    } else {
+                        copy_$X(to, pieces[p] + (y * c->width + x) * n, n);
+                    }
+                    to += n;
+                }
+            }
+        }
+    }
+}
+
+static inline const int8_t *dot_2x2_$X(
+    const $X_t *x0, const $X_t *x1, const int8_t *w, int32_t blocks, int32_t *sums)
+{
+    int32_t s00 = sums[0];
+    int32_t s01 = sums[1];
+    int32_t s10 = sums[2];
+    int32_t s11 = sums[3];
+#if defined(__ARM_FEATURE_DSP)
+    const int8_t *const end = w + 8 * blocks;
+    do {
+        const uint32_t a = load_4(w);
+        const uint32_t b = load_4(w + 4);
+        const uint32_t a0 = even_s8(a);
+        const uint32_t a1 = odd_s8(a);
+        const uint32_t b0 = even_s8(b);
+        const uint32_t b1 = odd_s8(b);
+        w += 8;
+        uint32_t x = load_4(x0);
+        x0 += 4;
+        uint32_t even = even_$S(x);
+        x = odd_$S(x);
+        s00 = add_products(even, a0, s00);
+        s01 = add_products(even, b0, s01);
+        s00 = add_products(x, a1, s00);
+        s01 = add_products(x, b1, s01);
+        x = load_4(x1);
+        x1 += 4;
+        even = even_$S(x);
+        x = odd_$S(x);
+        s10 = add_products(even, a0, s10);
+        s11 = add_products(even, b0, s11);
+        s10 = add_products(x, a1, s10);
+        s11 = add_products(x, b1, s11);
+    } while (w != end);
+#else
+    for (; blocks > 0; --blocks) {
+        for (int32_t i = 0; i < 4; ++i) {
+            const int32_t a = w[i];
+            const int32_t b = w[i + 4];
+            s00 += x0[i] * a;
+            s01 += x0[i] * b;
+            s10 += x1[i] * a;
+            s11 += x1[i] * b;
+        }
+        w += 8;
+        x0 += 4;
+        x1 += 4;
+    }
+#endif
+    sums[0] = s00;
+    sums[1] = s01;
+    sums[2] = s10;
+    sums[3] = s11;
+    return w;
+}
+
+static inline const int8_t *dot_1x2_$X(
+    const $X_t *x0, const int8_t *w, int32_t blocks, int32_t *sums)
+{
+    int32_t s0 = sums[0];
+    int32_t s1 = sums[1];
+#if defined(__ARM_FEATURE_DSP)
+    const int8_t *const end = w + 8 * blocks;
+    do {
+        const uint32_t a = load_4(w);
+        const uint32_t b = load_4(w + 4);
+        w += 8;
+        const uint32_t x = load_4(x0);
+        x0 += 4;
+        const uint32_t even = even_$S(x);
+        const uint32_t odd = odd_$S(x);
+        s0 = add_products(even, even_s8(a), s0);
+        s1 = add_products(even, even_s8(b), s1);
+        s0 = add_products(odd, odd_s8(a), s0);
+        s1 = add_products(odd, odd_s8(b), s1);
+    } while (w != end);
+#else
+    for (; blocks > 0; --blocks) {
+        for (int32_t i = 0; i < 4; ++i) {
+            s0 += x0[i] * w[i];
+            s1 += x0[i] * w[i + 4];
+        }
+        w += 8;
+        x0 += 4;
+    }
+#endif
+    sums[0] = s0;
+    sums[1] = s1;
+    return w;
+}
+
+NOT_INLINED void convolve_$X(const convolution_$X *c, const $X_t *const *pieces, const int8_t *weights,
+    const int32_t *bias, const int32_t *multipliers, const int8_t *shifts, uint8_t *out,
+    $X_t *columns)
+{
+    const int32_t pixels = c->out_height * c->out_width;
+    const int32_t n = c->out_channels;
+    const int32_t step = c->to.step;
+    int32_t oy = 0;
+    int32_t ox = 0;
+    if (!c->in_place) {
+        fill_$X(columns + 4 * c->blocks - 4, 0, 4);
+        fill_$X(columns + 8 * c->blocks - 4, 0, 4);
+    }
+    for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
+        const bool two = pixel + 1 < pixels;
+        const $X_t *x0;
+        const $X_t *x1;
+        if (c->in_place) {
+            x0 = pieces[0] + pixel * c->channels;
+            x1 = x0 + c->channels;
+        } else {
+            $X_t *to = columns;
+            for (int32_t i = 0; i < (two ? 2 : 1); ++i) {
+                gather_$X(c, pieces, oy, ox, to);
+                to += 4 * c->blocks;
+                if (++ox == c->out_width) {
+                    ox = 0;
+                    ++oy;
+                }
+            }
+            x0 = columns;
+            x1 = columns + 4 * c->blocks;
+        }
+        const int8_t *w = weights;
+        for (int32_t o = 0; o < n; o += 2) {
+            const bool both = o + 1 < n;
+            const int32_t second = both ? o + 1 : o;
+            int32_t sums[4] = {bias[o], bias[second], bias[o], bias[second]};
+            w = two ? dot_2x2_$X(x0, x1, w, c->blocks, sums) : dot_1x2_$X(x0, w, c->blocks, sums);
+            const int32_t m0 = multipliers[o * step];
+            const int32_t r0 = shifts[o * step];
+            const int32_t m1 = multipliers[second * step];
+            const int32_t r1 = shifts[second * step];
+            out[o] = (uint8_t)requantised(&c->to, sums[0], m0, r0);
+            if (both) {
+                out[o + 1] = (uint8_t)requantised(&c->to, sums[1], m1, r1);
+            }
+            if (two) {
+                out[n + o] = (uint8_t)requantised(&c->to, sums[2], m0, r0);
+                if (both) {
+                    out[n + o + 1] = (uint8_t)requantised(&c->to, sums[3], m1, r1);
+                }
+            }
+        }
+        out += 2 * n;
+    }
+}
