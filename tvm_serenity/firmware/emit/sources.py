@@ -10,7 +10,8 @@ def library(name: str) -> str:
     """Return a file of the kernel library: ``file.h``, or ``file.h:dtype`` written for a type."""
     file, _, dtype = name.partition(":")
     text = (resources.files("tvm_serenity.firmware") / "library" / file).read_text(encoding="utf-8")
-    return text.replace("$X", dtype).replace("$S", "u8" if dtype == "uint8" else "s8")
+    short, least = ("u8", "0") if dtype == "uint8" else ("s8", "-128")
+    return text.replace("$X", dtype).replace("$S", short).replace("$L", least)
 
 
 def support(name: str) -> str:

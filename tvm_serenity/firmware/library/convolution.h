@@ -163,60 +163,91 @@ static inline const int8_t *dot_1x2_$X(
     return w;
 }
 
-NOT_INLINED void convolve_$X(const convolution_$X *c, const $X_t *const *pieces, const int8_t *weights,
-    const int32_t *bias, const int32_t *multipliers, const int8_t *shifts, uint8_t *out,
-    $X_t *columns)
+/* Two columns, all pairs of channels, for ROUND_TWICE_SMALL. Returns where the weights end. */
+static inline __attribute__((always_inline)) const int8_t *pairs_$X(const convolution_$X *c,
+    const $X_t *x0, const $X_t *x1, const int8_t *w, const int32_t *bias,
+    const int32_t *multipliers, const int8_t *shifts, uint8_t *out, bool whole)
 {
-    const int32_t pixels = c->out_height * c->out_width;
+    const int32_t n = c->out_channels;
+    const int32_t blocks = c->blocks;
+    const requantisation to = c->to;
+    for (int32_t o = 0; o + 1 < n; o += 2) {
+        int32_t sums[4] = {bias[o], bias[o + 1], bias[o], bias[o + 1]};
+        w = dot_2x2_$X(x0, x1, w, blocks, sums);
+        const scale first = scale_of(&to, multipliers, shifts, o);
+        const scale second = scale_of(&to, multipliers, shifts, o + 1);
+        const int32_t v0 = scaled_small(sums[0], first);
+        const int32_t v1 = scaled_small(sums[1], second);
+        const int32_t v2 = scaled_small(sums[2], first);
+        const int32_t v3 = scaled_small(sums[3], second);
+        out[o] = (uint8_t)(whole ? clamped_$S(v0) : clamped(v0, to.low, to.high));
+        out[o + 1] = (uint8_t)(whole ? clamped_$S(v1) : clamped(v1, to.low, to.high));
+        out[n + o] = (uint8_t)(whole ? clamped_$S(v2) : clamped(v2, to.low, to.high));
+        out[n + o + 1] = (uint8_t)(whole ? clamped_$S(v3) : clamped(v3, to.low, to.high));
+    }
+    return w;
+}
+
+/* One column or two, from channel ``o`` on, for any rounding. */
+NOT_INLINED void rest_$X(const convolution_$X *c, const $X_t *const *columns, int32_t count,
+    int32_t o, const int8_t *w, const int32_t *bias, const int32_t *multipliers,
+    const int8_t *shifts, uint8_t *out)
+{
     const int32_t n = c->out_channels;
     const int32_t step = c->to.step;
+    for (; o < n; o += 2) {
+        const int8_t *end = w;
+        for (int32_t i = 0; i < count; ++i) {
+            int32_t sums[2] = {bias[o], o + 1 < n ? bias[o + 1] : 0};
+            end = dot_1x2_$X(columns[i], w, c->blocks, sums);
+            for (int32_t k = 0; k < 2 && o + k < n; ++k) {
+                const int32_t at = (o + k) * step;
+                out[i * n + o + k] =
+                    (uint8_t)requantised(&c->to, sums[k], multipliers[at], shifts[at]);
+            }
+        }
+        w = end;
+    }
+}
+
+NOT_INLINED void convolve_$X(const convolution_$X *c, const $X_t *const *pieces,
+    const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
+    uint8_t *out, $X_t *gathered)
+{
+    const int32_t pixels = c->out_height * c->out_width;
+    const int32_t depth = 4 * c->blocks;
+    const bool small = c->to.rounding == ROUND_TWICE_SMALL;
+    const bool whole = c->to.low == ($L) && c->to.high == ($L) + 255;
     int32_t oy = 0;
     int32_t ox = 0;
     if (!c->in_place) {
-        fill_$X(columns + 4 * c->blocks - 4, 0, 4);
-        fill_$X(columns + 8 * c->blocks - 4, 0, 4);
+        fill_$X(gathered + depth - 4, 0, 4);
+        fill_$X(gathered + 2 * depth - 4, 0, 4);
     }
     for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
-        const bool two = pixel + 1 < pixels;
-        const $X_t *x0;
-        const $X_t *x1;
+        const int32_t count = pixel + 1 < pixels ? 2 : 1;
+        const $X_t *columns[2] = {gathered, gathered + depth};
         if (c->in_place) {
-            x0 = pieces[0] + pixel * c->channels;
-            x1 = x0 + c->channels;
+            columns[0] = pieces[0] + pixel * c->channels;
+            columns[1] = columns[0] + c->channels;
         } else {
-            $X_t *to = columns;
-            for (int32_t i = 0; i < (two ? 2 : 1); ++i) {
-                gather_$X(c, pieces, oy, ox, to);
-                to += 4 * c->blocks;
+            for (int32_t i = 0; i < count; ++i) {
+                gather_$X(c, pieces, oy, ox, gathered + i * depth);
                 if (++ox == c->out_width) {
                     ox = 0;
                     ++oy;
                 }
             }
-            x0 = columns;
-            x1 = columns + 4 * c->blocks;
         }
         const int8_t *w = weights;
-        for (int32_t o = 0; o < n; o += 2) {
-            const bool both = o + 1 < n;
-            const int32_t second = both ? o + 1 : o;
-            int32_t sums[4] = {bias[o], bias[second], bias[o], bias[second]};
-            w = two ? dot_2x2_$X(x0, x1, w, c->blocks, sums) : dot_1x2_$X(x0, w, c->blocks, sums);
-            const int32_t m0 = multipliers[o * step];
-            const int32_t r0 = shifts[o * step];
-            const int32_t m1 = multipliers[second * step];
-            const int32_t r1 = shifts[second * step];
-            out[o] = (uint8_t)requantised(&c->to, sums[0], m0, r0);
-            if (both) {
-                out[o + 1] = (uint8_t)requantised(&c->to, sums[1], m1, r1);
-            }
-            if (two) {
-                out[n + o] = (uint8_t)requantised(&c->to, sums[2], m0, r0);
-                if (both) {
-                    out[n + o + 1] = (uint8_t)requantised(&c->to, sums[3], m1, r1);
-                }
-            }
+        int32_t o = 0;
+        if (small && count == 2) {
+            w = whole ? pairs_$X(c, columns[0], columns[1], w, bias, multipliers, shifts, out, true)
+                      : pairs_$X(
+                            c, columns[0], columns[1], w, bias, multipliers, shifts, out, false);
+            o = c->out_channels & ~1;
         }
-        out += 2 * n;
+        rest_$X(c, columns, count, o, w, bias, multipliers, shifts, out);
+        out += 2 * c->out_channels;
     }
 }

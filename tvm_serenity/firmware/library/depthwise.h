@@ -55,6 +55,9 @@ NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in, co
     const int32_t n = d->channels;
     const int32_t whole = n - n % 4;
     const int32_t step = d->to.step;
+    const requantisation to = d->to;
+    const bool small = to.rounding == ROUND_TWICE_SMALL;
+    const bool full = to.low == ($L) && to.high == ($L) + 255;
     for (int32_t oy = 0; oy < d->out_height; ++oy) {
         for (int32_t ox = 0; ox < d->out_width; ++ox) {
             int32_t count = 0;
@@ -70,6 +73,14 @@ NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in, co
             for (int32_t c = 0; c < whole; c += 4) {
                 int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
                 sum_taps_$X(taps, count, c, weights + c, n, sums);
+                if (small) {
+                    for (int32_t i = 0; i < 4; ++i) {
+                        const scale by = scale_of(&to, multipliers, shifts, c + i);
+                        const int32_t v = scaled_small(sums[i], by);
+                        out[c + i] = (uint8_t)(full ? clamped_$S(v) : clamped(v, to.low, to.high));
+                    }
+                    continue;
+                }
                 for (int32_t i = 0; i < 4; ++i) {
                     const int32_t at = (c + i) * step;
                     out[c + i] = (uint8_t)requantised(&d->to, sums[i], multipliers[at], shifts[at]);
