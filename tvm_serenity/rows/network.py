@@ -41,8 +41,9 @@ class Layer:
     """A layer; ``inputs`` and ``outputs`` are features, ``needs`` holds one entry an input.
 
     A need of None: the whole input, its rows one after the other in memory. All outputs have the
-    same height. A ``view`` shows the bytes of its only input under another shape. ``whole`` says
-    why a layer with rows is not split ("" where it is, or has no rows).
+    same height. A ``view`` shows the bytes of its only input under another shape. A layer that
+    ``sums`` takes the rows of its only input one after the other into an output of one row.
+    ``whole`` says why a layer with rows is not split ("" where it is, or has no rows).
     """
 
     name: str
@@ -51,6 +52,7 @@ class Layer:
     outputs: tuple[int, ...]
     needs: tuple[Need | None, ...]
     view: bool = False
+    sums: bool = False
     whole: str = ""
     workspace_bytes: int = 0
 
@@ -92,8 +94,8 @@ class Network:
     def contiguous(self) -> frozenset[int]:
         """Features whose rows must lie one after the other in memory.
 
-        What a layer reads as a whole, what one makes that is not split, the network's outputs,
-        and both sides of a view.
+        What a layer reads as a whole, what one makes that is not split or sums up, the
+        network's outputs, and both sides of a view.
         """
         found = set(self.outputs)
         for layer in self.layers:
@@ -101,7 +103,7 @@ class Network:
             found.update(f for f, need in pairs if need is None)
             if layer.view:
                 found.update((*layer.inputs, *layer.outputs))
-            if not layer.splits:
+            if not layer.splits or layer.sums:
                 found.update(layer.outputs)
         return frozenset(found)
 

@@ -10,6 +10,7 @@ chains are streamed where features are large, and stop where a complete feature 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.rows.network import Network
@@ -124,9 +125,22 @@ class _Program:
         """Whether a storage is needed after the segment."""
         return storage in self.kept or not self.readers[storage] <= inside
 
+    @cached_property
+    def _before(self) -> tuple[tuple[int, ...], ...]:
+        """For each op what it waits for, first the op that began the storage it writes into.
+
+        So bands that share a storage (sums, outputs) are made one after the other.
+        """
+        found = []
+        for op, known in enumerate(self.graph.ops):
+            before = self.graph.predecessors[op]
+            first = -1 if known.view_of is None else self.graph.producer[known.view_of]
+            found.append(tuple(sorted(before, key=lambda p: (p != first, p))))
+        return tuple(found)
+
     def _on_demand(self, ops: Sequence[int], inside: set[int]) -> list[int]:
         """Each op right before the first one that needs it, ends of the segment in given order."""
-        before = self.graph.predecessors
+        before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
         done: set[int] = set()
         order: list[int] = []

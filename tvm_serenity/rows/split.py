@@ -35,7 +35,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An op of the graph: rows ``first`` to before ``end`` of a layer's outputs."""
+    """An op of the graph: rows ``first`` to before ``end`` of a layer's outputs.
+
+    Of a layer that sums rows up they are rows of its input.
+    """
 
     layer: int
     first: int
@@ -178,6 +181,10 @@ class _Build:
         if layer.view:
             self.view(index, layer)
             return
+        if layer.sums:
+            for piece in tuple(self.pieces[layer.inputs[0]]):
+                self.sum(index, layer, piece)
+            return
         height = self.network.rows(layer.outputs[0])
         rows = min(self.heights[f] for f in layer.outputs) if layer.splits else height
         for first in range(0, height, rows):
@@ -190,6 +197,22 @@ class _Build:
             self.pieces[f] = [made[-1]]
         self.ops.append(Op(layer.name, layer.kind, (source,), tuple(made), view_of=source))
         self.calls.append(Call(index, 0, self.network.rows(layer.outputs[0])))
+
+    def sum(self, index: int, layer: Layer, piece: int) -> None:
+        """The op that takes a band of the input into the sums."""
+        (made,), band = layer.outputs, self.bands[piece]
+        begun = tuple(self.pieces[made][-1:])
+        self.pieces[made].append(self.tensor(made, 0, 1))
+        self.ops.append(
+            Op(
+                f"{layer.name}.{band.first}",
+                layer.kind,
+                (piece, *begun),
+                (self.pieces[made][-1],),
+                view_of=begun[0] if begun else None,
+            )
+        )
+        self.calls.append(Call(index, band.first, band.end))
 
     def band(self, index: int, layer: Layer, first: int, end: int) -> None:
         feeds = index == self.feeding

@@ -1,0 +1,109 @@
+"""Kernels as plain loops over tensors with their axes, and the small changes rows need to them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, sym, tirx
+
+from tvm_serenity.errors import UnsupportedError
+
+MAX_UNROLLED = 64
+"""Steps of a loop over rows that are written out at most."""
+
+
+def row_loops(kernel: Any) -> Any:
+    """Return a kernel of blocks as loops, conditions and stores, axes kept."""
+    s = s_tir.transform
+    passes = [
+        s.CanonicalizeLoop(),
+        s.LowerInitBlock(),
+        s.PlanAndUpdateBufferAllocationLocation(),
+        s.ConvertBlocksToOpaque(),
+        s.CompactBufferAllocation(),
+        s.LowerMatchBuffer(),
+        s.StmtSimplify(),
+        s.LowerOpaqueBlock(),
+        s.StmtSimplify(),
+    ]
+    module = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    return tvm.transform.Sequential(passes)(module)["main"]
+
+
+def integer(expr: Any) -> int | None:
+    """Return the value of a constant integer."""
+    simple = sym.Analyzer().simplify(expr)
+    return int(simple.value) if isinstance(simple, tirx.IntImm) else None
+
+
+def replaced(node: Any, variable: Any, value: Any) -> Any:
+    """Return ``node`` with an integer or expression in place of a variable."""
+    if isinstance(value, int):
+        value = tirx.IntImm(str(variable.ty.dtype), value)
+    return tvm_ffi.structural_map(
+        node, (type(variable), lambda v: value if v.same_as(variable) else v)
+    )
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """Return the conditions that ``condition`` joins by "and"."""
+    if isinstance(condition, tirx.And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [condition]
+
+
+def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
+    """Return ``body`` with the loops written out that the indices ``index_of`` gives depend on.
+
+    ``index_of`` takes a load and returns one of its indices, or None.
+    """
+    wanted: list[Any] = []
+
+    def visit(load: Any) -> None:
+        index = index_of(load)
+        if index is not None:
+            tvm_ffi.structural_walk(index, (tirx.Var, wanted.append))
+
+    tvm_ffi.structural_walk(body, (tvm.ir.expr.TensorLoad, visit))
+
+    def write_out(loop: Any) -> Any:
+        if not any(v.same_as(loop.loop_var) for v in wanted):
+            return loop
+        extent, first = integer(loop.extent), integer(loop.min)
+        if extent is None or first is None or extent > MAX_UNROLLED:
+            raise UnsupportedError(f"it goes over {extent} rows at a time")
+        steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
+        return steps[0] if extent == 1 else tirx.SeqStmt(steps)
+
+    return tvm_ffi.structural_map(body, (tirx.For, write_out))
+
+
+@dataclass(frozen=True)
+class Affine:
+    """An expression of the row's number, by its values."""
+
+    rows: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What slots are sorted by."""
+        return self.rows
+
+    @staticmethod
+    def of(expr: Any, row: Any, height: int) -> "Affine":
+        """Return the values of ``expr`` for all rows; it may depend on nothing else."""
+        analyzer = sym.Analyzer()
+        values = []
+        for y in range(height):
+            value = analyzer.simplify(replaced(expr, row, y))
+            if not isinstance(value, tirx.IntImm):
+                raise UnsupportedError("which rows it reads depends on more than the row it makes")
+            values.append(int(value.value))
+        return Affine(tuple(values))
+
+    @staticmethod
+    def holds(condition: Any, row: Any, y: int) -> bool:
+        """Whether a condition of the row's number is true for row ``y``."""
+        return bool(integer(replaced(condition, row, y)))

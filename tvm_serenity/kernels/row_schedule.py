@@ -1,0 +1,84 @@
+"""The schedule of row kernels: rows outermost, sums of a few channels in registers.
+
+Stages that map elements are computed where they are read. The sums that feed the result are
+computed right before it, ``CHANNELS`` neighbouring channels at a time; their reduction loops stand
+outside of the channels, so that an input is loaded once for all of them. In sums of integers the
+taps of the window's rows come last, side by side; sums of floats keep the order of their terms.
+"""
+
+from typing import Any
+
+import tvm
+from tvm import s_tir
+
+from tvm_serenity.kernels.lean import _REDUCE, _blocks, _inline_stages, _is_reduction, _try
+from tvm_serenity.passes import _compat
+
+CHANNELS = 8
+"""Neighbouring channels that are summed up side by side, where their number is a multiple."""
+
+
+def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
+    """Return ``kernel`` (blocks, one a stage) with its loops as row kernels want them."""
+    schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
+    _inline_stages(schedule)
+    *stages, result = _blocks(schedule)
+    sums = [b for b in stages if _is_reduction(schedule, b)]
+    if sums and len(sums) == len(stages):
+        _sum_up_before(schedule, sums, result, channels)
+    else:
+        for block in _blocks(schedule):
+            _split_reduction(schedule, block)
+    return schedule.mod["main"]
+
+
+def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -> None:
+    """Compute ``sums`` inside of the loops of ``result``, for some channels at a time."""
+    last = schedule.get_loops(result)[-1]
+    extent = int(schedule.get(last).extent)
+    tile = channels if extent % channels == 0 else 1
+    around, _ = schedule.split(last, [None, tile])
+    for block in sums:
+        schedule.compute_at(block, around, preserve_unit_loops=True)
+        inside = _below(schedule, block, around)
+        variables = schedule.get(block).iter_vars[-len(inside) :]
+        reducing = [
+            loop for loop, v in zip(inside, variables, strict=True) if int(v.iter_type) == _REDUCE
+        ]
+        spatial = [
+            loop for loop, v in zip(inside, variables, strict=True) if int(v.iter_type) != _REDUCE
+        ]
+        if not reducing:
+            continue
+        if _sums_integers(schedule, block):
+            rows, *others = reducing
+            schedule.reorder(*spatial[:-1], *others, *spatial[-1:], rows)
+            first = others[0] if others else spatial[-1]
+        else:
+            schedule.reorder(*spatial[:-1], *reducing, *spatial[-1:])
+            first = reducing[0]
+        schedule.unroll(spatial[-1])
+        schedule.decompose_reduction(block, first)
+
+
+def _below(schedule: Any, block: Any, around: Any) -> list[Any]:
+    names = [schedule.get(loop).loop_var for loop in schedule.get_loops(block)]
+    wanted = schedule.get(around).loop_var
+    at = next(i for i, v in enumerate(names) if v.same_as(wanted))
+    return list(schedule.get_loops(block)[at + 1 :])
+
+
+def _sums_integers(schedule: Any, block: Any) -> bool:
+    (written,) = schedule.get(block).writes
+    return "int" in _compat.buffer_dtype(written.source)
+
+
+def _split_reduction(schedule: Any, block: Any) -> None:
+    """Begin a reduction that is the result itself (a maximum) before its first step."""
+    if not _is_reduction(schedule, block):
+        return
+    pairs = list(zip(schedule.get_loops(block), schedule.get(block).iter_vars, strict=True))
+    reducing = [loop for loop, v in pairs if int(v.iter_type) == _REDUCE]
+    spatial = [loop for loop, v in pairs if int(v.iter_type) != _REDUCE]
+    if _try(schedule.reorder, *spatial, *reducing):
+        _try(schedule.decompose_reduction, block, reducing[0])

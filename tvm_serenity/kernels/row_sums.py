@@ -1,0 +1,155 @@
+"""Sums over all rows, taken one row at a time: global pooling and means.
+
+A kernel that sums up all rows of its input and then maps the sums is cut in two: ``begin`` and
+``add`` take a row into the sums, ``finish`` makes the result of them. Terms are added in the order
+in which the whole kernel adds them, so that floats are the same too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, sym, tirx
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.lean import _REDUCE, _blocks, _inline_stages, _is_reduction
+from tvm_serenity.kernels.row_loops import integer, row_loops
+from tvm_serenity.kernels.rows import has_rows
+from tvm_serenity.passes import _compat
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """``begin``, ``add``: ``(row, sums)``; ``finish``: ``(sums, other parameters..., result)``."""
+
+    begin: Any
+    add: Any
+    finish: Any
+    shape: tuple[int, ...]
+    dtype: str
+    height: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the sums."""
+        return int(_compat.size_bytes(self.shape, self.dtype))
+
+
+def row_sums(kernel: Any, data: Sequence[int]) -> RowSums:
+    """Return the parts of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
+
+    Raises :class:`UnsupportedError` with the reason where it is no sum over all rows.
+    """
+    (source,) = [kernel.params[i] for i in data] if len(data) == 1 else (None,)
+    if source is None or not has_rows(_compat.buffer_shape(source)):
+        raise UnsupportedError("it reads no rows, or of several tensors")
+    result = _compat.buffer_shape(kernel.params[-1])
+    if has_rows(result) and result[1] != 1:
+        raise UnsupportedError("its result has several rows")
+    height = _compat.buffer_shape(source)[1]
+    function = row_loops(_rows_outermost(kernel, height))
+    return _parts(function, function.params[data[0]], height)
+
+
+def _rows_outermost(kernel: Any, height: int) -> Any:
+    schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
+    _inline_stages(schedule)
+    blocks = _blocks(schedule)
+    if len(blocks) != 2 or not _is_reduction(schedule, blocks[0]):
+        raise UnsupportedError("it is no sum with a map of it")
+    loops, variables = schedule.get_loops(blocks[0]), schedule.get(blocks[0]).iter_vars
+    pairs = list(zip(loops, variables, strict=True))
+    reducing = [loop for loop, v in pairs if int(v.iter_type) == _REDUCE]
+    spatial = [loop for loop, v in pairs if int(v.iter_type) != _REDUCE]
+    rows = reducing[0]
+    if integer(schedule.get(rows).extent) != height:
+        raise UnsupportedError("it does not sum up all rows")
+    schedule.reorder(rows, *spatial, *reducing[1:])
+    schedule.decompose_reduction(blocks[0], rows)
+    return schedule.mod["main"]
+
+
+def _parts(function: Any, source: Any, height: int) -> RowSums:
+    sums, statements = _opened(function.body)
+    if len(statements) != 3 or not isinstance(statements[1], tirx.For):
+        raise UnsupportedError("it is no sum with a map of it")
+    begin, loop, finish = statements
+    if integer(loop.extent) != height:
+        raise UnsupportedError("its outermost loop is not the one over rows")
+    row, body = _on_row(loop, source)
+    others = [p for p in function.params[:-1] if not p.same_as(source)]
+    if _uses(tirx.SeqStmt([begin, body]), others):
+        raise UnsupportedError("its terms depend on more than the row")
+
+    def made(params: list[Any], statement: Any) -> Any:
+        return tirx.PrimFunc(params, statement).with_attr("tirx.noalias", True)
+
+    return RowSums(
+        made([row, sums], tirx.SeqStmt([begin, body])),
+        made([row, sums], body),
+        made([sums, *others, function.params[-1]], finish),
+        tuple(_compat.buffer_shape(sums)),
+        _compat.buffer_dtype(sums),
+        height,
+    )
+
+
+def _opened(body: Any) -> tuple[Any, list[Any]]:
+    """The one buffer allocated around the statements, and these."""
+    statements: list[Any] = []
+    sums = None
+    stack = [body]
+    while stack:
+        node = stack.pop(0)
+        if isinstance(node, tirx.SeqStmt):
+            stack[:0] = list(node.seq)
+        elif isinstance(node, tirx.AllocBuffer):
+            if sums is not None:
+                raise UnsupportedError("it has more than one sum")
+            sums = node.buffer
+            inner = getattr(node, "body", None)
+            stack[:0] = [] if inner is None else [inner]
+        else:
+            statements.append(node)
+    if sums is None:
+        raise UnsupportedError("it is no sum with a map of it")
+    return sums, statements
+
+
+def _on_row(loop: Any, source: Any) -> tuple[Any, Any]:
+    """The body of the loop over rows, reading one row from a buffer of its own."""
+    shape = _compat.buffer_shape(source)
+    row = tirx.decl_buffer(shape[2:], _compat.buffer_dtype(source), f"{source.name}_row")
+    analyzer = sym.Analyzer()
+
+    def load(read: Any) -> Any:
+        if not read.source.same_as(source):
+            return read
+        if not tvm_ffi.structural_equal(analyzer.simplify(read.indices[1]), loop.loop_var):
+            raise UnsupportedError("a row is read at more than one step")
+        return tirx.BufferLoad(row, list(read.indices[2:]))
+
+    body = tvm_ffi.structural_map(loop.body, (tvm.ir.expr.TensorLoad, load))
+    left: list[Any] = []
+
+    def visit(variable: Any) -> None:
+        if variable.same_as(loop.loop_var):
+            left.append(variable)
+
+    tvm_ffi.structural_walk(body, (tirx.Var, visit))
+    if left:
+        raise UnsupportedError("its terms depend on the row's number")
+    return row, body
+
+
+def _uses(body: Any, buffers: Sequence[Any]) -> bool:
+    found: list[Any] = []
+
+    def visit(load: Any) -> None:
+        if any(load.source.same_as(b) for b in buffers):
+            found.append(load)
+
+    tvm_ffi.structural_walk(body, (tvm.ir.expr.TensorLoad, visit))
+    return bool(found)

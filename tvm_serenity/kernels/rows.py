@@ -1,0 +1,299 @@
+"""Row kernels: from a kernel of a whole tensor to one that makes a single row of it.
+
+``row_kernel`` cuts the loop over the output's rows (NHWC, batch 1) out of any kernel whose rows are
+made independently. Each input becomes one parameter for each row that is read (a *slot*), so that
+the rows may lie anywhere. Rows outside of the image become a row of the padding's constant, which
+the caller provides; the conditions that guard them fall away, and one kernel serves all rows. Where
+a row's number matters otherwise (an average that counts only what is inside), there is a variant
+for each different case. The arithmetic of every element is unchanged, and for floats its order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, sym, tirx
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.row_loops import Affine, conjuncts, integer, replaced, row_loops, unrolled
+from tvm_serenity.passes import _compat
+
+MAX_SLOTS = 10
+"""Rows that a kernel may read at a time: each is a pointer parameter."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A row parameter: which parameter of the whole kernel it is a row of, and which row.
+
+    ``rows[y]`` is the input's row that output row y reads there, None for the padding row.
+    """
+
+    parameter: int
+    rows: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class RowKernel:
+    """Kernels ``(slots..., other parameters..., row of the result)``; ``variant_of[y]`` runs for y.
+
+    ``padding[p]`` is the value of the padding row of parameter p, where one is read.
+    """
+
+    variants: tuple[Any, ...]
+    variant_of: tuple[int, ...]
+    slots: tuple[Slot, ...]
+    padding: dict[int, float]
+
+
+def has_rows(shape: Sequence[int]) -> bool:
+    """Whether a tensor is stored by rows: NHWC with a batch of 1."""
+    return len(shape) == 4 and shape[0] == 1
+
+
+def row_kernel(kernel: Any, data: Sequence[int]) -> RowKernel:
+    """Return the row form of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
+
+    ``data`` are the parameters that hold activations; they are cut into rows, the others stay.
+    Raises :class:`UnsupportedError` with the reason where the rows are not made independently.
+    """
+    shape = _compat.buffer_shape(kernel.params[-1])
+    height = shape[1] if has_rows(shape) else 1
+    if height == 1 and not any(has_rows(_compat.buffer_shape(kernel.params[i])) for i in data):
+        raise UnsupportedError("it has no rows")
+    lowered = row_loops(kernel)
+    loops = _row_loop(lowered, lowered.params[-1], height)
+    return _Cut(lowered, tuple(data), loops.variable, height).made(loops.body)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    variable: Any
+    body: Any
+
+
+def _row_loop(function: Any, result: Any, height: int) -> _Loop:
+    """The outermost loop, which must be the one over the result's rows."""
+    statement = function.body
+    while isinstance(statement, tirx.For) and integer(statement.extent) == 1 and height > 1:
+        statement = replaced(statement.body, statement.loop_var, 0)
+    stores: list[Any] = []
+    tvm_ffi.structural_walk(
+        statement,
+        (tirx.BufferStore, lambda s: stores.append(s) if s.buffer.same_as(result) else None),
+    )
+    if not stores:
+        raise UnsupportedError("its result is written through another buffer")
+    if height == 1:
+        return _Loop(tirx.Var("row", "int64"), statement)
+    if not isinstance(statement, tirx.For):
+        raise UnsupportedError("it is no single loop over rows")
+    variable = statement.loop_var
+    if integer(statement.extent) != height or integer(statement.min) != 0:
+        raise UnsupportedError("its outermost loop is not the one over rows")
+    if not all(_is(store.indices[1], variable) for store in stores):
+        raise UnsupportedError("its rows are not made one after the other")
+    return _Loop(variable, statement.body)
+
+
+def _is(expr: Any, variable: Any) -> bool:
+    return bool(tvm_ffi.structural_equal(sym.Analyzer().simplify(expr), variable))
+
+
+class _Cut:
+    """One kernel being cut: the buffers of its slots, and what pads them."""
+
+    def __init__(self, function: Any, data: tuple[int, ...], row: Any, height: int) -> None:
+        self.function = function
+        self.row = row
+        self.height = height
+        self.data = data
+        self.slots: list[tuple[int, Any, Affine]] = []  # parameter, buffer, row read
+        self.padding: dict[int, float] = {}
+        self.guarded: set[int] = set()
+
+    def made(self, body: Any) -> RowKernel:
+        body = unrolled(body, self._is_row_index)
+        body = self._with_slots(body)
+        body = tvm_ffi.structural_map(body, (tvm.ir.expr.Call, self._without_guard))
+        self._check_unguarded()
+        body, out = self._result_row(body)
+        order = sorted(
+            range(len(self.slots)), key=lambda i: (self.slots[i][0], self.slots[i][2].key)
+        )
+        if len(order) > MAX_SLOTS:
+            raise UnsupportedError(
+                f"it reads {len(order)} rows at a time; {MAX_SLOTS} are the most"
+            )
+        params = [self.slots[i][1] for i in order]
+        params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
+        variants, variant_of = self._variants(body, [*params, out])
+        slots = tuple(self._slot(i) for i in order)
+        return RowKernel(variants, variant_of, slots, self.padding)
+
+    def _parameter(self, buffer: Any) -> int | None:
+        for index in self.data:
+            if self.function.params[index].same_as(buffer):
+                return index
+        return None
+
+    def _is_row_index(self, load: Any) -> Any:
+        """The index whose variables must be unrolled, of a load of activations."""
+        parameter = self._parameter(load.source)
+        if parameter is None or not has_rows(_compat.buffer_shape(load.source)):
+            return None
+        return load.indices[1]
+
+    def _with_slots(self, body: Any) -> Any:
+        def slot(load: Any) -> Any:
+            parameter = self._parameter(load.source)
+            if parameter is None:
+                return load
+            shape = _compat.buffer_shape(load.source)
+            rest = load.indices[2:] if has_rows(shape) else load.indices
+            place = load.indices[1] if has_rows(shape) else tirx.IntImm("int64", 0)
+            return tirx.BufferLoad(self._slot_buffer(parameter, load.source, place), list(rest))
+
+        return tvm_ffi.structural_map(body, (tvm.ir.expr.TensorLoad, slot))
+
+    def _slot_buffer(self, parameter: int, source: Any, place: Any) -> Any:
+        where = Affine.of(place, self.row, self.height)
+        for known, buffer, other in self.slots:
+            if known == parameter and other == where:
+                return buffer
+        shape = _compat.buffer_shape(source)
+        row = shape[2:] if has_rows(shape) else shape
+        name = f"{source.name}_{sum(p == parameter for p, _, _ in self.slots)}"
+        buffer = tirx.decl_buffer(row, _compat.buffer_dtype(source), name)
+        self.slots.append((parameter, buffer, where))
+        return buffer
+
+    def _rows_of(self, slot: int) -> tuple[int | None, ...]:
+        parameter, _, where = self.slots[slot]
+        shape = _compat.buffer_shape(self.function.params[parameter])
+        limit = shape[1] if has_rows(shape) else 1
+        return tuple(r if 0 <= r < limit else None for r in where.rows)
+
+    def _slot(self, index: int) -> Slot:
+        return Slot(self.slots[index][0], self._rows_of(index))
+
+    def _without_guard(self, call: Any) -> Any:
+        """A load without the part of its guard that keeps it inside of the image's rows."""
+        if not str(getattr(call.op, "name", "")).endswith("if_then_else"):
+            return call
+        condition, value, otherwise = call.args
+        reads = self._slots_in(value)
+        if not reads:
+            return call
+        own = [c for c in conjuncts(condition) if self._only_row(c)]
+        rest = [c for c in conjuncts(condition) if not self._only_row(c)]
+        (slot,) = reads if len(reads) == 1 else (None,)
+        pad = _constant(otherwise)
+        if slot is None or pad is None or not self._is_load(value):
+            if own:
+                raise UnsupportedError("it guards rows in a way that is not understood")
+            return call
+        inside = [all(Affine.holds(c, self.row, y) for c in own) for y in range(self.height)]
+        if inside != [r is not None for r in self._rows_of(slot)]:
+            raise UnsupportedError("it leaves out rows that are inside of the image")
+        parameter = self.slots[slot][0]
+        if not all(inside) and self.padding.setdefault(parameter, pad) != pad:
+            raise UnsupportedError("it pads one input with different values")
+        self.guarded.add(slot)
+        if not rest:
+            return value
+        kept = rest[0]
+        for condition in rest[1:]:
+            kept = tirx.And(kept, condition)
+        return tirx.if_then_else(kept, value, otherwise)
+
+    def _slots_in(self, value: Any) -> list[int]:
+        found: list[int] = []
+
+        def visit(load: Any) -> None:
+            found.extend(i for i, (_, b, _) in enumerate(self.slots) if b.same_as(load.source))
+
+        tvm_ffi.structural_walk(value, (tvm.ir.expr.TensorLoad, visit))
+        return list(dict.fromkeys(found))
+
+    @staticmethod
+    def _is_load(value: Any) -> bool:
+        return isinstance(value, tvm.ir.expr.TensorLoad)
+
+    def _only_row(self, condition: Any) -> bool:
+        names = _variables(condition)
+        return all(v.same_as(self.row) for v in names)
+
+    def _check_unguarded(self) -> None:
+        for index in range(len(self.slots)):
+            if index not in self.guarded and None in self._rows_of(index):
+                raise UnsupportedError("it reads rows outside of the image")
+
+    def _result_row(self, body: Any) -> tuple[Any, Any]:
+        """The body writing, and reading again, a row of the result."""
+        result = self.function.params[-1]
+        shape = _compat.buffer_shape(result)
+        first = 2 if has_rows(shape) else 0
+        out = tirx.decl_buffer(shape[first:], _compat.buffer_dtype(result), result.name)
+
+        def store(s: Any) -> Any:
+            if not s.buffer.same_as(result):
+                return s
+            return tirx.BufferStore(out, s.value, list(s.indices[first:]))
+
+        def load(read: Any) -> Any:
+            if not read.source.same_as(result):
+                return read
+            if first and self.height > 1 and not _is(read.indices[1], self.row):
+                raise UnsupportedError("it reads other rows of its own result")
+            return tirx.BufferLoad(out, list(read.indices[first:]))
+
+        body = tvm_ffi.structural_map(body, (tvm.ir.expr.TensorLoad, load))
+        return tvm_ffi.structural_map(body, (tirx.BufferStore, store)), out
+
+    def _variants(
+        self, body: Any, params: Sequence[Any]
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        def function(statement: Any) -> Any:
+            return tirx.PrimFunc(list(params), statement).with_attr("tirx.noalias", True)
+
+        if not any(v.same_as(self.row) for v in _variables(body)):
+            return (function(body),), (0,) * self.height
+        found: list[Any] = []
+        of = []
+        for y in range(self.height):
+            fixed = s_tir.transform.StmtSimplify()(
+                tvm.IRModule(
+                    {
+                        "main": function(replaced(body, self.row, y)).with_attr(
+                            "global_symbol", "main"
+                        )
+                    }
+                )
+            )["main"]
+            known = next(
+                (i for i, f in enumerate(found) if tvm_ffi.structural_equal(f.body, fixed.body)),
+                None,
+            )
+            if known is None:
+                known = len(found)
+                found.append(fixed)
+            of.append(known)
+        return tuple(found), tuple(of)
+
+
+def _variables(node: Any) -> list[Any]:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (tirx.Var, found.append))
+    return found
+
+
+def _constant(expr: Any) -> float | None:
+    simple = sym.Analyzer().simplify(expr)
+    if isinstance(simple, tirx.IntImm):
+        return int(simple.value)
+    if isinstance(simple, tirx.FloatImm):
+        return float(simple.value)
+    return None
