@@ -1,1 +1,2 @@
-class SerenityRewrite: pass
+class SerenityRewrite:
+    pass

@@ -1,16 +1,19 @@
 """SerenitySchedule: run the fused calls in the order of least peak."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tvm
 from tvm import relay
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_ranges
 from tvm_serenity.passes.relay import lower
 from tvm_serenity.passes.relay.read import Region, read_function
 from tvm_serenity.passes.relay.scratch import scratch_of
+from tvm_serenity.plan.pools import first_come
 from tvm_serenity.schedule import Options, Schedule, schedule
 
 EXECUTORS = ("graph", "aot")
@@ -26,8 +29,9 @@ class SerenitySchedule:
        operator and what is materialised. A module of fused calls is taken as it is.
     2. The calls are read as a graph, ordered by ``method`` under ``options``, and bound by one let
        each, in that order, which ``relay.build`` keeps.
-    3. ``executor="graph"``: results lie in the graph executor's own memory and count;
-       ``executor="aot"``: they are the caller's, and what kernels allocate for themselves counts.
+    3. ``executor="graph"``: results lie in the graph executor's own memory and count, and an order
+       in which TVM's planner would make larger pools than in the given one is not taken;
+       ``executor="aot"``: results are the caller's, what kernels allocate for themselves counts.
 
     The calls stay the same, so outputs are bit-identical. Run it under the ``PassContext`` that
     ``relay.build`` will run under. Dynamic shapes and control flow are refused with
@@ -60,6 +64,8 @@ def schedule_module(
     mod = lower.fused(mod, target, params)
     region = region_of(mod, target, executor)
     found = schedule(region.graph, method, options)
+    if executor == "graph":
+        found = _least_pools(region.graph, found)
     mod = lower.with_main(mod, region.arrange(found.order))
     return relay.transform.InferType()(mod), found
 
@@ -72,3 +78,15 @@ def region_of(mod: Any, target: Any, executor: str) -> Region:
     return read_function(
         mod["main"], external_outputs=aot, scratch=scratch_of(target) if aot else None
     )
+
+
+def _least_pools(graph: Graph, found: Schedule) -> Schedule:
+    """The order found, or the given one where TVM's planner needs fewer bytes for that."""
+    given = schedule(graph, "given")
+    if _pool_bytes(graph, given.order) < _pool_bytes(graph, found.order):
+        return replace(given, lower_bound_bytes=found.lower_bound_bytes)
+    return found
+
+
+def _pool_bytes(graph: Graph, order: Sequence[int]) -> int:
+    return first_come(live_ranges(graph, order)).total_bytes

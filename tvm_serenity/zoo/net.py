@@ -83,7 +83,7 @@ class Net:
         name = "conv" if groups == 1 else "dwconv"
         fan_in = x.channels // groups * math.prod(window.kernel)
         weight = self._weights.uniform(
-            (channels, x.channels // groups, *window.kernel), _half_range(fan_in, x.moment)
+            (channels, x.channels // groups, *window.kernel), half_range(fan_in, x.moment)
         )
         call = relax.op.nn.conv2d(
             x.var,
@@ -107,7 +107,7 @@ class Net:
 
     def dense(self, x: Feature, units: int) -> Feature:
         """A fully connected layer on a vector."""
-        weight = self._weights.uniform((x.channels, units), _half_range(x.channels, x.moment))
+        weight = self._weights.uniform((x.channels, units), half_range(x.channels, x.moment))
         return self._add_bias(
             self._emit(relax.op.matmul(x.var, self._constant(weight, 1)), "dense", 1.0), "dense"
         )
@@ -202,13 +202,15 @@ class Net:
 
     def _emit(self, call: Any, name: str, moment: float) -> Feature:
         var = self._builder.emit(call, self._prefix + name)
-        dims = [int(d) for d in var.ty.shape]
+        return self._feature(var, [int(d) for d in var.ty.shape], moment)
+
+    def _feature(self, var: Any, dims: Sequence[int], moment: float) -> Feature:
         height, width = (dims[a] for a in self._spatial_axes) if len(dims) == 4 else (1, 1)
         channels = dims[self._channel_axis] if len(dims) == 4 else dims[1]
         return Feature(var, channels, height, width, moment)
 
 
-def _half_range(fan_in: int, moment: float) -> float:
+def half_range(fan_in: int, moment: float) -> float:
     """Weights uniform in [-r, r) have variance r^2 / 3; fan_in * moment * r^2 / 3 shall be 1."""
     return math.sqrt(3 / (fan_in * moment))
 

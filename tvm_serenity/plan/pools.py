@@ -1,0 +1,160 @@
+"""Buffers that share memory whole: pools instead of offsets (TVM's graph executor).
+
+A pool holds one live range at a time and is as large as its largest one. What is minimised is the
+sum of the pools; the peak of the live profile bounds it from below. The methods:
+
+``first_come``  in the order of time: the smallest free pool that fits, else the largest free one
+                grows, else a new pool; a pool is no candidate where the sizes differ more than
+                16-fold. What TVM's own planner does.
+``by_size``     largest first, into the pool that wastes least (Pisarchyk and Lee, Efficient Memory
+                Management for Deep Neural Net Inference, 2020, section 4, "greedy by size").
+``by_breadth``  as by_size, but by the live bytes at the busiest step of a range first.
+
+``share`` takes the best of them and improves it: ranges are moved out of their pools and put back
+elsewhere, pools emptied. Deterministic.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm_serenity.errors import CheckError
+from tvm_serenity.memory import LiveRange
+
+TVM_RANGE = 16
+ROUNDS = 1_000
+
+
+@dataclass(frozen=True)
+class Pools:
+    """``pool_of[i]`` is the pool of range i, ``sizes`` the bytes of each pool."""
+
+    pool_of: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all pools."""
+        return sum(self.sizes)
+
+
+def share(ranges: Sequence[LiveRange], rounds: int = ROUNDS, seed: int = 0) -> Pools:
+    """Return the best assignment of ``ranges`` to pools found, none better than their peak."""
+    best = min((method(ranges) for method in METHODS.values()), key=lambda p: p.total_bytes)
+    return _improved(ranges, best, rounds, random.Random(seed))
+
+
+def first_come(ranges: Sequence[LiveRange]) -> Pools:
+    """Return the pools TVM's graph memory planner would make."""
+    sizes: list[int] = []
+    pool_of = [-1] * len(ranges)
+    free: list[int] = []
+    ends: dict[int, list[int]] = {}
+    for i in sorted(range(len(ranges)), key=lambda i: (ranges[i].start, i)):
+        item = ranges[i]
+        for step in sorted(s for s in ends if s <= item.start):
+            free += ends.pop(step)
+        least, most = item.size_bytes // TVM_RANGE, item.size_bytes * TVM_RANGE
+        near = [p for p in free if least <= sizes[p] <= most]
+        large = [p for p in near if sizes[p] >= item.size_bytes]
+        if large:
+            pool = min(large, key=lambda p: (sizes[p], free.index(p)))
+        elif near:
+            pool = max(near, key=lambda p: (sizes[p], free.index(p)))
+        else:
+            pool = len(sizes)
+            sizes.append(0)
+            free.append(pool)
+        free.remove(pool)
+        sizes[pool] = max(sizes[pool], item.size_bytes)
+        pool_of[i] = pool
+        ends.setdefault(item.stop, []).append(pool)
+    return Pools(tuple(pool_of), tuple(sizes))
+
+
+def by_size(ranges: Sequence[LiveRange]) -> Pools:
+    """Return the pools of the largest ranges first."""
+    order = sorted(range(len(ranges)), key=lambda i: (-ranges[i].size_bytes, ranges[i].start, i))
+    return _placed(ranges, order)
+
+
+def by_breadth(ranges: Sequence[LiveRange]) -> Pools:
+    """Return the pools of the ranges at the busiest steps first."""
+    steps = max((r.stop for r in ranges), default=0)
+    live = [sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)]
+    breadth = [max(live[r.start : r.stop], default=0) for r in ranges]
+    order = sorted(range(len(ranges)), key=lambda i: (-breadth[i], -ranges[i].size_bytes, i))
+    return _placed(ranges, order)
+
+
+METHODS: Mapping[str, Callable[[Sequence[LiveRange]], Pools]] = {
+    "first_come": first_come,
+    "by_size": by_size,
+    "by_breadth": by_breadth,
+}
+
+
+def check_pools(ranges: Sequence[LiveRange], pools: Pools) -> None:
+    """Raise :class:`CheckError` where two ranges of one pool are live at once or one is too large.
+
+    Compares all pairs; shares no code with the methods.
+    """
+    for i, (item, pool) in enumerate(zip(ranges, pools.pool_of, strict=True)):
+        if item.size_bytes > pools.sizes[pool]:
+            raise CheckError(f"{item.name!r} has {item.size_bytes} bytes, more than its pool")
+        for other, its in zip(ranges[:i], pools.pool_of, strict=False):
+            if its == pool and not (other.stop <= item.start or item.stop <= other.start):
+                raise CheckError(f"{item.name!r} and {other.name!r} share pool {pool} while live")
+
+
+def _overlap(one: LiveRange, two: LiveRange) -> bool:
+    return one.start < two.stop and two.start < one.stop
+
+
+def _placed(ranges: Sequence[LiveRange], order: Sequence[int]) -> Pools:
+    """Each range, in ``order``, into the pool that grows or wastes least."""
+    members: list[list[int]] = []
+    for i in order:
+        item = ranges[i]
+        fitting = [
+            (max(item.size_bytes - size, 0), abs(size - item.size_bytes), p)
+            for p, pool in enumerate(members)
+            if not any(_overlap(item, ranges[j]) for j in pool)
+            for size in [max(ranges[j].size_bytes for j in pool)]
+        ]
+        if fitting:
+            members[min(fitting)[2]].append(i)
+        else:
+            members.append([i])
+    return _pools(ranges, members)
+
+
+def _pools(ranges: Sequence[LiveRange], members: Sequence[Sequence[int]]) -> Pools:
+    members = [m for m in members if m]
+    pool_of = [-1] * len(ranges)
+    for p, pool in enumerate(members):
+        for i in pool:
+            pool_of[i] = p
+    return Pools(tuple(pool_of), tuple(max(ranges[i].size_bytes for i in m) for m in members))
+
+
+def _improved(ranges: Sequence[LiveRange], best: Pools, rounds: int, rng: random.Random) -> Pools:
+    """Random restarts of the placement from orders near the last good one."""
+    steps = max((r.stop for r in ranges), default=0)
+    bound = max(
+        (sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)),
+        default=0,
+    )
+    order = sorted(range(len(ranges)), key=lambda i: (-ranges[i].size_bytes, ranges[i].start, i))
+    current = _placed(ranges, order).total_bytes
+    for _ in range(rounds if len(ranges) > 1 else 0):
+        if best.total_bytes == bound:
+            break
+        moved = list(order)
+        a, b = rng.randrange(len(moved)), rng.randrange(len(moved))
+        moved.insert(b, moved.pop(a))
+        found = _placed(ranges, moved)
+        if found.total_bytes <= current:
+            order, current = moved, found.total_bytes
+            best = min(best, found, key=lambda p: p.total_bytes)
+    return best

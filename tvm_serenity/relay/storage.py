@@ -1,0 +1,64 @@
+"""Our storage ids in what ``relay.build`` makes for the graph executor."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
+from tvm.runtime import Module
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.plan.pools import share
+from tvm_serenity.relay.graph_json import GraphJson, read_graph_json
+
+
+def graph_of(built: Any) -> GraphJson:
+    """Return the graph of what ``relay.build`` made for the graph executor, or of it loaded again.
+
+    Raises :class:`InputError` on anything else.
+    """
+    if isinstance(built, GraphExecutorFactoryModule):
+        return read_graph_json(built.get_graph_json(), built.get_params().keys())
+    if isinstance(built, Module) and built.type_key == "GraphExecutorFactory":
+        return read_graph_json(built["get_graph_json"](), params_of(built).keys())
+    kind = getattr(built, "type_key", type(built).__name__)
+    raise InputError(f"expected what relay.build makes for the graph executor, got {kind}")
+
+
+def params_of(built: Any) -> Mapping[str, Any]:
+    """Return the weights of a module that ``graph_of`` takes, by name."""
+    if isinstance(built, Module):
+        return dict(built["get_graph_params"]().items())
+    return dict(built.get_params())
+
+
+def kernel_of(built: Any, name: str) -> Any:
+    """Return the function ``name`` of a module that ``graph_of`` takes."""
+    library = built if isinstance(built, Module) else built.get_lib()
+    return library.get_function(name, query_imports=True)
+
+
+def pool_bytes(built: Any) -> int:
+    """Return the bytes the graph executor allocates for what it computes."""
+    return graph_of(built).pool_bytes
+
+
+def share_storage(factory: Any) -> Any:
+    """Return the built module with storage ids of our planner where they need fewer bytes.
+
+    The same library, parameters and order: only the ids in the graph's JSON differ, so what is
+    exported loads in any TVM runtime. Never worse: else ``factory`` itself comes back.
+    """
+    graph = graph_of(factory)
+    pools = share(graph.ranges)
+    if pools.total_bytes >= graph.pool_bytes:
+        return factory
+    return GraphExecutorFactoryModule(
+        factory.ir_mod,
+        factory.target,
+        factory.executor,
+        graph.with_pools(pools),
+        factory.get_lib(),
+        factory.libmod_name,
+        factory.get_params(),
+        factory.function_metadata,
+    )
