@@ -26,9 +26,10 @@ class SerenityRewrite:
        of one kernel each: a convolution with its bias and activation, a sum, a pooling.
     2. ``rules`` ("all", "paper", or names with commas) are chosen from for the ``objective``
        within ``time_limit`` seconds; inputs and outputs belong to the caller and do not count.
-    3. If that lowers the peak, ``main`` is written anew, one lean kernel an op, in the best
-       order: sums of partial convolutions in one buffer (``call_tir_inplace``), joined operands
-       read in pieces, elementwise ops in place. Else the module comes back as it is.
+    3. If that lowers the peak, or needs fewer ops for it, ``main`` is written anew, one lean kernel
+       an op, in the best order: sums of partial convolutions in one buffer
+       (``call_tir_inplace``), joined operands read in pieces, elementwise ops in place. Else, and
+       where TVM's own fusion needs less, the module comes back as it is.
 
     Symbolic shapes, control flow, tuples and functions that are lowered already are refused: the
     module comes back as it is. Rules that re-associate sums are exact for integers, and for floats

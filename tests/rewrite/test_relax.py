@@ -135,7 +135,7 @@ def test_parts_of_a_split_are_read_where_they_are(layout: str) -> None:
     source = nets.module(nets.shuffled, layout, "int8")
     rewritten, done = rewrite_module(source)
     assert done.found is not None
-    forms = {(e.match.rule, e.match.other) for e in done.found.report.applied}
+    forms = {(e.match.rule, e.match.form) for e in done.found.report.applied}
     assert ("no-copies", "read through") in forms
     planned = SerenityPlanMemory()(SerenitySchedule()(rewritten))
     assert compare(execute(source, source).outputs, execute(planned, source).outputs)["identical"]

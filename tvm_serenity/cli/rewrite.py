@@ -18,6 +18,7 @@ RulesOption = Annotated[
     typer.Option("--rules", help="all, paper (SERENITY's two, wherever they match), or names."),
 ]
 PLAN_SECONDS = 5.0
+PARTS_SHOWN = 12
 
 
 @app.command("rewrite")
@@ -153,9 +154,19 @@ def _print(model: str, found: Rewritten, plans: Sequence[Plan], explain: bool) -
             "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {less:.1%} less), "
             f"arena {plans[2].arena_bytes:,}",
             "rewrites": f"{counts}, {len(report.refused)} refused",
+            **_parts(found.region_peaks),
             "search": f"{found.seconds:.3f} s",
         },
     )
     if explain:
         for line in report.lines():
             show.console.print(line, soft_wrap=True)
+
+
+def _parts(peaks: Sequence[int]) -> dict[str, str]:
+    """The peaks of the parts that are optimised apart, as they run; nothing where it is one."""
+    if len(peaks) < 2:
+        return {}
+    shown = ", ".join(f"{peak:,}" for peak in peaks[:PARTS_SHOWN])
+    more = len(peaks) - PARTS_SHOWN
+    return {"parts": f"peaks {shown}" + (f" and {more} more" if more > 0 else "")}

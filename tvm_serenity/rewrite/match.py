@@ -8,15 +8,15 @@ from tvm_serenity.rewrite.net import Net
 
 @dataclass(frozen=True, slots=True, order=True)
 class Match:
-    """Rule ``rule`` at the op called ``node`` (and ``other``, where a rule is about two)."""
+    """Rule ``rule`` at the op called ``node``, in a ``form`` where it has several."""
 
     rule: str
     node: str
-    other: str = ""
+    form: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.node} and {self.other}" if self.other else self.node
-        return f"{self.rule} at {where}"
+        form = f" ({self.form})" if self.form else ""
+        return f"{self.rule}{form} at {self.node}"
 
 
 class Rule(Protocol):

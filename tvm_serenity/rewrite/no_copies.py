@@ -40,9 +40,9 @@ def check(net: Net, match: Match) -> str | None:
     node = net.find(match.node)
     if node is None:
         return "it is not there any more"
-    if match.other == VIEW:
+    if match.form == VIEW:
         return None if node.kind is Kind.COPY else "it is not there any more"
-    if match.other == SLICE:
+    if match.form == SLICE:
         return _slice_refusal(net, node)
     return _buffer_refusal(net, node)
 
@@ -50,9 +50,9 @@ def check(net: Net, match: Match) -> str | None:
 def apply(net: Net, match: Match) -> Net:
     """The net without the copy."""
     node = net.nodes[net.index[match.node]]
-    if match.other == VIEW:
+    if match.form == VIEW:
         return net.edit({node.name: [replace(node, kind=Kind.VIEW)]})
-    if match.other == SLICE:
+    if match.form == SLICE:
         return _read_through(net, node)
     return _into_buffer(net, node)
 

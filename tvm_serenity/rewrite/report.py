@@ -23,8 +23,8 @@ class Entry:
     def json(self) -> dict[str, object]:
         """Return the entry as JSON has it."""
         result: dict[str, object] = {"rule": self.match.rule, "node": self.match.node}
-        if self.match.other:
-            result["form"] = self.match.other
+        if self.match.form:
+            result["form"] = self.match.form
         if self.reason:
             result["reason"] = self.reason
         if self.peak_before_bytes is not None:

@@ -214,7 +214,7 @@ class _Only:
         self.SPEC, self.rule, self.forms = rule.SPEC, rule, forms
 
     def matches(self, net: Net) -> list[Match]:
-        return [m for m in self.rule.matches(net) if m.other in self.forms]
+        return [m for m in self.rule.matches(net) if m.form in self.forms]
 
     def check(self, net: Net, match: Match) -> str | None:
         return self.rule.check(net, match)
