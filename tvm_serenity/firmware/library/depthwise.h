@@ -47,51 +47,68 @@ static inline void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t c
     sums[3] = s3;
 }
 
-NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in, const int8_t *weights,
-    const int32_t *bias, const int32_t *multipliers, const int8_t *shifts, const $X_t *outside,
-    uint8_t *out)
+static inline uint8_t stored_$X(
+    const requantisation *to, int32_t sum, const int32_t *multipliers, const int8_t *shifts,
+    int32_t channel, bool full)
+{
+    const int32_t value = scaled_small(sum, scale_of(to, multipliers, shifts, channel));
+    return (uint8_t)(full ? clamped_$S(value) : clamped(value, to->low, to->high));
+}
+
+/* Point ``taps`` at the pixels under the window at (y, x); return whether all are inside. */
+NOT_INLINED bool window_$X(const depthwise_$X *d, const $X_t *in, const $X_t *outside, int32_t y0,
+    int32_t x0, const $X_t **taps)
+{
+    bool all = true;
+    for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
+        const int32_t y = y0 + ky * d->dilation_y;
+        for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
+            const int32_t x = x0 + kx * d->dilation_x;
+            const bool inside = y >= 0 && y < d->height && x >= 0 && x < d->width;
+            *taps++ = inside ? in + (y * d->width + x) * d->channels : outside;
+            all = all && inside;
+        }
+    }
+    return all;
+}
+
+NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in,
+    const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
+    const $X_t *outside, uint8_t *out)
 {
     const $X_t *taps[MOST_TAPS_$X];
     const int32_t n = d->channels;
-    const int32_t whole = n - n % 4;
-    const int32_t step = d->to.step;
+    const int32_t count = d->kernel_height * d->kernel_width;
     const requantisation to = d->to;
     const bool small = to.rounding == ROUND_TWICE_SMALL;
     const bool full = to.low == ($L) && to.high == ($L) + 255;
+    const int32_t whole = small ? n - n % 4 : 0;
+    const int32_t reach = (d->kernel_width - 1) * d->dilation_x;
     for (int32_t oy = 0; oy < d->out_height; ++oy) {
+        bool inside = false;
+        int32_t moved = 0; /* elements from where the taps point: inside, only x changes */
         for (int32_t ox = 0; ox < d->out_width; ++ox) {
-            int32_t count = 0;
-            for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
-                const int32_t y = oy * d->stride_y - d->top + ky * d->dilation_y;
-                for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
-                    const int32_t x = ox * d->stride_x - d->left + kx * d->dilation_x;
-                    const bool inside = y >= 0 && y < d->height && x >= 0 && x < d->width;
-                    taps[count] = inside ? in + (y * d->width + x) * n : outside;
-                    ++count;
-                }
+            const int32_t x0 = ox * d->stride_x - d->left;
+            moved += d->stride_x * n;
+            if (!inside || x0 + reach >= d->width) {
+                inside = window_$X(d, in, outside, oy * d->stride_y - d->top, x0, taps);
+                moved = 0;
             }
             for (int32_t c = 0; c < whole; c += 4) {
                 int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
-                sum_taps_$X(taps, count, c, weights + c, n, sums);
-                if (small) {
-                    for (int32_t i = 0; i < 4; ++i) {
-                        const scale by = scale_of(&to, multipliers, shifts, c + i);
-                        const int32_t v = scaled_small(sums[i], by);
-                        out[c + i] = (uint8_t)(full ? clamped_$S(v) : clamped(v, to.low, to.high));
-                    }
-                    continue;
-                }
-                for (int32_t i = 0; i < 4; ++i) {
-                    const int32_t at = (c + i) * step;
-                    out[c + i] = (uint8_t)requantised(&d->to, sums[i], multipliers[at], shifts[at]);
-                }
+                sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
+                out[c] = stored_$X(&to, sums[0], multipliers, shifts, c, full);
+                out[c + 1] = stored_$X(&to, sums[1], multipliers, shifts, c + 1, full);
+                out[c + 2] = stored_$X(&to, sums[2], multipliers, shifts, c + 2, full);
+                out[c + 3] = stored_$X(&to, sums[3], multipliers, shifts, c + 3, full);
             }
             for (int32_t c = whole; c < n; ++c) {
+                const int32_t at = c * to.step;
                 int32_t sum = bias[c];
                 for (int32_t i = 0; i < count; ++i) {
-                    sum += taps[i][c] * weights[i * n + c];
+                    sum += taps[i][moved + c] * weights[i * n + c];
                 }
-                out[c] = (uint8_t)requantised(&d->to, sum, multipliers[c * step], shifts[c * step]);
+                out[c] = (uint8_t)requantised(&to, sum, multipliers[at], shifts[at]);
             }
             out += n;
         }

@@ -11,6 +11,7 @@ from tvm import relax
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.tir.program import Compiled
+from tvm_serenity.graph import Graph
 from tvm_serenity.runtime.vm import random_inputs
 
 
@@ -22,7 +23,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     ``model`` LiteRT's outputs are there as ``litert<i>``.
     """
     inputs = random_inputs(made.lowered, seed)
-    made_by, outputs = _watched(made, inputs)
+    made_by, outputs = watched(made.lowered, made.graph, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     written = [made_by[op] for op in made.order if op in made_by]
     flat = [array for arrays in written for array in arrays]
@@ -30,7 +31,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     found |= {f"step{i}": array for i, array in enumerate(flat)}
     found |= {f"output{i}": array for i, array in enumerate(outputs)}
     if model is not None and Path(model).suffix == ".tflite":
-        found |= {f"litert{i}": a for i, a in enumerate(_litert(model, inputs, outputs))}
+        found |= {f"litert{i}": a for i, a in enumerate(litert(model, inputs, outputs))}
     return found
 
 
@@ -40,18 +41,20 @@ def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
         raise CheckError(f"{program.name}: the VM called other kernels than the program has")
 
 
-def _watched(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, list[Array]], list[Array]]:
-    """Results of every op by its index, and the outputs."""
-    executable = tvm.compile(made.lowered, target="llvm")
+def watched(
+    lowered: Any, graph: Graph, inputs: Sequence[Array]
+) -> tuple[dict[int, list[Array]], list[Array]]:
+    """Results of every op of ``graph``, which was read off ``lowered``, and the outputs."""
+    executable = tvm.compile(lowered, target="llvm")
     machine = relax.VirtualMachine(executable, tvm.cpu())
-    names = {f.name_hint for f in made.lowered.get_global_vars()}
-    ops = [i for i, op in enumerate(made.graph.ops) if op.view_of is None]
+    names = {f.name_hint for f in lowered.get_global_vars()}
+    ops = [i for i, op in enumerate(graph.ops) if op.view_of is None]
     calls: list[list[Array]] = []
 
     def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
         if before or name not in names or name == "main":
             return
-        outputs = [t for t in made.graph.ops[ops[len(calls)]].outputs if _has_bytes(made, t)]
+        outputs = [t for t in graph.ops[ops[len(calls)]].outputs if _has_bytes(graph, t)]
         calls.append([a.numpy().copy() for a in arguments[len(arguments) - len(outputs) :]])
 
     machine.set_instrument(watch)
@@ -60,8 +63,8 @@ def _watched(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, list[Ar
     return dict(zip(ops, calls, strict=True)), arrays
 
 
-def _has_bytes(made: Compiled, tensor: int) -> bool:
-    return made.graph.tensors[tensor].size_bytes > 0
+def _has_bytes(graph: Graph, tensor: int) -> bool:
+    return graph.tensors[tensor].size_bytes > 0
 
 
 def _arrays(found: Any) -> list[Array]:
@@ -70,15 +73,15 @@ def _arrays(found: Any) -> list[Array]:
     return [array for part in found for array in _arrays(part)]
 
 
-def _litert(model: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
+def litert(model: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
     """LiteRT's outputs by its reference kernels; none where it is missing or refuses."""
     try:
-        from ai_edge_litert import interpreter as litert
+        from ai_edge_litert import interpreter
     except ImportError:
         return []
     try:
-        machine = litert.Interpreter(
-            model_path=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF
+        machine = interpreter.Interpreter(
+            model_path=model, experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF
         )
         machine.allocate_tensors()
     except (ValueError, RuntimeError):

@@ -1,0 +1,30 @@
+/* A layer makes row y of its output from rows that may lie anywhere in the arena.
+
+   The offset of the band that holds a row is in `offsets`; the rows of a band follow each other. */
+typedef struct {
+    uint16_t first; /* of its bands in `offsets` */
+    uint16_t height;
+    uint16_t together; /* rows in a band */
+    uint32_t row_bytes;
+} row_feature;
+
+typedef struct {
+    uint8_t feature;
+    uint8_t divisor;
+    int8_t step;
+    int16_t first;
+} row_slot; /* reads row (y * step + first) / divisor */
+
+enum { MAKES_ROWS, MAKES_ALL, ADDS_ROWS }; /* the kinds of layers: to one row, of its input */
+
+typedef struct {
+    void (*run)(const uint8_t *const *rows, uint8_t *out, uint32_t y);
+    const void *outside; /* stands for a row outside of the feature */
+    uint16_t slot;       /* its first one */
+    uint16_t out;        /* the feature it makes */
+    uint16_t together;   /* rows in one call */
+    uint16_t height;
+    uint8_t slots;
+    uint8_t kind;
+    uint8_t feeds;   /* reads the rows that arrive */
+} row_layer;

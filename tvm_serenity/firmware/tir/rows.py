@@ -1,0 +1,189 @@
+"""Row kernels in C, and the row program of a split network."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.names import identifier, unique
+from tvm_serenity.firmware.program import Constant, Kernel, Place, Program, Tensor
+from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_of
+from tvm_serenity.firmware.tir.lower import flattened
+from tvm_serenity.firmware.tir.statements import Written, write
+from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.stream import Streaming
+
+
+
+@dataclass(frozen=True)
+class RowKernels:
+    """The kernels of a module's layers in C; ``network`` knows the workspace they need."""
+
+    rows: RowModule
+    network: Network
+    written: dict[str, Written]
+
+    def names(self, index: int) -> tuple[str, ...]:
+        """The kernels of a layer, one a variant."""
+        kernel = self.rows.kernels[index]
+        return () if kernel is None else _names(kernel)
+
+
+def row_kernels(rows: RowModule, alignment: int = 16) -> RowKernels:
+    """Return the kernels of ``rows`` in C.
+
+    Raises :class:`UnsupportedError` where a row kernel needs workspace.
+    """
+    functions = {}
+    for kernel in rows.kernels:
+        if kernel is not None:
+            made = kernel.rows.variants if kernel.rows is not None else (kernel.whole,)
+            functions.update(zip(_names(kernel), made, strict=True))
+    flat = flattened(functions)
+    written = {name: write(name, function, alignment) for name, function in flat.items()}
+    layers = list(rows.network.layers)
+    for index, kernel in enumerate(rows.kernels):
+        if kernel is None:
+            continue
+        needed = max(written[name].workspace_bytes for name in _names(kernel))
+        if needed and kernel.rows is not None:
+            raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
+        layers[index] = replace(layers[index], workspace_bytes=needed)
+    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), written)
+
+
+def _names(kernel: LayerKernel) -> tuple[str, ...]:
+    if kernel.rows is None:
+        return (f"{kernel.name}_whole",)
+    if len(kernel.rows.variants) == 1:
+        return (f"{kernel.name}_row",)
+    return tuple(f"{kernel.name}_row{i}" for i in range(len(kernel.rows.variants)))
+
+
+def row_program(
+    kernels: RowKernels, streaming: Streaming, name: str, region: str, alignment: int = 16
+) -> RowProgram:
+    """Return the program of a split network, its arena in ``region``.
+
+    ``streaming`` must be made from ``kernels.network``.
+    """
+    return _Maker(kernels, streaming).program(identifier(name), region, alignment)
+
+
+class _Maker:
+    def __init__(self, kernels: RowKernels, streaming: Streaming) -> None:
+        self.kernels = kernels
+        self.streaming = streaming
+        self.network = streaming.banded.network
+        self.constants: list[Constant] = []
+        self.known: dict[tuple[str, bytes], int] = {}
+        self.used: dict[str, Kernel] = {}
+
+    def program(self, name: str, region: str, alignment: int) -> RowProgram:
+        pads = self.pads()
+        layers = tuple(self.layer(i, pads) for i in range(len(self.network.layers)))
+        features = self.network.features
+        names = unique(identifier(feature.name) for feature in features)
+        tensors = tuple(
+            Tensor(made, tuple(f.shape) or (f.size_bytes,), f.dtype or "uint8")
+            for made, f in zip(names, features, strict=True)
+        )
+        resident = self.streaming.banded.resident
+        program = Program(
+            name,
+            tuple(self.used.values()),
+            tuple(self.constants),
+            tensors,
+            tuple(Place(region, self.offset(f)) for f in range(len(features))),
+            (),
+            resident,
+            self.network.outputs,
+            {region: self.streaming.arena_bytes},
+            alignment,
+        )
+        return RowProgram(program, self.streaming, layers)
+
+    def offset(self, feature: int) -> int:
+        """Where a feature that is one block begins; 0 for those in bands."""
+        banded = self.streaming.banded
+        places = [
+            (banded.bands[t].first, offset)
+            for t, offset in self.streaming.offsets.items()
+            if banded.bands[t].feature == feature
+        ]
+        in_place = feature in self.network.contiguous or feature in banded.resident
+        return min(places)[1] if places and in_place else 0
+
+    def constant(self, array: Any) -> int:
+        array = np.ascontiguousarray(array)
+        key = (str(array.dtype), array.tobytes())
+        if key not in self.known:
+            self.known[key] = len(self.constants)
+            self.constants.append(Constant(f"c{len(self.constants)}", array))
+        return self.known[key]
+
+    def pads(self) -> dict[tuple[str, float], int]:
+        """One constant row for each value that pads, as long as the longest row it stands for."""
+        longest: dict[tuple[str, float], int] = {}
+        for index, kernel in enumerate(self.kernels.rows.kernels):
+            for value, feature in self.padded(index, kernel):
+                known = self.network.features[feature]
+                key = (known.dtype, value)
+                elements = known.row_bytes // np.dtype(known.dtype).itemsize
+                longest[key] = max(longest.get(key, 0), elements)
+        return {
+            key: self.constant(np.full(elements, key[1], key[0]))
+            for key, elements in longest.items()
+        }
+
+    def padded(self, index: int, kernel: LayerKernel | None) -> list[tuple[float, int]]:
+        """The values that pad a layer's inputs, and which inputs."""
+        if kernel is None or kernel.rows is None:
+            return []
+        inputs = self.network.layers[index].inputs
+        return [(v, inputs[kernel.data.index(p)]) for p, v in kernel.rows.padding.items()]
+
+    def layer(self, index: int, pads: dict[tuple[str, float], int]) -> RowLayer | None:
+        kernel, described = self.kernels.rows.kernels[index], self.network.layers[index]
+        if kernel is None:
+            return None
+        names = self.kernels.names(index)
+        for name in names:
+            self.used.setdefault(name, self.kernels.written[name].kernel)
+        constants = tuple(self.constant(array) for array in kernel.constants)
+        if kernel.rows is None:
+            slots = tuple(Slot(f, 0, 0) for f in described.inputs)
+            at = self.workspace(index) if described.workspace_bytes else None
+            self.check_order(kernel)
+            return RowLayer(names, (0,), slots, constants, whole=True, workspace_at=at)
+        slots = tuple(
+            slot_of(
+                described.inputs[kernel.data.index(slot.parameter)],
+                slot.rows,
+                self.network.rows(described.inputs[kernel.data.index(slot.parameter)]),
+            )
+            for slot in kernel.rows.slots
+        )
+        found = {
+            pads[self.network.features[f].dtype, value] for value, f in self.padded(index, kernel)
+        }
+        if len(found) > 1:
+            raise UnsupportedError(f"{described.name}: its inputs are padded with different values")
+        pad = next(iter(found), None)
+        return RowLayer(names, kernel.rows.variant_of, slots, constants, pad)
+
+    def check_order(self, kernel: LayerKernel) -> None:
+        """A whole kernel is called with its tensors first, then its constants."""
+        if kernel.data != tuple(range(len(kernel.data))):
+            raise UnsupportedError(f"{kernel.name}: constants stand before tensors")
+
+    def workspace(self, index: int) -> int:
+        """Where the workspace of a layer that runs in one call is."""
+        pairs = zip(self.streaming.ranges, self.streaming.plan.offsets, strict=True)
+        for found, offset in pairs:
+            op = found.workspace_of
+            if op is not None and self.streaming.banded.calls[op].layer == index:
+                return offset
+        raise AssertionError("workspace without a live range")
