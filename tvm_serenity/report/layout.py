@@ -12,7 +12,7 @@ from itertools import pairwise
 ORDER_SWEEPS = 8
 PLACE_SWEEPS = 8
 MAX_BENDS = 60_000
-DRIFT_LAYERS = 4
+DRIFT_LAYERS = 12
 _NODE, _BEND = 1.0, 0.4
 
 

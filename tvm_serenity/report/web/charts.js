@@ -9,9 +9,13 @@ for (const found of [...data.orders.best.ranges, ...data.orders.given.ranges]) {
   }
 }
 
-function short(name, most = 64) {
-  const safe = name.length > most ? `${name.slice(0, most - 1)}…` : name;
-  return safe.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+function clipped(name, most = 64) {
+  return name.length > most ? `${name.slice(0, most - 1)}…` : name;
+}
+
+/* A name as Plotly takes it: its labels know some HTML. */
+function short(name) {
+  return clipped(name).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 /* The ranges live at each step, as indices. */
@@ -88,7 +92,7 @@ function drawProfile(which) {
     x: [...steps, STEPS], y: [...order.live_bytes, order.live_bytes.at(-1) ?? 0],
   };
   const hover = {
-    type: "bar", x: centres, y: order.live_bytes.map(() => top * 1.12), width: 1, marker: { opacity: 0 },
+    type: "scatter", mode: "lines", x: centres, y: order.live_bytes, line: { width: 0 },
     hovertext: steps.map((step) => hoverText(which, step)), hovertemplate: "%{hovertext}<extra></extra>",
   };
   const peak = order.peak_step;
@@ -128,7 +132,7 @@ function drawArena() {
     y: boxes.map((b) => b.bytes), base: boxes.map((b) => b.offset),
     marker: {
       color: boxes.map((b) => tensorColour.get(b.name)), line: { width: CROWDED ? 0.2 : 0.8, color: colour("card") },
-      pattern: { shape: boxes.map((b) => (b.tenants.length ? "/" : "")), fgcolor: colour("cut"), fgopacity: 0.55, size: 9, solidity: 0.12, fillmode: "overlay" },
+      pattern: !boxes.some((b) => b.tenants.length) ? undefined : { shape: boxes.map((b) => (b.tenants.length ? "/" : "")), fgcolor: colour("cut"), fgopacity: 0.55, size: 9, solidity: 0.12, fillmode: "overlay" },
     },
     hovertext: boxes.map((b) => `<b>${short(b.name)}</b><br>${b.bytes.toLocaleString("en-US")} bytes at ` +
       `${b.offset.toLocaleString("en-US")}<br>steps ${b.start} to ${b.stop - 1}${tenantLines(b)}`),

@@ -1,10 +1,9 @@
+const PAPER_PIXELS = 680;
+const CHARTS = [drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic];
+
 async function drawAll() {
-  await drawNetwork();
+  for (const chart of CHARTS) await chart();
   if (STEPS) bringIntoView(data.graph.ops[data.orders[state.which].order[state.step]]);
-  await drawProfile("given");
-  await drawProfile("best");
-  await drawArena();
-  await drawTraffic();
 }
 
 function redraw() {
@@ -61,12 +60,12 @@ function printing() {
   addEventListener("beforeprint", () => {
     before = root.dataset.theme;
     setTheme("light");
-    drawAll();
-    for (const id of drawn) Plotly.relayout(id, { width: 700 });
+    paperWidth = PAPER_PIXELS;
+    CHARTS.map((chart) => chart());
   });
   addEventListener("afterprint", () => {
     setTheme(before ?? "auto");
-    for (const id of drawn) Plotly.relayout(id, { width: null });
+    paperWidth = null;
     redraw();
   });
 }

@@ -79,8 +79,8 @@ function writeNow() {
   const op = data.graph.ops[order.order[state.step]];
   if (!op) { box.textContent = "The network has no operators."; return; }
   const live = largestFirst(state.which, state.step);
-  const tensors = live.slice(0, 6).map((found) => `${found.name} ${written(found.bytes)}`).join(", ");
-  const first = element("p", {}, `Step ${state.step} of ${STEPS}: ${op.name} (${op.kind}), `,
+  const tensors = live.slice(0, 6).map((found) => `${clipped(found.name, 48)} ${written(found.bytes)}`).join(", ");
+  const first = element("p", {}, `Step ${state.step} of ${STEPS}: ${clipped(op.name, 80)} (${clipped(op.kind, 40)}), `,
     element("span", state.step === order.peak_step ? { class: "peak" } : {},
       `${written(order.live_bytes[state.step])} bytes live${state.step === order.peak_step ? ", the peak" : ""}`));
   const more = live.length > 6 ? ` and ${live.length - 6} more` : "";

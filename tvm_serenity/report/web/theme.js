@@ -17,6 +17,8 @@ function setTheme(name) {
   button.setAttribute("aria-label", `Colours: ${THEMES[name]}`);
 }
 
+let paperWidth = null; // pixels of the charts while the page is printed
+
 /* What every chart has in common. */
 function layoutOf(height, more) {
   const axis = {
@@ -33,16 +35,14 @@ function layoutOf(height, more) {
     },
     showlegend: false, ...more,
   };
+  if (paperWidth) layout.width = paperWidth;
   layout.xaxis = { ...axis, ...(more.xaxis || {}), title: { ...axis.title, ...(more.xaxis?.title || {}) } };
   layout.yaxis = { ...axis, ...(more.yaxis || {}), title: { ...axis.title, ...(more.yaxis?.title || {}) } };
   return layout;
 }
 
 const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
-const drawn = new Set();
-
 function draw(id, traces, layout, config = CONFIG) {
-  drawn.add(id);
   document.getElementById(id).style.height = `${layout.height}px`;
   return Plotly.react(id, traces, layout, config);
 }

@@ -1,0 +1,268 @@
+"""The report in a browser: its numbers are the command line's, and people can use it."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.run import answer, serenity
+from tests.report.browser import chromium, drawings, open_page
+
+SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
+BOARD = "nrf52840-dk"
+UNSTABLE = {"seconds"}
+
+
+@pytest.fixture(scope="module")
+def model(shared: Path) -> Path:
+    return shared / SWIFTNET
+
+
+@pytest.fixture(scope="module")
+def report(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """SwiftNet's page, and the numbers it was made from."""
+    path = tmp_path_factory.mktemp("report") / "swiftnet.html"
+    return path, answer("report", model, "--board", BOARD, "-o", path)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+def stable(value: Any) -> Any:
+    """Without what differs from run to run."""
+    if isinstance(value, dict):
+        return {k: stable(v) for k, v in value.items() if k not in UNSTABLE}
+    return [stable(v) for v in value] if isinstance(value, list) else value
+
+
+def test_numbers_are_those_of_the_other_commands(
+    model: Path, report: tuple[Path, dict[str, Any]]
+) -> None:
+    data = report[1]
+    schedule = answer("schedule", model)
+    assert stable(data["schedule"]).items() <= stable(schedule).items()
+    assert stable(data["rewrite"]) == stable(answer("rewrite", model))
+    assert data["explain"] == answer("explain", model, "--board", BOARD)
+    capacities = ",".join(map(str, data["traffic_options"]["capacities"]))
+    assert data["traffic"] == answer("offchip", model, "--capacities", capacities)
+    boards = answer("boards")
+    assert len(data["boards"]) == len(boards)
+    for board in data["boards"]:
+        for key in ("title", "ram_bytes", "flash_bytes"):
+            assert board[key] == boards[board["board"]][key]
+
+
+@pytest.mark.parametrize(("which", "method"), [("given", "given"), ("best", "auto")])
+def test_profiles_are_those_of_inspect(
+    which: str, method: str, model: Path, report: tuple[Path, dict[str, Any]]
+) -> None:
+    order = report[1]["orders"][which]
+    shown = answer("inspect", model, "--method", method)
+    assert order["live_bytes"] == [step["live_bytes"] for step in shown["steps"]]
+    assert order["order"] == [step["op"] for step in shown["steps"]]
+    assert (order["peak_bytes"], order["peak_step"]) == (shown["peak_bytes"], shown["peak_step"])
+    for step, entry in enumerate(shown["steps"]):
+        live = {r["name"] for r in order["ranges"] if r["start"] <= step < r["stop"]}
+        assert live == set(entry["live"])
+
+
+def test_what_is_on_the_page_is_in_the_data(
+    report: tuple[Path, dict[str, Any]], browser: Any
+) -> None:
+    path, data = report
+    open_page(browser, path)
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('[data-path]')].map(e => [e.dataset.path, "
+        "e.textContent])"
+    )
+    assert len(shown) > 250
+    for where, text in shown:
+        value: Any = data
+        for key in where.split("."):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        expected = f"{value:,}" if type(value) is int else value
+        assert text == expected, where
+    assert browser.get_log("browser") == []
+    fetched = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
+    assert [name for name in fetched if not name.startswith(("data:", "blob:"))] == []
+
+
+def test_hover_shows_the_right_tensors(report: tuple[Path, dict[str, Any]], browser: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    path, data = report
+    open_page(browser, path)
+    order = data["orders"]["given"]
+    chart = browser.find_element("id", "given-chart")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
+    x, y = browser.execute_script(
+        """const chart = arguments[0], { xaxis, yaxis } = chart._fullLayout;
+        return [xaxis._offset + xaxis.l2p(arguments[1] + 0.5) - chart.clientWidth / 2,
+                yaxis._offset + yaxis.l2p(1000) - chart.clientHeight / 2];""",
+        chart,
+        order["peak_step"],
+    )
+    ActionChains(browser).move_to_element_with_offset(chart, round(x), round(y)).perform()
+    label = wait_for(browser, "#given-chart .hoverlayer .hovertext")
+    assert f"step {order['peak_step']}:" in label
+    assert "351,232 bytes live" in label
+    live = [r for r in order["ranges"] if r["start"] <= order["peak_step"] < r["stop"]]
+    for found in sorted(live, key=lambda r: -r["bytes"])[:5]:
+        assert f"{found['bytes']:,}" in label
+        assert found["name"] in label
+
+
+def wait_for(browser: Any, selector: str) -> str:
+    """The text of an element once it is there."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    script = "return document.querySelector(arguments[0])?.textContent"
+    return str(WebDriverWait(browser, 20).until(lambda b: b.execute_script(script, selector)))
+
+
+def test_arena_boxes_name_their_tensor(report: tuple[Path, dict[str, Any]], browser: Any) -> None:
+    path, data = report
+    open_page(browser, path)
+    texts = browser.execute_script(
+        "return document.getElementById('arena-chart').data[0].hovertext"
+    )
+    boxes = [r for r in data["orders"]["best"]["ranges"] if r["bytes"] and r["stop"] > r["start"]]
+    assert len(texts) == len(boxes)
+    for text, box in zip(texts, boxes, strict=True):
+        assert box["name"] in text
+        assert f"{box['bytes']:,} bytes at {box['offset']:,}" in text
+
+
+def test_keyboard_reaches_all_and_moves_the_step(
+    report: tuple[Path, dict[str, Any]], browser: Any
+) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    path, data = report
+    open_page(browser, path)
+    reached = []
+    for _ in range(120):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        reached.append(browser.execute_script("return document.activeElement.id"))
+        if reached[-1] == "step":
+            ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
+        if reached[-1] == "best-chart":
+            ActionChains(browser).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT).perform()
+        if reached[-1] == "board-table":
+            break
+    controls = {"theme", "which", "step", "previous", "next", "to-peak"}
+    charts = {"given-chart", "best-chart", "arena-chart", "traffic-chart"}
+    assert controls | charts | {"board-table"} <= set(reached)
+    step = data["orders"]["best"]["peak_step"] + 3
+    now = browser.find_element("id", "now").text
+    op = data["orders"]["best"]["order"][step]
+    assert f"Step {step} of 85: {data['graph']['ops'][op]['name']}" in now
+    assert f"{data['orders']['best']['live_bytes'][step]:,} bytes live" in now
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out_in_both_themes(
+    theme: str, report: tuple[Path, dict[str, Any]], browser: Any
+) -> None:
+    open_page(browser, report[0], theme)
+    found = browser.execute_script(
+        """const luminance = (text) => {
+          const parts = text.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+          return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+        };
+        const under = (e) => {
+          for (let at = e; at; at = at.parentElement) {
+            const c = getComputedStyle(at).backgroundColor;
+            if (c.startsWith("rgb(")) return c;
+          }
+          return "rgb(255, 255, 255)";
+        };
+        return [...document.querySelectorAll("h1, h2, h3, p, dt, dd, td, a, button, summary")]
+          .filter((e) => e.checkVisibility() && e.textContent.trim())
+          .map((e) => {
+            const pair = [luminance(getComputedStyle(e).color), luminance(under(e))].sort();
+            return [e.tagName, (pair[1] + 0.05) / (pair[0] + 0.05)];
+          });"""
+    )
+    assert len(found) > 100
+    assert min(ratio for _, ratio in found) >= 4.5
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(251, 250, 247)" if theme == "light" else "rgb(20, 24, 28)")
+    drawn = browser.execute_script(
+        "return document.getElementById('best-chart')._fullLayout.plot_bgcolor"
+    )
+    assert drawn == ("#ffffff" if theme == "light" else "#1c2228")
+
+
+def test_the_button_changes_the_theme(report: tuple[Path, dict[str, Any]], browser: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    open_page(browser, report[0], "dark")
+    before = drawings(browser)
+    browser.find_element("id", "theme").click()
+    WebDriverWait(browser, 60).until(lambda b: drawings(b) > before)
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(251, 250, 247)"
+
+
+def test_prints_to_pdf(report: tuple[Path, dict[str, Any]], browser: Any) -> None:
+    open_page(browser, report[0])
+    made = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert made.startswith(b"%PDF")
+    assert made.count(b"/Type /Page\n") > 2
+    assert browser.get_log("browser") == []
+
+
+def test_two_thousand_operators(tmp_path: Path, browser: Any) -> None:
+    lines = ["graph big", "input t0[4096]i8", "input t1[4096]i8"]
+    for i in range(2, 2002):
+        read = f"t{i - 2} t{i - 1}" if i % 7 == 0 else f"t{i - 2}"
+        lines.append(f"op{i} conv: {read} -> t{i}[{512 << i % 4}]i8")
+    source, page = tmp_path / "big.txt", tmp_path / "big.html"
+    source.write_text("\n".join([*lines, "output t2000 t2001", ""]))
+    data = answer("report", source, "-o", page, "--time-limit", "1")
+    open_page(browser, page)
+    assert browser.get_log("browser") == []
+    nodes = browser.execute_script("return document.getElementById('graph-chart').data[1].x")
+    assert nodes == [op["layer"] for op in data["graph"]["ops"]]
+
+
+def test_names_cannot_break_the_page(tmp_path: Path, browser: Any) -> None:
+    name = "</script><script>window.broken=1</script><b>"
+    source, page = tmp_path / "odd.txt", tmp_path / "odd.html"
+    quoted = json.dumps(name)
+    source.write_text(f"input {quoted}[64]i8\n{quoted} conv: {quoted} -> y[64]i8\noutput y\n")
+    answer("report", source, "-o", page)
+    open_page(browser, page)
+    assert browser.execute_script("return window.broken") is None
+    assert browser.get_log("browser") == []
+    assert name in browser.find_element("id", "claims").text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "-o report.html"),
+        (("-o", "x.html", "--board", "pdp-11"), "unknown board"),
+        (("-o", "missing/x.html"), "cannot be written"),
+    ],
+)
+def test_refusals_leave_no_file(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    source = tmp_path / "small.txt"
+    source.write_text("input x[64]i8\na conv: x -> y[64]i8\noutput y\n")
+    places = [str(tmp_path / a) if a.endswith(".html") else a for a in arguments]
+    found = serenity("report", source, *places)
+    assert found.returncode == 2
+    assert says in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert list(tmp_path.glob("**/*.html")) == []
