@@ -1,6 +1,5 @@
-"""Small quantised ``.tflite`` files made on the spot, and LiteRT's reference kernels."""
+"""Small quantised ``.tflite`` files made on the spot, and the shared ones that must be exact."""
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,9 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-
-from tvm_serenity.frontends._flatbuffer import root_table
-from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
 
 Array = npt.NDArray[Any]
 TYPES = {"float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "int16": 7, "int8": 9}
@@ -120,59 +116,18 @@ def _tensor(schema: Any, model: Any, index: int, tensor: T) -> Any:
     return made
 
 
-def with_axes_in_range(data: bytes) -> bytes:
-    """The file with channel axis 0 for vectors, which LiteRT insists on and old files lack."""
-    fixed = bytearray(data)
-    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
-    for tensor in main.tables(SubgraphField.TENSORS):
-        quantization = tensor.table(TensorField.QUANTIZATION)
-        if quantization is not None and len(tensor.ints(TensorField.SHAPE)) == 1:
-            position = quantization._field(6, 4)
-            if position:
-                struct.pack_into("<i", fixed, position, 0)
-    return bytes(fixed)
-
-
-class Referee:
-    """LiteRT with its reference kernels."""
-
-    def __init__(self, data: bytes, keep: bool = False) -> None:
-        litert = pytest.importorskip("ai_edge_litert.interpreter")
-        self.interpreter = litert.Interpreter(
-            model_content=with_axes_in_range(data),
-            experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
-            experimental_preserve_all_tensors=keep,
-        )
-        self.interpreter.allocate_tensors()
-        self.entries = self.interpreter.get_input_details()
-
-    def inputs(self, fill: int | str) -> list[Array]:
-        """Random inputs from seed ``fill``, or filled with "min", "max" or the "zero" point."""
-        return [_input(entry, fill, i) for i, entry in enumerate(self.entries)]
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs for ``inputs``, with state variables reset."""
-        self.interpreter.reset_all_variables()
-        for entry, value in zip(self.entries, inputs, strict=True):
-            self.interpreter.set_tensor(entry["index"], value)
-        self.interpreter.invoke()
-        return [
-            self.interpreter.get_tensor(entry["index"])
-            for entry in self.interpreter.get_output_details()
-        ]
-
-
-def _input(entry: Any, fill: int | str, index: int) -> Array:
-    shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
-    if dtype.kind == "f":
-        if isinstance(fill, int):
-            rng = np.random.default_rng([fill, index])
-            return np.asarray(rng.uniform(-2, 2, shape), dtype)
-        return np.full(shape, {"min": -1e3, "max": 1e3, "zero": 0.0}[fill], dtype)
-    limits = np.iinfo(dtype)
-    if isinstance(fill, int):
-        rng = np.random.default_rng([fill, index])
-        values = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-        return np.asarray(values)
-    zero = entry["quantization"][1]
-    return np.full(shape, {"min": limits.min, "max": limits.max, "zero": zero}[fill], dtype)
+TABLE = (
+    "mlperf_tiny/kws_dscnn_int8.tflite",
+    "mlperf_tiny/vww_mobilenetv1_96_int8.tflite",
+    "mlperf_tiny/ic_resnet8_int8.tflite",
+    "mlperf_tiny/ad01_int8.tflite",
+    "tflm/person_detect.tflite",
+    "tflm/micro_speech_quantized.tflite",
+    "tflm/hello_world_int8.tflite",
+    "tflm/keyword_scrambled_8bit.tflite",
+    "mcunet/mcunet_vww_int8.tflite",
+    "swiftnet/swiftnet_vww_224_uint8.tflite",
+    "mltk/mltk_keyword_spotting_on_off_v3.tflite",
+    "misc/mobilenet_v1_0.25_128_quant.tflite",
+)
+"""The quantised models of the shared data that must run exactly."""

@@ -96,7 +96,7 @@ def compile_and_compare(
         executable = tvm.compile(source, target=machine, relax_pipeline=pipeline)
         runs[name] = (executable, run(executable, inputs))
     stock, given, ours = runs.items()
-    scratch = _largest_workspace(_stock_kernels(module, machine))
+    scratch = largest_workspace(stock_kernels(module, machine))
     return Comparison(
         graph,
         found,
@@ -114,14 +114,14 @@ def equal_outputs(left: Variant, right: Variant) -> dict[str, Any]:
     return dict(compare(left.run.outputs, right.run.outputs))
 
 
-def _stock_kernels(module: Any, target: Any) -> Any:
-    """The module with the kernels that ``tvm.compile`` makes by default: not fused."""
+def stock_kernels(module: Any, target: Any) -> Any:
+    """Return the module with the kernels that ``tvm.compile`` makes by default: not fused."""
     with target:
         return relax.transform.LegalizeOps()(module)
 
 
-def _largest_workspace(module: Any) -> int:
-    """Bytes the most demanding kernel allocates while it runs, at the least."""
+def largest_workspace(module: Any) -> int:
+    """Return the bytes the most demanding kernel allocates while it runs, at the least."""
     kernels = [f for _, f in module.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
     sizes = [workspace_of(kernel) for kernel in kernels]
     return max(sizes, default=0)
