@@ -121,8 +121,8 @@ function writeBoards() {
       board.title, cell("ram_needed_bytes"), cell("ram_bytes"), cell("ram_spare_bytes"),
       cell("stack_bytes"), cell("constant_bytes"), cell("flash_bytes"), verdict] };
   });
-  const columns = [["board"], ["RAM needed", "number"], ["RAM", "number"], ["spare", "number"],
-    ["of it stack", "number"], ["weights", "number"], ["flash", "number"], [""]];
+  const columns = [["board", "word"], ["RAM needed", "number"], ["RAM", "number"], ["spare", "number"],
+    ["of it stack", "number"], ["weights", "number"], ["flash", "number"], ["", "word"]];
   document.getElementById("board-table").append(table(columns, rows));
 }
 

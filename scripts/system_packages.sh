@@ -1,0 +1,25 @@
+#!/bin/sh
+# Debian packages that tests use, installed where they are missing and apt may be used.
+#   chromium, chromium-driver: the HTML report in a browser
+set -eu
+packages="chromium chromium-driver"
+
+missing=""
+for package in $packages; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" ||
+        missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+    run=""
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    run="sudo"
+else
+    echo "system_packages.sh: missing, and only root can install them:$missing" >&2
+    exit 0
+fi
+command -v apt-get >/dev/null || { echo "system_packages.sh: no apt-get for:$missing" >&2; exit 0; }
+$run apt-get update -qq
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq --no-install-recommends $missing
