@@ -1,5 +1,9 @@
 """TFLM's offline plan: in the file, read back, checked; LiteRT computes the same."""
 
+import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +43,31 @@ def outputs(path: Path) -> list[np.ndarray]:
     return [runner.get_tensor(entry["index"]) for entry in runner.get_output_details()]
 
 
+MICRO = """
+import sys, numpy as np
+from tflite_micro.python.tflite_micro import runtime
+model = runtime.Interpreter.from_file(sys.argv[1], arena_size=1 << 20)
+shape = model.get_input_details(0)["shape"]
+model.set_input(np.random.default_rng(3).integers(-128, 128, shape).astype(np.int8), 0)
+model.invoke()
+print("output", model.get_output(0).tolist(), flush=True)
+model.print_allocations()
+"""
+
+
+def micro(path: Path) -> tuple[str, int]:
+    """What TFLM itself computes, and the bytes of its arena's head."""
+    found = subprocess.run(
+        [sys.executable, "-c", MICRO, str(path)], capture_output=True, text=True, check=True
+    )
+    text = found.stdout + found.stderr
+    head = re.search(r"Arena allocation head (\d+) bytes", text)
+    output = re.search(r"output .*", text)
+    assert head is not None
+    assert output is not None
+    return output[0], int(head[1])
+
+
 def planned_end(path: Path) -> int:
     """Where TFLM's tensors end, by the reader and the naive checker."""
     graph = load(path).graph
@@ -71,10 +100,22 @@ def test_order_and_offsets_in_the_file(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [(VWW, 73_728, 55_296), (MLTK, 21_568, 19_616)]
+)
+def test_tflm_itself_honours_the_plan(
+    name: str, before: int, after: int, shared: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tflite_micro")
+    out = tmp_path / "out.tflite"
+    answer("schedule", shared / name, "-o", out, "--plan", "tflm")
+    given, planned = micro(shared / name), micro(out)
+    assert (given[1], planned[1]) == (before, after)
+    assert given[0] == planned[0]
+
+
 def test_no_order_is_lower_with_tensors_rounded_as_tflm_does(shared: Path) -> None:
     graph = load(shared / MLTK).graph
-    from dataclasses import replace
-
     rounded = graph.replace(
         tensors=tuple(
             replace(t, size_bytes=-(-t.size_bytes // ALIGNMENT) * ALIGNMENT, shape=None)
