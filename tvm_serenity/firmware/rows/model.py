@@ -71,9 +71,7 @@ def _most_slots(rows: RowProgram) -> int:
 def _run(rows: RowProgram, index: int, layer: RowLayer) -> str:
     """The function that calls a layer's kernel with its constants."""
     cases = [_call(rows, layer, name) for name in layer.kernels]
-    head = (
-        f"static void run_{index}(const uint8_t *const *rows, uint8_t *out, uint32_t y)\n{{\n"
-    )
+    head = f"static void run_{index}(const uint8_t *const *rows, uint8_t *out, uint32_t y)\n{{\n"
     unused = "" if layer.slots else "    (void)rows;\n"
     if len(cases) == 1:
         return f"{head}{unused}    (void)y;\n    {cases[0]}\n}}\n"
@@ -111,7 +109,9 @@ def _call(rows: RowProgram, layer: RowLayer, name: str) -> str:
 
 
 def _through_void(argument: str, const: str) -> str:
-    return f"({const}void *){argument}" if argument.isidentifier() else f"({const}void *)({argument})"
+    return (
+        f"({const}void *){argument}" if argument.isidentifier() else f"({const}void *)({argument})"
+    )
 
 
 def _run_all(rows: RowProgram) -> str:
@@ -136,8 +136,8 @@ def _row_macros(rows: RowProgram) -> str:
 def _prototypes(rows: RowProgram) -> str:
     program = rows.program
     lines = [
-        "/* Take in the next row of the input, and compute what it makes possible. Returns the rows",
-        "   that are still wanted; 0: the outputs are complete, and the next row begins a new run.",
+        "/* Take in the next row of the input, and compute what it makes possible. Returns the",
+        "   rows still wanted; 0: the outputs are complete, and the next row begins a new run.",
         "   The row is read during the call alone. Returns -1 where it is NULL.",
         "   Not re-entrant: all state is in one static arena. */",
         f"int32_t {symbol(program, 'feed_row')}(const {_row_type(rows)} *row);",
@@ -161,9 +161,10 @@ def _row_type(rows: RowProgram) -> str:
 def _feed(rows: RowProgram) -> str:
     program = rows.program
     height = rows.banded.network.rows(_fed(rows))
+    fed = f"feed((const uint8_t *)(const void *)row, {height}u)"
     return (
         f"{_library('feed.h')}\n"
         f"int32_t {symbol(program, 'feed_row')}(const {_row_type(rows)} *row)\n{{\n"
-        f"    return row == NULL ? -1 : feed((const uint8_t *)(const void *)row, {height}u);\n}}\n\n"
+        f"    return row == NULL ? -1 : {fed};\n}}\n\n"
         f"void {symbol(program, 'restart')}(void)\n{{\n    at = 0;\n    taken = 0;\n}}\n"
     )

@@ -19,6 +19,7 @@ def row_project(rows: RowProgram, layout: Layout) -> Files:
     about = {
         **(layout.metadata or {}),
         "steps": steps(rows),
+        "inputs": list(rows.banded.network.inputs),
         "rows": {
             "bands": list(rows.banded.heights),
             "streamed": rows.streamed,

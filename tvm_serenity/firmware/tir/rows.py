@@ -16,7 +16,6 @@ from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming
 
 
-
 @dataclass(frozen=True)
 class RowKernels:
     """The kernels of a module's layers in C; ``network`` knows the workspace they need."""
