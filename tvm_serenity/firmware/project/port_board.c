@@ -8,6 +8,7 @@
 #define SYS_WRITE0 0x04
 #define SYS_WRITE 0x05
 #define SYS_READ 0x06
+#define SYS_SEEK 0x0A
 #define OPEN_READ 1u
 #define OPEN_WRITE 5u
 
@@ -74,8 +75,18 @@ void port_report(const char *name, uint64_t value)
 
 int32_t port_read(const char *file, void *data, uint32_t size)
 {
+    return port_read_at(file, 0, data, size);
+}
+
+int32_t port_read_at(const char *file, uint32_t offset, void *data, uint32_t size)
+{
     const int32_t handle = open_file(file, OPEN_READ);
     if (handle < 0) {
+        return -1;
+    }
+    const uintptr_t place[2] = {(uintptr_t)handle, offset};
+    if (offset != 0u && semihosting(SYS_SEEK, place) != 0) {
+        close_file(handle);
         return -1;
     }
     const uintptr_t block[3] = {(uintptr_t)handle, (uintptr_t)data, size};

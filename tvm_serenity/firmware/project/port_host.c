@@ -12,11 +12,17 @@ void port_report(const char *name, uint64_t value) { printf("%s %" PRIu64 "\n", 
 
 int32_t port_read(const char *file, void *data, uint32_t size)
 {
+    return port_read_at(file, 0, data, size);
+}
+
+int32_t port_read_at(const char *file, uint32_t offset, void *data, uint32_t size)
+{
     FILE *opened = fopen(file, "rb");
     if (opened == NULL) {
         return -1;
     }
-    const size_t count = fread(data, 1, size, opened);
+    const int moved = fseek(opened, (long)offset, SEEK_SET);
+    const size_t count = moved == 0 ? fread(data, 1, size, opened) : 0;
     (void)fclose(opened);
     return (int32_t)count;
 }
