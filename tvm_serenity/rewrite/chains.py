@@ -60,7 +60,7 @@ def chains(net: Net) -> list[list[Node]]:
 
 def free_order(net: Net) -> Free | None:
     """Return the instance in which the order of terms is open; None if there are no terms."""
-    found = chains(net)
+    found = chains(net) if net.sums_in_place else []
     if not found:
         return None
     member = {node.name: (c, i) for c, chain in enumerate(found) for i, node in enumerate(chain)}

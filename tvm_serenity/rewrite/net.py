@@ -133,13 +133,17 @@ class Node:
 
 @dataclass(frozen=True)
 class Net:
-    """Ops in a topological order over ``values`` (tensors); ``inputs``, ``outputs`` are values."""
+    """Ops in a topological order over ``values`` (tensors); ``inputs``, ``outputs`` are values.
+
+    ``sums_in_place``: whether what adds to a buffer writes into it; else it makes a new one.
+    """
 
     name: str
     values: tuple[Tensor, ...]
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    sums_in_place: bool = True
 
     @cached_property
     def producer(self) -> dict[int, int]:
@@ -200,10 +204,11 @@ class Net:
                 node.inputs,
                 node.outputs,
                 node.workspace_bytes,
-                _shown(node),
-                () if _shown(node) is not None else node.in_place,
+                shown,
+                () if shown is not None else node.in_place,
             )
             for node in self.nodes
+            for shown in [_shown(node, self.sums_in_place)]
         )
         return as_owned(Graph(self.name, self.values, ops, self.inputs, self.outputs))
 
@@ -245,9 +250,11 @@ def as_owned(graph: Graph) -> Graph:
     return graph.replace(tensors=tuple(tensors), ops=ops)
 
 
-def _shown(node: Node) -> int | None:
+def _shown(node: Node, sums_in_place: bool) -> int | None:
     """The value whose storage output 0 is, if it is not one of its own."""
-    return node.operands[0].pieces[0].value if node.kind is Kind.VIEW else node.base
+    if node.kind is Kind.VIEW:
+        return node.operands[0].pieces[0].value
+    return node.base if sums_in_place else None
 
 
 def _alive(nodes: Sequence[Node], outputs: Sequence[int]) -> tuple[Node, ...]:

@@ -94,7 +94,13 @@ def _part(net: Net, start: int, end: int) -> Net:
     )
     values = (*net.values, Tensor("held", held))
     extra = len(net.values)
-    return Net(net.name, values, nodes, (*inputs, extra), (*sorted(outputs), extra))
+    return replace(
+        net,
+        values=values,
+        nodes=nodes,
+        inputs=(*inputs, extra),
+        outputs=(*sorted(outputs), extra),
+    )
 
 
 def _made_at(net: Net, value: int) -> int:
