@@ -65,7 +65,8 @@ def _numbers(rows: RowProgram) -> dict[int, int]:
 
 def _features(rows: RowProgram) -> tuple[list[str], list[int]]:
     network = rows.banded.network
-    lines, offsets = [], []
+    lines: list[str] = []
+    offsets: list[int] = []
     for index, feature in enumerate(network.features):
         places = rows.offsets.get(index, ())
         together = rows.bands(index)

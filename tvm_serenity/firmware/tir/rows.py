@@ -35,7 +35,7 @@ def row_kernels(rows: RowModule, alignment: int = 16) -> RowKernels:
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
-    functions = {}
+    functions: dict[str, Any] = {}
     for kernel in rows.kernels:
         if kernel is not None:
             made = kernel.rows.variants if kernel.rows is not None else (kernel.whole,)
