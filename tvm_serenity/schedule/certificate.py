@@ -23,8 +23,9 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.check import naive_peak
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
-from tvm_serenity.schedule.reference import Core, bits
+from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Schedule
+from tvm_serenity.schedule.states import bits
 
 FORMAT = "tvm-serenity order certificate 1"
 NAIVE_OPS = 500

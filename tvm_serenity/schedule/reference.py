@@ -8,8 +8,10 @@ are named and proved in ``docs/search.md``.
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
+
+from tvm_serenity.schedule.flow import Flow
+from tvm_serenity.schedule.states import Closure, Group, Move, Node, bits
 
 Report = Callable[[int], None]
 Answer = tuple[str, list[int], int, int]
@@ -17,60 +19,6 @@ Answer = tuple[str, list[int], int, int]
 
 NEVER = 2**63 - 1
 POLL_SECONDS = 0.05
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The members of a set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-@dataclass
-class Closure:
-    """One distinct C(t) or C(u): all that must run before t can die or u can have run (R1)."""
-
-    mask: int
-    weight: int = 0
-    workspace_op: int = -1
-    takers: list[int] = field(default_factory=list)
-    covers: list[int] = field(default_factory=list)
-    covered: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A state: the ops that have run, the closures inside, and those that may be moves."""
-
-    mask: int
-    complete: int
-    active: tuple[int, ...]
-    live: int
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A block of ops: the live bytes after it, the most it needs, the op that runs last or -1."""
-
-    live: int
-    key: int
-    id: int
-    block: int
-    last: int
-    commits: bool
-
-
-@dataclass(slots=True)
-class Group:
-    """Candidate moves with the same block."""
-
-    id: int
-    block: int
-    size: int
-    workspace_op: int
-    minimal: bool
-    takers: list[int]
 
 
 class Core:
@@ -418,7 +366,7 @@ class Core:
         fixed = inside | outside
         free = [op for op in range(self.count) if not fixed >> op & 1]
         number = {op: i + 2 for i, op in enumerate(free)}
-        flow = _Flow(2 + len(free))
+        flow = Flow(2 + len(free))
         constant = 0
         for op in free:
             for before in self.predecessors[op]:
@@ -451,54 +399,6 @@ class Core:
             if reached[number[op]]:
                 state |= 1 << op
         return constant + total, state
-
-
-class _Flow:
-    """Maximum flow by shortest augmenting paths; a capacity of None is unbounded."""
-
-    def __init__(self, nodes: int) -> None:
-        self.arcs: list[list[int]] = [[] for _ in range(nodes)]
-        self.to: list[int] = []
-        self.capacity: list[int | None] = []
-
-    def node(self) -> int:
-        self.arcs.append([])
-        return len(self.arcs) - 1
-
-    def arc(self, source: int, sink: int, capacity: int | None) -> None:
-        for node, other, room in ((source, sink, capacity), (sink, source, 0)):
-            self.arcs[node].append(len(self.to))
-            self.to.append(other)
-            self.capacity.append(room)
-
-    def run(self, source: int, sink: int) -> tuple[int, list[bool]]:
-        """The flow's value, and which nodes the source still reaches."""
-        capacity, to = self.capacity, self.to
-        total = 0
-        while True:
-            via = [-1] * len(self.arcs)
-            queue = [source]
-            for node in queue:
-                for a in self.arcs[node]:
-                    other = to[a]
-                    if via[other] < 0 and other != source and capacity[a] != 0:
-                        via[other] = a
-                        queue.append(other)
-                if via[sink] >= 0:
-                    break
-            if via[sink] < 0:
-                return total, [v >= 0 for v in via]
-            path, node = [], sink
-            while node != source:
-                path.append(via[node])
-                node = to[via[node] ^ 1]
-            pushed = min(room for a in path if (room := capacity[a]) is not None)
-            total += pushed
-            for a in path:
-                for b, change in ((a, -pushed), (a ^ 1, pushed)):
-                    room = capacity[b]
-                    if room is not None:
-                        capacity[b] = room + change
 
 
 class _Clock:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tvm_serenity.schedule.instance import Instance
-from tvm_serenity.schedule.reference import bits
+from tvm_serenity.schedule.states import bits
 
 REACH = 2
 """How many window lengths before and after a window are searched for what depends on what."""

@@ -1,0 +1,51 @@
+"""Maximum flow for the cuts of the search in plain Python (rule R7)."""
+
+
+class Flow:
+    """Maximum flow by shortest augmenting paths; a capacity of None is unbounded."""
+
+    def __init__(self, nodes: int) -> None:
+        self.arcs: list[list[int]] = [[] for _ in range(nodes)]
+        self.to: list[int] = []
+        self.capacity: list[int | None] = []
+
+    def node(self) -> int:
+        """One more node; its number."""
+        self.arcs.append([])
+        return len(self.arcs) - 1
+
+    def arc(self, source: int, sink: int, capacity: int | None) -> None:
+        """One more arc."""
+        for node, other, room in ((source, sink, capacity), (sink, source, 0)):
+            self.arcs[node].append(len(self.to))
+            self.to.append(other)
+            self.capacity.append(room)
+
+    def run(self, source: int, sink: int) -> tuple[int, list[bool]]:
+        """The flow's value, and which nodes the source still reaches."""
+        capacity, to = self.capacity, self.to
+        total = 0
+        while True:
+            via = [-1] * len(self.arcs)
+            queue = [source]
+            for node in queue:
+                for a in self.arcs[node]:
+                    other = to[a]
+                    if via[other] < 0 and other != source and capacity[a] != 0:
+                        via[other] = a
+                        queue.append(other)
+                if via[sink] >= 0:
+                    break
+            if via[sink] < 0:
+                return total, [v >= 0 for v in via]
+            path, node = [], sink
+            while node != source:
+                path.append(via[node])
+                node = to[via[node] ^ 1]
+            pushed = min(room for a in path if (room := capacity[a]) is not None)
+            total += pushed
+            for a in path:
+                for b, change in ((a, -pushed), (a ^ 1, pushed)):
+                    room = capacity[b]
+                    if room is not None:
+                        capacity[b] = room + change
