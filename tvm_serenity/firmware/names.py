@@ -1,55 +1,48 @@
-"""Names that C accepts."""
+"""Names in C: of types, and of what a program has names for."""
 
 import re
 from collections.abc import Iterable
 
+C_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+}
+"""C's names of numpy's types."""
+
 KEYWORDS = frozenset(
     [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "true",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
+        *("auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double"),
+        *("else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long"),
+        *("register", "restrict", "return", "short", "signed", "sizeof", "static", "struct"),
+        *("switch", "true", "typedef", "union", "unsigned", "void", "volatile", "while"),
     ]
 )
+"""Words of the language."""
+
+LIBRARY = frozenset(
+    [
+        *("abs", "acos", "asin", "atan", "cbrt", "ceil", "cos", "cosh", "div", "erf", "exp"),
+        *("floor", "fma", "fmax", "fmin", "fmod", "gamma", "hypot", "index", "j0", "j1", "jn"),
+        *("log", "main", "pow", "remainder", "rint", "round", "signal", "sin", "sinh", "sqrt"),
+        *("tan", "tanh", "time", "trunc", "y0", "y1", "yn"),
+    ]
+)
+"""Functions of C's library that a local variable would shadow."""
 
 
 def identifier(text: str) -> str:
     """Return ``text`` as a C identifier in lower case."""
     name = re.sub(r"[^0-9a-zA-Z]+", "_", text).strip("_").lower() or "unnamed"
-    return f"_{name}".lstrip("_") if name[0].isalpha() and name not in KEYWORDS else f"n_{name}"
+    return name if name[0].isalpha() and name not in KEYWORDS else f"n_{name}"
 
 
 def unique(names: Iterable[str]) -> list[str]:

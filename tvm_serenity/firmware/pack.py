@@ -63,7 +63,7 @@ def rounding(
     if kind not in names:
         return None
     name = names[kind]
-    if kind == "tflite" and -22 <= min(shifts) and max(shifts) < 0 and largest < SMALL:
+    if kind == "tflite" and min(shifts) >= -22 and max(shifts) < 0 and largest < SMALL:
         name = "ROUND_TWICE_SMALL"
     if len(set(zip(values, shifts, strict=True))) == 1:
         values, shifts = values[:1], shifts[:1]

@@ -14,7 +14,7 @@ LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -
 def makefile(program: Program, board: Board) -> str:
     """Return the Makefile: ``firmware``, ``harness``, ``trace`` and ``host`` builds."""
     objects = " ".join(program.objects)
-    return f"""# {program.name} on {board.name}.  make: the firmware    make host: the same sources, here
+    return f"""# {program.name} on {board.name}.  make: the firmware    make host: for this machine
 CROSS ?= arm-none-eabi-
 CC := $(CROSS)gcc
 HOST_CC ?= cc

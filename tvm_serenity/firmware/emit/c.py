@@ -4,22 +4,19 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tvm_serenity.firmware.names import C_TYPES
 from tvm_serenity.firmware.program import Array, Kernel, Program
 
-C_TYPES = {
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "uint16": "uint16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-    "float64": "double",
-    "bool": "bool",
-}
-"""C's names of numpy's types."""
+__all__ = [
+    "C_TYPES",
+    "arenas",
+    "array_definition",
+    "banner",
+    "join",
+    "numbers",
+    "prototype",
+    "symbol",
+]
 
 ROW = 16
 """Numbers in a line of an array."""
@@ -80,6 +77,24 @@ def array_definition(name: str, array: Array, alignment: int) -> str:
         f"const {ctype} {name}[{max(len(values), 1)}] __attribute__((aligned({alignment}))) = {{\n"
         f"    {body or '0'},\n}};\n"
     )
+
+
+def arenas(program: Program) -> str:
+    """Return the definitions of the arenas, one a region, in the sections of the linker script."""
+    lines = [
+        "#if defined(__arm__)",
+        '#define SERENITY_REGION(name) __attribute__((section(".arena_" #name)))',
+        "#else",
+        "#define SERENITY_REGION(name)",
+        "#endif",
+        "",
+    ]
+    for region, size in program.arena_bytes.items():
+        lines.append(
+            f"static uint8_t arena_{region}[{max(size, 1)}] SERENITY_REGION({region})\n"
+            f"    __attribute__((aligned({program.alignment_bytes})));"
+        )
+    return "\n".join(lines)
 
 
 def join(parts: Sequence[str]) -> str:

@@ -1,7 +1,9 @@
 """``model.h`` and ``model.c``: the interface of a program and the calls it makes."""
 
-from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
-from tvm_serenity.firmware.program import Argument, Const, Data, Place, Program, Scratch, Tensor
+import math
+
+from tvm_serenity.firmware.emit.c import C_TYPES, arenas, banner, join, symbol
+from tvm_serenity.firmware.program import Argument, Const, Data, Place, Program, Scratch
 
 INVALID = -1
 """What ``run`` returns where a pointer is missing."""
@@ -40,7 +42,7 @@ def _tensor_macros(program: Program, role: str, index: int) -> str:
     tensor = program.tensors[index]
     prefix = f"{program.name.upper()}_{role}_{tensor.name.upper()}"
     shape = ", ".join(map(str, tensor.shape))
-    elements = tensor.size_bytes // _width(tensor)
+    elements = math.prod(tensor.shape)
     lines = [
         f"/* {role.capitalize()} {tensor.name}: {tensor.dtype}, shape ({shape}). */",
         f"#define {prefix}_BYTES {tensor.size_bytes}",
@@ -57,17 +59,11 @@ def _tensor_macros(program: Program, role: str, index: int) -> str:
     return "\n".join(lines)
 
 
-def _width(tensor: Tensor) -> int:
-    import numpy as np
-
-    return np.dtype(tensor.dtype).itemsize
-
-
 def _structures(program: Program, external_arena: bool) -> str:
     parts = []
     if external_arena:
         parts += [
-            "/* Memory the caller provides, one block a region, each aligned to ARENA_ALIGNMENT. */",
+            "/* Memory the caller provides: a block a region, aligned to ARENA_ALIGNMENT. */",
             "typedef struct {",
             *(f"    uint8_t *{region};" for region in program.arena_bytes),
             f"}} {symbol(program, 'arenas')};\n",
@@ -98,14 +94,14 @@ def _functions(program: Program, external_arena: bool) -> str:
         else "Not re-entrant: all state is in one static arena."
     )
     lines = [
-        "/* Run the network once. Inputs are copied into the arena, outputs out of it, unless their",
-        "   pointer is NULL. Returns 0, or -1 where an argument is NULL; nothing else can fail.",
+        "/* Run the network once. Inputs are copied into the arena, outputs out of it, unless",
+        "   their pointer is NULL. Returns 0, or -1 where an argument is NULL; nothing else fails.",
         f"   {reentrant} */",
         f"int32_t {symbol(program, 'run')}({arenas}const {symbol(program, 'inputs')} *inputs,",
         f"    const {symbol(program, 'outputs')} *outputs);",
         "",
-        "/* Inputs and outputs inside the arena. An input's memory is reused during the run: fill it",
-        "   before each. An output is valid until the next run, or until an input is filled. */",
+        "/* Inputs and outputs inside the arena. An input's memory is reused during the run: fill",
+        "   it before each. An output is valid until the next run, or an input is filled. */",
     ]
     for role, tensors in (("input", program.inputs), ("output", program.outputs)):
         for t in tensors:
@@ -122,29 +118,12 @@ def source(program: Program, external_arena: bool) -> str:
             banner(program, "its calls in order")
             + '#include "model.h"\n\n#include <stddef.h>\n#include <string.h>\n\n'
             '#include "kernels.h"\n#include "weights.h"\n',
-            "" if external_arena else _arenas(program),
+            "" if external_arena else arenas(program),
             _trace(program),
             _accessors(program, external_arena),
             _run(program, external_arena),
         ]
     )
-
-
-def _arenas(program: Program) -> str:
-    lines = [
-        "#if defined(__arm__)",
-        '#define SERENITY_REGION(name) __attribute__((section(".arena_" #name)))',
-        "#else",
-        "#define SERENITY_REGION(name)",
-        "#endif",
-        "",
-    ]
-    for region, size in program.arena_bytes.items():
-        lines.append(
-            f"static uint8_t arena_{region}[{max(size, 1)}] SERENITY_REGION({region})\n"
-            f"    __attribute__((aligned({program.alignment_bytes})));"
-        )
-    return "\n".join(lines)
 
 
 def _trace(program: Program) -> str:
@@ -208,11 +187,9 @@ def _run(program: Program, external_arena: bool) -> str:
         ]
     for number, step in enumerate(program.steps):
         lines += _step(program, number, external_arena)
-        lines += [
-            f"    TRACE({t}, {_pointer(program, program.places[t], 'uint8', external_arena, True)}, "
-            f"{program.tensors[t].size_bytes});"
-            for t in step.writes
-        ]
+        for t in step.writes:
+            at = _pointer(program, program.places[t], "uint8", external_arena, True)
+            lines.append(f"    TRACE({t}, {at}, {program.tensors[t].size_bytes});")
     for t in program.outputs:
         tensor = program.tensors[t]
         inside = f"{symbol(program, f'output_{tensor.name}')}({alone})"

@@ -2,7 +2,15 @@
 
 from importlib import resources
 
-from tvm_serenity.firmware.emit.c import C_TYPES, array_definition, banner, join, prototype, symbol
+from tvm_serenity.firmware.emit.c import (
+    C_TYPES,
+    arenas,
+    array_definition,
+    banner,
+    join,
+    prototype,
+    symbol,
+)
 from tvm_serenity.firmware.program import Program
 
 
@@ -10,8 +18,8 @@ def library(name: str) -> str:
     """Return a file of the kernel library: ``file.h``, or ``file.h:dtype`` written for a type."""
     file, _, dtype = name.partition(":")
     text = (resources.files("tvm_serenity.firmware") / "library" / file).read_text(encoding="utf-8")
-    short, least = ("u8", "0") if dtype == "uint8" else ("s8", "-128")
-    return text.replace("$X", dtype).replace("$S", short).replace("$L", least)
+    short, least, vector = ("u8", "0", "0") if dtype == "uint8" else ("s8", "-128", "1")
+    return text.replace("$X", dtype).replace("$S", short).replace("$L", least).replace("$V", vector)
 
 
 def support(name: str) -> str:
@@ -93,10 +101,9 @@ def example(program: Program, external_arena: bool) -> str:
             '#include "model.h"\n\n#include <stddef.h>\n#include <string.h>\n\n#include "port.h"\n',
             _arenas(program, external_arena),
             "int main(void)\n{\n"
-            f"    const {symbol(program, 'inputs')} inputs = {{{_nulls(len(program.inputs))}}};\n"
-            f"    const {symbol(program, 'outputs')} outputs = {{{_nulls(len(program.outputs))}}};\n"
+            f"{_io(program)}\n"
             f"{fill}\n"
-            f"    if ({symbol(program, 'run')}({_passed(external_arena)}&inputs, &outputs) != 0) {{\n"
+            f"    if ({_call(program, external_arena)} != 0) {{\n"
             "        return 1;\n    }\n"
             f'    port_puts("{program.name} has run");\n    return 0;\n}}\n',
         ]
@@ -136,14 +143,10 @@ def harness(program: Program, external_arena: bool) -> str:
             "    (void)port_append(head, (uint32_t)sizeof head);\n"
             "    (void)port_append(data, size);\n}\n#endif\n",
             "int main(void)\n{\n"
-            f"    const {symbol(program, 'inputs')} inputs = {{{_nulls(len(program.inputs))}}};\n"
-            f"    const {symbol(program, 'outputs')} outputs = {{{_nulls(len(program.outputs))}}};\n"
-            + "\n".join(reads)
-            + "\n#if defined(SERENITY_TRACE)\n"
+            f"{_io(program)}\n" + "\n".join(reads) + "\n#if defined(SERENITY_TRACE)\n"
             '    if (port_create("trace.bin") != 0) {\n        return 3;\n    }\n#endif\n'
             "    port_clock_start();\n    const uint64_t before = port_clock();\n"
-            f"    const int32_t status = {symbol(program, 'run')}({_passed(external_arena)}&inputs, "
-            "&outputs);\n"
+            f"    const int32_t status = {_call(program, external_arena)};\n"
             "    const uint64_t after = port_clock();\n"
             '    port_report("ticks", after - before);\n'
             '    port_report("stack", port_stack_used());\n'
@@ -155,12 +158,13 @@ def harness(program: Program, external_arena: bool) -> str:
 
 
 def _access(program: Program, role: str, tensor: int, external_arena: bool) -> str:
-    arenas = "&arenas" if external_arena else ""
+    arenas = "&arenas_of_caller" if external_arena else ""
     return f"{symbol(program, f'{role}_{program.tensors[tensor].name}')}({arenas})"
 
 
-def _passed(external_arena: bool) -> str:
-    return "&arenas, " if external_arena else ""
+def _call(program: Program, external_arena: bool) -> str:
+    arenas = "&arenas_of_caller, " if external_arena else ""
+    return f"{symbol(program, 'run')}({arenas}&inputs, &outputs)"
 
 
 def _nulls(count: int) -> str:
@@ -171,19 +175,15 @@ def _arenas(program: Program, external_arena: bool) -> str:
     """The caller's memory, where the caller provides it."""
     if not external_arena:
         return ""
-    lines = [
-        "#if defined(__arm__)",
-        '#define SERENITY_REGION(name) __attribute__((section(".arena_" #name)))',
-        "#else",
-        "#define SERENITY_REGION(name)",
-        "#endif",
-        "",
-    ]
-    lines += [
-        f"static uint8_t arena_{r}[{max(size, 1)}] SERENITY_REGION({r})\n"
-        f"    __attribute__((aligned({program.alignment_bytes})));"
-        for r, size in program.arena_bytes.items()
-    ]
     fields = ", ".join(f"arena_{region}" for region in program.arena_bytes)
-    lines.append(f"static const {symbol(program, 'arenas')} arenas = {{{fields}}};")
-    return "\n".join(lines)
+    made = f"static const {symbol(program, 'arenas')} arenas_of_caller = {{{fields}}};"
+    return f"{arenas(program)}\n{made}"
+
+
+def _io(program: Program) -> str:
+    """Inputs and outputs that stay in the arena."""
+    parts = (("inputs", program.inputs), ("outputs", program.outputs))
+    return "\n".join(
+        f"    const {symbol(program, role)} {role} = {{{_nulls(len(tensors))}}};"
+        for role, tensors in parts
+    )

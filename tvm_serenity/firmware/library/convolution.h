@@ -79,9 +79,25 @@ static inline const int8_t *dot_2x2_$X(
     int32_t s01 = sums[1];
     int32_t s10 = sums[2];
     int32_t s11 = sums[3];
+#if defined(__ARM_FEATURE_MVE) && $V
+    for (; blocks >= 4; blocks -= 4) {
+        const int32x4x2_t both = vld2q_s32((const int32_t *)(const void *)w);
+        const int8x16_t a = vreinterpretq_s8_s32(both.val[0]);
+        const int8x16_t b = vreinterpretq_s8_s32(both.val[1]);
+        const int8x16_t first = vldrbq_s8((const int8_t *)x0);
+        const int8x16_t second = vldrbq_s8((const int8_t *)x1);
+        s00 = vmladavaq_s8(s00, first, a);
+        s01 = vmladavaq_s8(s01, first, b);
+        s10 = vmladavaq_s8(s10, second, a);
+        s11 = vmladavaq_s8(s11, second, b);
+        w += 32;
+        x0 += 16;
+        x1 += 16;
+    }
+#endif
 #if defined(__ARM_FEATURE_DSP)
     const int8_t *const end = w + 8 * blocks;
-    do {
+    while (w != end) {
         const uint32_t a = load_4(w);
         const uint32_t b = load_4(w + 4);
         const uint32_t a0 = even_s8(a);
@@ -105,7 +121,7 @@ static inline const int8_t *dot_2x2_$X(
         s11 = add_products(even, b0, s11);
         s10 = add_products(x, a1, s10);
         s11 = add_products(x, b1, s11);
-    } while (w != end);
+    }
 #else
     for (; blocks > 0; --blocks) {
         for (int32_t i = 0; i < 4; ++i) {

@@ -1,7 +1,10 @@
 /* Sums of products of 8-bit values, two outputs of two pixels at a time.
 
    Weights come in blocks of four inputs: four weights of the first output, four of the second.
-   With the DSP extension four products take two instructions. */
+   With the DSP extension four products take two instructions, with MVE sixteen take one. */
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#endif
 #if defined(__ARM_FEATURE_DSP)
 static inline uint32_t load_4(const void *from)
 {

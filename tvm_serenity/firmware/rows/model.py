@@ -3,7 +3,7 @@
 from importlib import resources
 
 from tvm_serenity.firmware.emit import model as whole
-from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
+from tvm_serenity.firmware.emit.c import C_TYPES, arenas, banner, join, symbol
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram
 from tvm_serenity.firmware.rows.table import tables
 
@@ -38,7 +38,7 @@ def source(rows: RowProgram) -> str:
             banner(program, "its rows in order")
             + '#include "model.h"\n\n#include <stddef.h>\n#include <string.h>\n\n'
             '#include "kernels.h"\n#include "weights.h"\n',
-            whole._arenas(program),
+            arenas(program),
             whole._trace(program),
             f"#define ARENA arena_{next(iter(program.arena_bytes))}\n",
             _library("types.h"),

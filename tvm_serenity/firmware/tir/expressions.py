@@ -12,21 +12,7 @@ from tvm import tirx
 from tvm.ir.expr import Call, TensorLoad
 
 from tvm_serenity.errors import UnsupportedError
-
-C_TYPES = {
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "uint16": "uint16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-    "float64": "double",
-    "bool": "bool",
-}
-"""C's name of numpy's types."""
+from tvm_serenity.firmware.names import C_TYPES
 
 _INFIX = {
     tirx.Add: "+",
@@ -115,9 +101,10 @@ def _real(value: float, dtype: str) -> str:
 
 
 class Expressions:
-    """Writes expressions; ``name`` gives variables and buffers their C names.
+    """Writes expressions of the kernel ``where``.
 
-    ``helpers`` collects the functions of the C prelude that were used.
+    ``name`` gives variables and buffers their C names; ``is_scalar`` tells buffers that are held
+    in a local variable.
     """
 
     def __init__(
@@ -129,9 +116,9 @@ class Expressions:
 
     def __call__(self, e: Any) -> str:
         """Return ``e`` as a C expression that needs no parentheses around it."""
-        return self.written(e)
+        return self._written(e)
 
-    def written(self, e: Any) -> str:
+    def _written(self, e: Any) -> str:
         kind = type(e)
         if kind in (tirx.IntImm, tirx.FloatImm):
             text = literal(e.value, dtype_of(e))
@@ -139,67 +126,67 @@ class Expressions:
         if isinstance(e, tirx.Var):
             return self.name(e)
         if kind is TensorLoad:
-            return self.load(e)
+            return self._load(e)
         if kind is tirx.Cast:
-            return self.cast(e)
+            return self._cast(e)
         if kind in _INFIX:
-            return self.infix(e, _INFIX[kind])
+            return self._infix(e, _INFIX[kind])
         if kind in _COMPARE:
             return f"({self(e.a)} {_COMPARE[kind]} {self(e.b)})"
         if kind is tirx.LShift:
-            return self.shift_left(e, [e.a, e.b])
+            return self._shift_left(e, [e.a, e.b])
         if kind is tirx.BitwiseNot:
-            return self.narrowed(f"(~{self(e.a)})", e)
+            return self._narrowed(f"(~{self(e.a)})", e)
         if kind is tirx.Not:
             return f"(!{self(e.a)})"
         if kind in (tirx.Min, tirx.Max):
             helper = "min" if kind is tirx.Min else "max"
-            return self.narrowed(f"{helper}_{_wide(dtype_of(e))}({self(e.a)}, {self(e.b)})", e)
+            return self._narrowed(f"{helper}_{_wide(dtype_of(e))}({self(e.a)}, {self(e.b)})", e)
         if kind is tirx.Select:
-            return self.choice(e, e.condition, e.true_value, e.false_value)
+            return self._choice(e, e.condition, e.true_value, e.false_value)
         if kind is Call:
-            return self.call(e)
+            return self._call(e)
         raise UnsupportedError(f"{self.where}: expression {kind.__name__} has no form in C")
 
-    def load(self, e: Any) -> str:
+    def _load(self, e: Any) -> str:
         if self.is_scalar(e.source):
             return self.name(e.source)
         (index,) = e.indices
-        return f"{self.name(e.source)}[{_bare(self(index))}]"
+        return f"{self.name(e.source)}[{bare(self(index))}]"
 
-    def cast(self, e: Any) -> str:
+    def _cast(self, e: Any) -> str:
         dtype = dtype_of(e)
         if dtype == "bool":
             return f"({self(e.value)} != 0)"
-        return f"({c_type(dtype, self.where)}){self.operand(e.value)}"
+        return f"({c_type(dtype, self.where)}){self._operand(e.value)}"
 
-    def operand(self, e: Any) -> str:
+    def _operand(self, e: Any) -> str:
         """An expression that a cast in front applies to as a whole."""
         text = self(e)
         simple = text.startswith("(") or isinstance(e, tirx.Var | TensorLoad | tirx.IntImm)
         return text if simple else f"({text})"
 
-    def infix(self, e: Any, sign: str) -> str:
+    def _infix(self, e: Any, sign: str) -> str:
         if type(e) is tirx.Mod and dtype_of(e).startswith("float"):
             return f"fmod{_float_suffix(dtype_of(e))}({self(e.a)}, {self(e.b)})"
-        return self.narrowed(f"({self(e.a)} {sign} {self(e.b)})", e)
+        return self._narrowed(f"({self(e.a)} {sign} {self(e.b)})", e)
 
-    def narrowed(self, text: str, e: Any) -> str:
+    def _narrowed(self, text: str, e: Any) -> str:
         dtype = dtype_of(e)
         if dtype in ("int8", "uint8", "int16", "uint16"):
             return f"({C_TYPES[dtype]}){text if text.startswith('(') else f'({text})'}"
         return text
 
-    def choice(self, e: Any, condition: Any, yes: Any, no: Any) -> str:
-        return self.narrowed(f"({self(condition)} ? {self(yes)} : {self(no)})", e)
+    def _choice(self, e: Any, condition: Any, yes: Any, no: Any) -> str:
+        return self._narrowed(f"({self(condition)} ? {self(yes)} : {self(no)})", e)
 
-    def call(self, e: Any) -> str:
+    def _call(self, e: Any) -> str:
         name = str(getattr(e.op, "name", "")).rpartition(".")[2]
         args = list(e.args)
         if name in ("call_pure_extern", "call_extern"):
             return f"{args[0].value}({', '.join(map(self, args[1:]))})"
         if name in ("if_then_else",):
-            return self.choice(e, *args)
+            return self._choice(e, *args)
         if name == "likely":
             return self(args[0])
         if name == "clz":
@@ -207,18 +194,18 @@ class Expressions:
             return f"clz_{width}({self(args[0])})"
         if name in _MATH:
             suffix = _float_suffix(dtype_of(e))
-            return f"{_MATH[name]}{suffix}({', '.join(_bare(self(a)) for a in args)})"
+            return f"{_MATH[name]}{suffix}({', '.join(bare(self(a)) for a in args)})"
         if name == "sigmoid":
             x = self(args[0])
             return f"(1.0f / (1.0f + expf(-{x})))"
         raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
 
-    def shift_left(self, e: Any, args: list[Any]) -> str:
+    def _shift_left(self, e: Any, args: list[Any]) -> str:
         dtype = dtype_of(e)
         if dtype.startswith("u"):
-            return self.narrowed(f"({self(args[0])} << {self(args[1])})", e)
+            return self._narrowed(f"({self(args[0])} << {self(args[1])})", e)
         wide = "uint64_t" if dtype == "int64" else "uint32_t"
-        return f"({C_TYPES[dtype]})(({wide}){self.operand(args[0])} << {self(args[1])})"
+        return f"({C_TYPES[dtype]})(({wide}){self._operand(args[0])} << {self(args[1])})"
 
 
 def _wide(dtype: str) -> str:
@@ -235,7 +222,7 @@ def _float_suffix(dtype: str) -> str:
     return "f" if dtype == "float32" else ""
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """Without the parentheses that enclose all of it."""
     if not text.startswith("(") or not text.endswith(")"):
         return text

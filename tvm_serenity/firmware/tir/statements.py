@@ -8,80 +8,14 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.names import KEYWORDS, LIBRARY
 from tvm_serenity.firmware.program import Kernel, Param
-from tvm_serenity.firmware.tir.expressions import Expressions, _bare, c_type
+from tvm_serenity.firmware.tir.expressions import Expressions, bare, c_type
 from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
 STACK_LIMIT_BYTES = 64
 """Buffers of a kernel up to this size are its local variables; larger ones are workspace."""
-
-RESERVED = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "main",
-        "y0",
-        "y1",
-        "j0",
-        "j1",
-        "jn",
-        "yn",
-        "gamma",
-        "exp",
-        "log",
-        "sin",
-        "cos",
-        "tan",
-        "index",
-        "div",
-        "abs",
-        "sqrt",
-        "pow",
-        "round",
-        "floor",
-        "ceil",
-        "remainder",
-        "half",
-        "signal",
-        "time",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -169,7 +103,8 @@ class _Writer:
 
     def declare(self, var: Any) -> str:
         text = "".join(c if c.isalnum() else "_" for c in str(var.name)).strip("_") or "v"
-        base = f"{text}_" if text in RESERVED or text[0].isdigit() else text
+        reserved = text in KEYWORDS or text in LIBRARY or text[0].isdigit()
+        base = f"v_{text}" if reserved else text
         made, count = base, 1
         while made in self.taken:
             count += 1
@@ -196,15 +131,15 @@ class _Writer:
         if kind is tirx.AllocBuffer:
             return [*self._allocation(s.buffer, pad), *self._nested(s, depth)]
         if kind is tirx.BufferStore:
-            return [f"{pad}{self._target(s)} = {_bare(self.expression(s.value))};"]
+            return [f"{pad}{self._target(s)} = {bare(self.expression(s.value))};"]
         if kind is tirx.Bind:
-            value = _bare(self.expression(s.value))
+            value = bare(self.expression(s.value))
             ctype = c_type(str(_dtype(s.var)), self.where)
             return [f"{pad}const {ctype} {self.declare(s.var)} = {value};"]
         if kind is tirx.For:
             return self._loop(s, pad, depth)
         if kind is tirx.IfThenElse:
-            lines = [f"{pad}if ({_bare(self.expression(s.condition))}) {{"]
+            lines = [f"{pad}if ({bare(self.expression(s.condition))}) {{"]
             lines += self._block(s.then_case, depth)
             if s.else_case is not None:
                 lines += [f"{pad}}} else {{", *self._block(s.else_case, depth)]
@@ -260,7 +195,7 @@ class _Writer:
         if s.buffer in self.scalars:
             return self.name(s.buffer)
         (index,) = s.indices
-        return f"{self.name(s.buffer)}[{_bare(self.expression(index))}]"
+        return f"{self.name(s.buffer)}[{bare(self.expression(index))}]"
 
 
 def _data_owner(data: Any) -> Any:
@@ -283,4 +218,4 @@ def _elements(buffer: Any) -> int:
 
 
 def _bytes(buffer: Any) -> int:
-    return _compat.size_bytes(_compat.buffer_shape(buffer), _compat.buffer_dtype(buffer))
+    return int(_compat.size_bytes(_compat.buffer_shape(buffer), _compat.buffer_dtype(buffer)))

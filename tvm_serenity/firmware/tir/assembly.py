@@ -1,0 +1,144 @@
+"""A program put together: tensors at their places, constants once, calls in order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.memory import Placed
+from tvm_serenity.firmware.names import identifier, unique
+from tvm_serenity.firmware.program import (
+    Const,
+    Constant,
+    Data,
+    Kernel,
+    Place,
+    Program,
+    Quantisation,
+    Scratch,
+    Step,
+    Tensor,
+)
+from tvm_serenity.firmware.tir.kernels import Kernels
+from tvm_serenity.firmware.tir.quantisation import quantisations
+from tvm_serenity.graph import Graph, Role
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.read import Region
+
+
+def assembled(
+    name: str,
+    module: Any,
+    region: Region,
+    graph: Graph,
+    order: Sequence[int],
+    placed: Placed,
+    kernels: Kernels,
+) -> Program:
+    """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
+
+    ``module`` is the network before quantisation: it knows scales and zero points.
+    """
+    made = _Assembly(region, graph, placed, kernels)
+    for op in order:
+        made.step(op)
+    inputs = [made.tensor(t) for t in graph.inputs]
+    outputs = [made.tensor(t) for t in graph.outputs]
+    return Program(
+        name,
+        tuple(made.kernels.values()),
+        tuple(made.constants),
+        tuple(made.described(quantisations(module, graph))),
+        tuple(made.places),
+        tuple(made.steps),
+        tuple(inputs),
+        tuple(outputs),
+        placed.arena_bytes,
+        kernels.settings.alignment_bytes,
+    )
+
+
+class _Assembly:
+    """Collects tensors, constants and steps of a program."""
+
+    def __init__(self, region: Region, graph: Graph, placed: Placed, kernels: Kernels) -> None:
+        self.region = region
+        self.graph = graph
+        self.written = kernels.written
+        self.tuned = kernels.tuned
+        self.kernels: dict[str, Kernel] = {}
+        self.constants: list[Constant] = []
+        self.known: dict[tuple[str, bytes], int] = {}
+        self.index: dict[int, int] = {}
+        self.tensors: list[int] = []
+        self.places: list[Place] = []
+        self.steps: list[Step] = []
+        where = [Place(r, o) for r, o in zip(placed.regions, placed.offsets, strict=True)]
+        self.place = {t: at for r, at in zip(placed.ranges, where, strict=True) for t in r.tensors}
+        self.scratch = {
+            r.workspace_of: Scratch(at, r.size_bytes)
+            for r, at in zip(placed.ranges, where, strict=True)
+            if r.workspace_of is not None
+        }
+
+    def tensor(self, tensor: int) -> int:
+        if tensor not in self.index:
+            root = self.graph.storage[tensor]
+            if root not in self.place and tensor not in self.place:
+                name = self.graph.tensors[tensor].name
+                raise UnsupportedError(f"tensor {name!r}: an input nothing reads has no place")
+            self.index[tensor] = len(self.tensors)
+            self.tensors.append(tensor)
+            self.places.append(self.place.get(tensor) or self.place[root])
+        return self.index[tensor]
+
+    def constant(self, array: Any) -> int:
+        array = np.ascontiguousarray(array)
+        key = (str(array.dtype), array.tobytes())
+        if key not in self.known:
+            self.known[key] = len(self.constants)
+            self.constants.append(Constant(f"c{len(self.constants)}", array))
+        return self.known[key]
+
+    def step(self, op: int) -> None:
+        described = self.graph.ops[op]
+        if described.view_of is not None:
+            return
+        call = self.region.bindings[self.region.run[op]].value
+        arguments: list[Any] = []
+        tuned_call = self.tuned.get(op)
+        for argument in _compat.kernel_arguments(call):
+            if _compat.is_constant(argument):
+                if tuned_call is None:
+                    arguments.append(Const(self.constant(_compat.constant_array(argument))))
+                continue
+            value = self.region.values.get(argument)
+            if not isinstance(value, int):
+                raise UnsupportedError(f"op {described.name!r}: an argument is not one tensor")
+            if self.graph.tensors[value].role is Role.CONSTANT:
+                raise UnsupportedError(f"op {described.name!r}: weights are parameters; bind them")
+            arguments.append(Data(self.tensor(value)))
+        if tuned_call is not None:
+            arguments += [Const(self.constant(array)) for array in tuned_call.constants]
+        outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
+        writes = tuple(self.tensor(t) for t in outputs)
+        arguments += [Data(t) for t in writes]
+        if op in self.scratch:
+            arguments.append(self.scratch[op])
+        kernel = (tuned_call or self.written[described.kind]).kernel
+        self.kernels.setdefault(kernel.name, kernel)
+        self.steps.append(Step(kernel.name, tuple(arguments), writes))
+
+    def described(self, quantisation: dict[int, Quantisation]) -> list[Tensor]:
+        """The program's tensors with names that C accepts, each once."""
+        names = unique(identifier(self.graph.tensors[t].name) for t in self.tensors)
+        return [
+            Tensor(
+                name,
+                tuple(self.graph.tensors[t].shape or ()),
+                self.graph.tensors[t].dtype,
+                quantisation.get(t),
+            )
+            for name, t in zip(names, self.tensors, strict=True)
+        ]

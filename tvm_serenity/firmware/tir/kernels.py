@@ -1,0 +1,97 @@
+"""The kernels of a region in C: from the library where it covers them, else from TIR."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.tir.lower import flattened
+from tvm_serenity.firmware.tir.settings import Settings
+from tvm_serenity.firmware.tir.statements import Written, write
+from tvm_serenity.firmware.tir.tuned import Tuned, tuned
+from tvm_serenity.graph import Graph
+from tvm_serenity.kernels.shared_storage import in_place as taking_over
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.read import Region
+
+
+class Kernels:
+    """The C kernels of a region, the constants each call passes, and their workspace."""
+
+    def __init__(self, lean: Any, region: Region, settings: Settings) -> None:
+        self.region = region
+        self.settings = settings
+        self.calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
+        self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
+        self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned else {}
+        plain = {
+            op.kind: self.functions[op.kind]
+            for i, op in enumerate(region.graph.ops)
+            if op.view_of is None and i not in self.tuned
+        }
+        flat = flattened(plain)
+        self.written: dict[str, Written] = {
+            name: write(name, f, settings.alignment_bytes) for name, f in flat.items()
+        }
+
+    def _tuned(self) -> dict[int, Tuned]:
+        """The calls that the kernel library covers, by operator; equal kernels share a name."""
+        found: dict[int, Tuned] = {}
+        names: dict[Kernel, str] = {}
+        for i, op in enumerate(self.region.graph.ops):
+            if op.view_of is not None:
+                continue
+            call = self.region.bindings[self.region.run[i]].value
+            arrays = [
+                _compat.constant_array(a) if _compat.is_constant(a) else None
+                for a in _compat.kernel_arguments(call)
+            ]
+            made = tuned(op.kind, self.functions[op.kind], arrays)
+            if made is None:
+                continue
+            name = names.setdefault(made.kernel, _next(op.kind, names.values()))
+            found[i] = replace(made, kernel=replace(made.kernel, name=name))
+        return found
+
+    def graph(self) -> Graph:
+        """The region's graph with the workspace of the kernels as they are written."""
+        ops = []
+        for i, op in enumerate(self.region.graph.ops):
+            if op.view_of is None:
+                made = self.tuned.get(i) or self.written[op.kind]
+                op = replace(
+                    op,
+                    workspace_bytes=made.workspace_bytes,
+                    in_place=self._taken(op) if self.settings.in_place else (),
+                )
+            ops.append(op)
+        graph: Graph = replace(self.region.graph, ops=tuple(ops))
+        return graph
+
+    def _taken(self, op: Any) -> tuple[int, ...]:
+        graph = self.region.graph
+        made = graph.tensors[op.outputs[0]]
+        found = []
+        for index, tensor in enumerate(op.inputs):
+            t = graph.tensors[tensor]
+            if not graph.in_profile[tensor] or (t.shape, t.dtype) != (made.shape, made.dtype):
+                continue
+            if graph.tensors[graph.storage[tensor]].size_bytes != made.size_bytes:
+                continue
+            try:
+                taking_over(self.functions[op.kind], index)
+            except UnsupportedError:
+                continue
+            if op.inputs.count(tensor) == 1:
+                found.append(tensor)
+        return tuple(found)
+
+
+def _next(name: str, taken: Iterable[str]) -> str:
+    """``name``, with a number where it is taken."""
+    used, made, count = set(taken), f"{name}_t", 1
+    while made in used:
+        count += 1
+        made = f"{name}_t{count}"
+    return made
