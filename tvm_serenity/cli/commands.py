@@ -13,6 +13,8 @@ from tvm_serenity.cli import (
     rewrite,
     run,
     schedule,
+    sparse_grow,
+    sparse_order,
     verify,
     zoo,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "rewrite",
     "run",
     "schedule",
+    "sparse_grow",
+    "sparse_order",
     "verify",
     "zoo",
 ]

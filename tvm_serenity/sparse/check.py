@@ -1,10 +1,12 @@
 """Whether connections are in an order they can be computed in."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.network import FFNN, Ints
+
+Longs = NDArray[np.int64]
 
 
 def check_order(net: FFNN, order: ArrayLike) -> Ints:
@@ -20,10 +22,7 @@ def check_order(net: FFNN, order: ArrayLike) -> Ints:
     count = np.bincount(given, minlength=net.connections)
     if count.max() > 1:
         raise InputError(f"the order names connection {int(count.argmax())} twice")
-    position = np.empty(net.connections, dtype=np.int64)
-    position[given] = np.arange(net.connections)
-    complete = np.full(net.neurons, -1, dtype=np.int64)  # position that completes each neuron
-    np.maximum.at(complete, net.targets, position)
+    position, complete = _positions(net, given)
     early = np.flatnonzero(position < complete[net.sources])
     if len(early):
         e = early[position[early].argmin()]
@@ -34,3 +33,18 @@ def check_order(net: FFNN, order: ArrayLike) -> Ints:
             f"({net.sources[other]} -> {net.targets[other]}), which completes its source"
         )
     return given.astype(np.int32)
+
+
+def is_topological(net: FFNN, order: Ints) -> bool:
+    """Return whether connections, listed once each, wait for their source."""
+    position, complete = _positions(net, order)
+    return bool((position > complete[net.sources]).all())
+
+
+def _positions(net: FFNN, order: Ints) -> tuple[Longs, Longs]:
+    """Return the position of each connection, and the one that completes each neuron."""
+    position = np.empty(net.connections, dtype=np.int64)
+    position[order] = np.arange(net.connections)
+    complete = np.full(net.neurons, -1, dtype=np.int64)
+    np.maximum.at(complete, net.targets, position)
+    return position, complete

@@ -4,7 +4,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from tvm_serenity.sparse.bounds import bounds
+from tvm_serenity.sparse.check import is_topological
 from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.greedy import greedy, tune
@@ -93,6 +96,9 @@ def auto(net: FFNN, settings: Settings) -> Ordered:
 
 def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     settings = best.settings
+    stored = np.arange(net.connections, dtype=np.int32)
+    if is_topological(net, stored):
+        yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
     yield tiles(net, settings)
     first = greedy(net, best.share(0.5))

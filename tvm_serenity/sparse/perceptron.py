@@ -1,0 +1,143 @@
+"""Dense multi-layer perceptrons read from ONNX files and PyTorch modules, for pruning."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.sparse.network import Activation
+from tvm_serenity.sparse.prune import Pruned, prune
+
+NEUTRAL = {"Identity", "Flatten", "Dropout"}
+"""Operators that change no value of a ``(batch, features)`` tensor."""
+
+
+@dataclass
+class Perceptron:
+    """``x -> f(A x + b)`` layer by layer; ``layers`` are ``(outputs, inputs)``."""
+
+    layers: list[NDArray[np.float32]]
+    biases: list[NDArray[np.float32]]
+    rectified: list[bool]
+
+    def pruned(self, density: float) -> Pruned:
+        """Return the network of the largest weights; see :func:`prune`."""
+        if not self.layers:
+            raise UnsupportedError("no matrix product: not a multi-layer perceptron")
+        hidden = set(self.rectified[:-1]) or {True}
+        if len(hidden) > 1:
+            raise UnsupportedError("ReLU after some hidden layers only: use it after all or none")
+        kinds = {True: Activation.RELU, False: Activation.IDENTITY}
+        return prune(
+            self.layers, self.biases, density, kinds[hidden.pop()], kinds[self.rectified[-1]]
+        )
+
+    def add(self, matrix: NDArray[Any], where: str) -> None:
+        """Append a layer without bias."""
+        if matrix.ndim != 2:
+            raise UnsupportedError(f"{where}: a weight of shape {matrix.shape} is no matrix")
+        self.layers.append(np.asarray(matrix, dtype=np.float32))
+        self.biases.append(np.zeros(len(matrix), dtype=np.float32))
+        self.rectified.append(False)
+
+    def bias(self, values: NDArray[Any], where: str) -> None:
+        """Add to the last layer's bias."""
+        if not self.layers or self.rectified[-1]:
+            raise UnsupportedError(f"{where}: an addition that is no layer's bias")
+        try:
+            added = np.broadcast_to(np.asarray(values, np.float32).ravel(), self.biases[-1].shape)
+        except ValueError:
+            raise UnsupportedError(f"{where}: a bias of shape {np.shape(values)}") from None
+        self.biases[-1] = self.biases[-1] + added
+
+
+def from_onnx(path: str | os.PathLike[str]) -> Perceptron:
+    """Return the perceptron of an ``.onnx`` file: a chain of Gemm, MatMul, Add and Relu.
+
+    Raises :class:`UnsupportedError` with the operator that is none of them.
+    """
+    try:
+        import onnx
+        from onnx import numpy_helper
+    except ImportError as error:
+        raise MissingPartError("--onnx needs onnx: pip install 'tvm-serenity[onnx]'") from error
+    try:
+        model = onnx.load(Path(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except Exception as error:  # protobuf's own
+        raise InputError(f"{path}: is no ONNX file") from error
+    graph = model.graph
+    constants = {value.name: numpy_helper.to_array(value) for value in graph.initializer}
+    given = [value.name for value in graph.input if value.name not in constants]
+    if len(given) != 1 or len(graph.output) != 1:
+        raise UnsupportedError(f"{path}: a perceptron has one input and one output")
+    read, at = Perceptron([], [], []), given[0]
+    for node in graph.node:
+        where = f"{path}: {node.op_type} {node.name or node.output[0]}"
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    constants[node.output[0]] = numpy_helper.to_array(attribute.t)
+            continue
+        if at not in node.input:
+            raise UnsupportedError(f"{where}: the operators are no chain")
+        others = [name for name in node.input if name not in (at, "")]
+        _read_node(read, node, [constants.get(name) for name in others], where, at)
+        at = node.output[0]
+    if at != graph.output[0].name:
+        raise UnsupportedError(f"{path}: the operators are no chain")
+    return read
+
+
+def _read_node(
+    read: Perceptron, node: Any, others: list[NDArray[Any] | None], where: str, at: str
+) -> None:
+    kind = node.op_type
+    if kind in NEUTRAL:
+        return
+    if any(value is None for value in others):
+        raise UnsupportedError(f"{where}: takes a tensor that is no constant")
+    given = [value for value in others if value is not None]
+    if kind == "Relu" and read.layers:
+        read.rectified[-1] = True
+    elif kind == "MatMul" and node.input[0] == at:
+        read.add(given[0].T, where)
+    elif kind == "Add":
+        read.bias(given[0], where)
+    elif kind == "Gemm" and node.input[0] == at:
+        options = {a.name: a for a in node.attribute}
+        scales = [options[n].f for n in ("alpha", "beta") if n in options]
+        if any(scale != 1 for scale in scales) or ("transA" in options and options["transA"].i):
+            raise UnsupportedError(f"{where}: alpha, beta or transA")
+        turned = "transB" in options and options["transB"].i
+        read.add(given[0] if turned else given[0].T, where)
+        if len(given) > 1:
+            read.bias(given[1], where)
+    else:
+        raise UnsupportedError(f"{where}: a perceptron is Gemm or MatMul, Add and Relu")
+
+
+def from_torch(module: Any) -> Perceptron:
+    """Return the perceptron of a PyTorch module: ``Linear`` and ``ReLU`` in the order they run.
+
+    Raises :class:`UnsupportedError` with the submodule that is neither (nor ``Dropout``,
+    ``Flatten``, ``Identity``).
+    """
+    read = Perceptron([], [], [])
+    leaves = [(n, m) for n, m in module.named_modules() if not list(m.children())]
+    for name, leaf in leaves:
+        kind = type(leaf).__name__
+        if kind == "Linear":
+            read.add(leaf.weight.detach().cpu().numpy(), name)
+            if leaf.bias is not None:
+                read.bias(leaf.bias.detach().cpu().numpy(), name)
+        elif kind == "ReLU" and read.layers:
+            read.rectified[-1] = True
+        elif kind not in NEUTRAL:
+            raise UnsupportedError(f"{name}: {kind}: a perceptron is Linear and ReLU")
+    return read

@@ -1,0 +1,129 @@
+"""Multi-layer perceptrons after magnitude pruning: the smallest weights are removed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tvm_serenity.errors import GraphError, InputError
+from tvm_serenity.sparse.network import FFNN, Activation, Ints
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What pruning leaves of a perceptron.
+
+    ``net`` has no isolated neuron, and none that no output depends on. ``inputs``: the columns of
+    the perceptron its inputs are; ``outputs``: those its outputs are. The other outputs are
+    ``constants`` (by column; nan where the output is computed).
+    """
+
+    net: FFNN
+    inputs: Ints
+    outputs: Ints
+    constants: NDArray[np.float32]
+
+    def forward(self, inputs: ArrayLike) -> NDArray[np.float64]:
+        """Return the perceptron's outputs: ``(batch, outputs)`` for ``(batch, inputs)``."""
+        rows = np.atleast_2d(np.asarray(inputs))
+        found = np.repeat(self.constants[None, :].astype(np.float64), len(rows), axis=0)
+        found[:, self.outputs] = self.net.forward(rows[:, self.inputs])
+        return found
+
+
+def prune(
+    layers: Sequence[ArrayLike],
+    biases: Sequence[ArrayLike] | None = None,
+    density: float = 1.0,
+    activation: Activation = Activation.RELU,
+    output_activation: Activation = Activation.IDENTITY,
+) -> Pruned:
+    """Return the network of the ``density * weights`` largest weights by magnitude.
+
+    ``layers``: ``(outputs, inputs)`` each; one threshold for all, earlier weights first where two
+    are equal. Raises :class:`InputError` for a density outside of (0, 1], :class:`GraphError` where
+    a weight is not finite or no input reaches an output.
+    """
+    if not 0 < density <= 1:
+        raise InputError(f"density {density}: above 0, at most 1")
+    matrices = [np.asarray(layer, dtype=np.float32) for layer in layers]
+    for number, matrix in enumerate(matrices):
+        if matrix.ndim != 2:
+            raise GraphError(f"layer {number} has shape {matrix.shape}: a matrix is expected")
+        if not np.isfinite(matrix).all():
+            raise GraphError(f"layer {number} has a weight that is not finite")
+    sizes = np.concatenate([np.abs(matrix).ravel() for matrix in matrices])
+    kept = np.zeros(len(sizes), dtype=bool)
+    kept[_largest(sizes, max(1, round(density * len(sizes))))] = True
+    masked, begin = [], 0
+    for matrix in matrices:
+        mask = kept[begin : begin + matrix.size].reshape(matrix.shape)
+        masked.append(np.where(mask, matrix, 0))
+        begin += matrix.size
+    return _connected(masked, _biases(matrices, biases), activation, output_activation)
+
+
+def _largest(sizes: NDArray[Any], count: int) -> NDArray[np.int64]:
+    threshold = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
+    above = np.flatnonzero(sizes > threshold)
+    return np.concatenate([above, np.flatnonzero(sizes == threshold)[: count - len(above)]])
+
+
+def _biases(
+    matrices: Sequence[NDArray[np.float32]], biases: Sequence[ArrayLike] | None
+) -> list[NDArray[np.float32]]:
+    if biases is None:
+        return [np.zeros(len(matrix), dtype=np.float32) for matrix in matrices]
+    given = [np.asarray(vector, dtype=np.float32) for vector in biases]
+    shapes = [(len(matrix),) for matrix in matrices]
+    if [vector.shape for vector in given] != shapes:
+        raise GraphError(f"biases have shapes {[v.shape for v in given]}, expected {shapes}")
+    return given
+
+
+def _connected(
+    masked: list[NDArray[np.float32]],
+    biases: list[NDArray[np.float32]],
+    activation: Activation,
+    output_activation: Activation,
+) -> Pruned:
+    """Drop what is isolated or computed in vain, last layer first; keep constants."""
+    wanted = np.ones(len(masked[-1]), dtype=bool)
+    for matrix in reversed(masked):
+        matrix[~wanted] = 0
+        wanted = (matrix != 0).any(axis=0)
+    reached = (masked[-1] != 0).any(axis=1)
+    widths = [masked[0].shape[1], *(len(matrix) for matrix in masked)]
+    first = np.cumsum([0, *widths])
+    alive = [(matrix != 0).any(axis=0) for matrix in masked] + [reached]
+    kept = np.concatenate(alive)
+    if not reached.any():
+        raise GraphError("nothing is left to compute: no connection reaches an output")
+    number = np.cumsum(kept) - 1
+    tails, heads, factors = [], [], []
+    for layer, matrix in enumerate(masked):
+        target, source = np.nonzero(matrix)
+        tails.append(number[first[layer] + source])
+        heads.append(number[first[layer + 1] + target])
+        factors.append(matrix[target, source])
+    offsets = np.concatenate([np.zeros(widths[0], dtype=np.float32), *biases])
+    net = FFNN.from_arrays(
+        np.concatenate(tails),
+        np.concatenate(heads),
+        np.concatenate(factors),
+        offsets[kept],
+        number[np.flatnonzero(alive[0])],
+        number[first[-2] + np.flatnonzero(reached)],
+        activation=activation,
+        output_activation=output_activation,
+        connected=False,
+    )
+    last = biases[-1] if output_activation is Activation.IDENTITY else np.maximum(biases[-1], 0)
+    return Pruned(
+        net,
+        np.flatnonzero(alive[0]).astype(np.int32),
+        np.flatnonzero(reached).astype(np.int32),
+        np.where(reached, np.float32("nan"), last).astype(np.float32),
+    )
