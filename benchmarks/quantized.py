@@ -21,6 +21,7 @@ from tvm import relax
 from tvm_serenity import LeanKernels, SerenityQuantize
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.passes.relax.quantize import kept_float
@@ -120,7 +121,7 @@ def row(path: Path, inputs: int, timed: bool) -> str:
     mod = to_relax(path)
     integer = SerenityQuantize()(mod)
     with target:
-        lean = LeanKernels(target)(integer)
+        lean = LeanKernels(target, tiling_for(target))(integer)
     ours = tvm.compile(integer, target=target, relax_pipeline=serenity_pipeline())
     stock = tvm.compile(mod, target=target)
     machine = relax.VirtualMachine(ours, tvm.cpu())

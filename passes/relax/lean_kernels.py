@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lower import lowered
 
@@ -18,16 +19,18 @@ class LeanKernels:
     1. A fresh module is lowered and fused first, as by ``SerenitySchedule``.
     2. Each kernel keeps its parameters and its arithmetic, element by element in the same order;
        padded copies, raw sums and epilogue stages are no longer stored.
-    3. A kernel no step applies to stays as it is.
+    3. ``tiling`` cuts sums into register tiles (``kernels.tile``; ``tiling_for(target)``).
+    4. A kernel no step applies to stays as it is.
     """
 
     target: Any = None
+    tiling: Tiling = SCALAR
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the module with lean kernels."""
         mod = lowered(mod, self.target)
         functions = {
-            name: lean(f) if _compat.is_prim_func(f) and _compat.has_blocks(f) else f
+            name: lean(f, self.tiling) if _compat.is_prim_func(f) and _compat.has_blocks(f) else f
             for name, f in mod.functions.items()
         }
         return tvm.IRModule(functions, attrs=mod.attrs)

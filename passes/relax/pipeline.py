@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
@@ -32,6 +33,7 @@ def serenity_pipeline(
     rewrite: str = "",
     quantized: str = "auto",
     rounding: str = "tflite",
+    tiling: Tiling | None = None,
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
@@ -40,7 +42,8 @@ def serenity_pipeline(
     keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``: the
     rules of ``SerenityRewrite`` to choose from ("all", names), none by default. ``quantized``:
     "auto" turns quantised models into integer kernels (``SerenityQuantize`` with ``rounding``),
-    "off" leaves them as float operators between ``dequantize`` and ``quantize``.
+    "off" leaves them as float operators between ``dequantize`` and ``quantize``. ``tiling``: of the lean
+    kernels, by default the target's.
     """
     if quantized not in QUANTIZED:
         raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")
@@ -53,7 +56,7 @@ def serenity_pipeline(
                 [
                     *([SerenityQuantize(rounding)] if quantized == "auto" else []),
                     *([SerenityRewrite(rewrite, target=target)] if rewrite else []),
-                    *([LeanKernels(target)] if lean else []),
+                    *([LeanKernels(target, tiling or tiling_for(target))] if lean else []),
                     SerenitySchedule(method, target, options or Options()),
                     SerenityPlanMemory("fresh", planner, plan_options or PlanOptions(), target),
                     _compat.after_planning(target),

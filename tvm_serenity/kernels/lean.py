@@ -6,7 +6,8 @@ buffers of their own. ``lean`` changes the loops, not the arithmetic:
 1. Every stage that only maps elements (padding, casts, bias, activation) is computed where it is
    read, unless that would repeat an expensive function for every step of a reduction.
 2. In a reduction, loops over the output come first and reduction loops inside; its only consumer
-   is computed right after each output element, so that the sum never leaves a scalar.
+   is computed right after each output element, so that the sum never leaves a scalar. A consumer
+   of several reductions has all of them computed before each of its elements.
 3. Buffers that are then used within one loop nest are allocated there and shrink to what is live.
 
 The order in which each element's terms are added stays the same. A block the schedule cannot
@@ -20,6 +21,12 @@ import tvm_ffi
 from tvm import s_tir
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity.kernels.loops import applied as _try
+from tvm_serenity.kernels.loops import blocks_of as _blocks
+from tvm_serenity.kernels.loops import is_reduction as _is_reduction
+from tvm_serenity.kernels.loops import kinds_of_loops
+from tvm_serenity.kernels.tile import SCALAR, Tiling, tiled
+
 LEAN = "serenity.lean"
 """Attribute of kernels that are lean already."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
@@ -29,18 +36,20 @@ MAX_REPEATED = 8
 """Operations of a stage that may be computed more than once."""
 
 
-def lean(kernel: Any) -> Any:
+def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
 
-    A kernel marked as ``LEAN`` is returned as it is.
+    ``tiling``: how many elements are summed up at once, where the kernel allows for it. A kernel
+    marked as ``LEAN`` is returned as it is.
     """
     if LEAN in (kernel.attrs or {}):
         return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     _inline_stages(schedule)
-    for block in _blocks(schedule):
-        if _is_reduction(schedule, block):
-            _accumulate_in_place(schedule, block)
+    if tiling == SCALAR or not tiled(schedule, tiling):
+        for block in _blocks(schedule):
+            if _is_reduction(schedule, block):
+                _accumulate_in_place(schedule, block)
     module = s_tir.transform.PlanAndUpdateBufferAllocationLocation()(schedule.mod)
     result = module["main"]
     symbol = (kernel.attrs or {}).get("global_symbol")
@@ -112,33 +121,24 @@ def _arithmetic(body: Any) -> int:
 
 
 def _accumulate_in_place(schedule: Any, block: Any) -> None:
-    loops, variables = schedule.get_loops(block), schedule.get(block).iter_vars
-    if len(loops) != len(variables):
+    consumers = schedule.get_consumers(block)
+    joint = len(consumers) == 1 and not _is_reduction(schedule, consumers[0])
+    if joint and _sums(schedule, consumers[0]) > 1:  # then all of them, before each element
+        _try(schedule.compute_at, block, schedule.get_loops(consumers[0])[-1], True)
+        joint = False
+    if len(schedule.get_loops(block)) < len(schedule.get(block).iter_vars):
         return
-    reducing = [
-        loop for loop, v in zip(loops, variables, strict=True) if int(v.iter_type) == _REDUCE
-    ]
-    spatial = [
-        loop for loop, v in zip(loops, variables, strict=True) if int(v.iter_type) != _REDUCE
-    ]
+    spatial, reducing = kinds_of_loops(schedule, block)
     if not spatial or not reducing or not _try(schedule.reorder, *spatial, *reducing):
         return
-    consumers = schedule.get_consumers(block)
-    if len(consumers) == 1 and not _is_reduction(schedule, consumers[0]):
+    if joint:
         _try(schedule.reverse_compute_at, consumers[0], spatial[-1], preserve_unit_loops=True)
     _try(schedule.decompose_reduction, block, reducing[0])
 
 
-_REDUCE = 2
-"""``IterVar.CommReduce``."""
-
-
-def _blocks(schedule: Any) -> list[Any]:
-    return list(schedule.get_child_blocks(schedule.get_sblock("root")))
-
-
-def _is_reduction(schedule: Any, block: Any) -> bool:
-    return any(int(v.iter_type) == _REDUCE for v in schedule.get(block).iter_vars)
+def _sums(schedule: Any, block: Any) -> int:
+    """How many reductions a block reads."""
+    return sum(_is_reduction(schedule, producer) for producer in schedule.get_producers(block))
 
 
 def _is_expensive(body: Any) -> bool:
@@ -156,12 +156,3 @@ def _is_costly_call(expr: Any) -> bool:
     if not isinstance(expr, tvm.ir.expr.Call):
         return False
     return str(getattr(expr.op, "name", "")).rpartition(".")[2] not in CHEAP
-
-
-def _try(primitive: Any, *arguments: Any, **options: Any) -> bool:
-    """Apply a schedule primitive; TVM says by exception that it does not apply here."""
-    try:
-        primitive(*arguments, **options)
-    except (s_tir.ScheduleError, RuntimeError, ValueError):
-        return False
-    return True

@@ -11,7 +11,11 @@ from typing import Any
 import tvm
 from tvm import s_tir
 
-from tvm_serenity.kernels.lean import _REDUCE, _blocks, _inline_stages, _is_reduction, _try
+from tvm_serenity.kernels.lean import _inline_stages
+from tvm_serenity.kernels.loops import REDUCE as _REDUCE
+from tvm_serenity.kernels.loops import applied as _try
+from tvm_serenity.kernels.loops import blocks_of as _blocks
+from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.passes import _compat
 
 CHANNELS = 8

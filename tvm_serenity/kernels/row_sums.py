@@ -14,7 +14,10 @@ import tvm_ffi
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.lean import _REDUCE, _blocks, _inline_stages, _is_reduction
+from tvm_serenity.kernels.lean import _inline_stages
+from tvm_serenity.kernels.loops import REDUCE as _REDUCE
+from tvm_serenity.kernels.loops import blocks_of as _blocks
+from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.row_loops import integer, row_loops
 from tvm_serenity.kernels.rows import has_rows
 from tvm_serenity.passes import _compat

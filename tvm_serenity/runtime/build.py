@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.graph import Graph
+from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.passes.relax.kernels import workspace_of
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
@@ -79,7 +80,7 @@ def compile_and_compare(
     machine = tvm.target.Target(target)
     inputs = random_inputs(module, seed) if inputs is None else inputs
     with machine:
-        lean = LeanKernels(machine)(module if rewritten is None else rewritten)
+        lean = LeanKernels(machine, tiling_for(machine))(module if rewritten is None else rewritten)
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
     found = schedule(graph, "auto", options or Options())

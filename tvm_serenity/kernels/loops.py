@@ -1,0 +1,36 @@
+"""What schedules of kernels ask about blocks and their loops."""
+
+from typing import Any
+
+from tvm import s_tir
+
+REDUCE = 2
+"""``IterVar.CommReduce``."""
+
+
+def blocks_of(schedule: Any) -> list[Any]:
+    """Return the blocks (stages) of a kernel in order."""
+    return list(schedule.get_child_blocks(schedule.get_sblock("root")))
+
+
+def is_reduction(schedule: Any, block: Any) -> bool:
+    """Whether a block sums up, or takes a maximum, over some of its loops."""
+    return any(int(v.iter_type) == REDUCE for v in schedule.get(block).iter_vars)
+
+
+def kinds_of_loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
+    """Return the innermost loops of a block, one an axis: over its result, and reducing."""
+    variables = schedule.get(block).iter_vars
+    loops = list(schedule.get_loops(block))[-len(variables) :]
+    pairs = list(zip(loops, variables, strict=True))
+    reducing = [loop for loop, v in pairs if int(v.iter_type) == REDUCE]
+    return [loop for loop, v in pairs if int(v.iter_type) != REDUCE], reducing
+
+
+def applied(primitive: Any, *arguments: Any, **options: Any) -> bool:
+    """Apply a schedule primitive; TVM says by exception that it does not apply here."""
+    try:
+        primitive(*arguments, **options)
+    except (s_tir.ScheduleError, RuntimeError, ValueError):
+        return False
+    return True

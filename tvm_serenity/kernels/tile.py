@@ -1,0 +1,206 @@
+"""Register tiles: a lean kernel computes a few channels, and columns, of its result at once.
+
+``lean`` leaves one sum in a register; each step then loads a value and a weight for one product.
+A tile loads a value once for ``channels`` products, and a weight once for ``columns`` of them:
+
+    for n, y, column tile, channel tile:
+        sums[columns][channels] = 0                  # registers, no memory of the kernel
+        for each reduction step:
+            sums[column][channel] += value[column] * weight[channel]
+        result = epilogue(sums)
+
+The terms of each sum are added in the same order, so results stay the same bit for bit. Where
+neighbouring channels of the weights are neighbours in memory, the channels are one vector.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from tvm_serenity.kernels.loops import blocks_of, is_reduction, kinds_of_loops
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The largest tile: neighbouring channels, neighbouring columns, and whether to use vectors.
+
+    Tiles divide the extents they cut: a result of 12 channels is made 6 at a time under 8. The
+    channels of a vector are a power of two: 4 of 12.
+    """
+
+    channels: int
+    columns: int
+    vector: bool
+
+
+SCALAR = Tiling(1, 1, vector=False)
+"""One sum at a time."""
+MCU = Tiling(8, 1, vector=False)
+"""For cores without vectors and with 13 registers (Cortex-M)."""
+HOST = Tiling(16, 5, vector=True)
+"""For x86-64 and AArch64: 16 vector registers of four 32-bit sums."""
+
+
+def tiling_for(target: Any) -> Tiling:
+    """Return the tiling for a TVM target, by what its registers hold."""
+    attrs = dict(target.attrs) if target.attrs else {}
+    triple = f"{attrs.get('mtriple', '')} {attrs.get('mcpu', '')}"
+    embedded = any(name in triple for name in ("thumb", "cortex-m", "riscv32"))
+    if str(target.kind.name) != "llvm" or embedded:
+        return MCU
+    return HOST
+
+
+def tiled(schedule: Any, tiling: Tiling) -> bool:
+    """Schedule a kernel of sums and one stage that reads them all; False if it is no such kernel.
+
+    ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
+    not fit.
+    """
+    *sums, result = blocks_of(schedule)
+    if not sums or is_reduction(schedule, result):
+        return False
+    if not all(is_reduction(schedule, b) and _feeds(schedule, b, result) for b in sums):
+        return False
+    axes = _axes(schedule, sums[0])
+    if axes is None or len(schedule.get_loops(result)) != axes.rank:
+        return False
+    vector = tiling.vector and axes.contiguous
+    around, columns, channels = _cut(schedule, result, axes, tiling, vector)
+    vector = vector and channels is not None
+    for block in sums:
+        _sum_within(schedule, block, around, axes, vector, columns is not None)
+    for loop in (columns, channels):
+        if loop is not None:
+            schedule.unroll(loop)
+    return True
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """Which axes of the result are the channels and the columns (None: no such axis)."""
+
+    rank: int
+    channel: int | None
+    column: int | None
+    contiguous: bool
+
+
+def _feeds(schedule: Any, block: Any, result: Any) -> bool:
+    """Whether ``result`` alone reads what ``block`` makes, of the same shape."""
+    readers = schedule.get_consumers(block)
+    if len(readers) != 1 or not schedule.get(readers[0]).same_as(schedule.get(result)):
+        return False
+    made = schedule.get(block).writes[0].source
+    written = schedule.get(result).writes[0].source
+    return [int(e) for e in made.ty.shape] == [int(e) for e in written.ty.shape]
+
+
+def _axes(schedule: Any, block: Any) -> _Axes | None:
+    """Find channels and columns; None where no axis is one of channels.
+
+    Channels: the axis whose neighbours lie side by side in a factor of the sum, else one that a
+    single factor depends on. Columns: the last axis that the weights do not depend on; the
+    weights are the smallest factor that depends on the channels.
+    """
+    realised = schedule.get(block)
+    spatial = [v.var for v in realised.iter_vars if int(v.iter_type) == 0]
+    loads: list[Any] = []
+    tvm_ffi.structural_walk(realised.body, (tvm.ir.expr.TensorLoad, loads.append))
+    made = realised.writes[0].source
+    factors = [load for load in loads if not load.source.same_as(made)]
+    last = [_last_index(load) for load in factors]
+    wide = [i for i, v in enumerate(spatial) if any(v.same_as(index) for index in last)]
+    own = [
+        i for i, v in enumerate(spatial) if _owners(factors, v) == 1 and _extent(realised, i) > 1
+    ]
+    channel = wide[-1] if wide else (own[0] if own else None)
+    if channel is None:
+        return None
+    named = [load for load in factors if _names(load, spatial[channel])]
+    weights = min(named, key=lambda load: _size(load.source))
+    columns = [i for i, v in enumerate(spatial) if not _names(weights, v)]
+    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide))
+
+
+def _size(buffer: Any) -> int:
+    size = 1
+    for extent in buffer.ty.shape:
+        size *= int(extent)
+    return size
+
+
+def _last_index(load: Any) -> Any:
+    """The index along the last axis that has more than one element."""
+    pairs = list(zip(load.indices, load.source.ty.shape, strict=True))
+    while len(pairs) > 1 and int(pairs[-1][1]) == 1:
+        pairs.pop()
+    return pairs[-1][0]
+
+
+def _owners(factors: list[Any], var: Any) -> int:
+    return sum(_names(load, var) for load in factors)
+
+
+def _names(load: Any, var: Any) -> bool:
+    found: list[Any] = []
+
+    def visit(used: Any) -> None:
+        if used.same_as(var):
+            found.append(used)
+
+    for index in load.indices:
+        tvm_ffi.structural_walk(index, (tirx.Var, visit))
+    return bool(found)
+
+
+def _extent(block: Any, axis: int) -> int:
+    spatial = [v for v in block.iter_vars if int(v.iter_type) == 0]
+    return int(spatial[axis].dom.extent)
+
+
+def _cut(
+    schedule: Any, result: Any, axes: _Axes, tiling: Tiling, vector: bool
+) -> tuple[Any, Any, Any]:
+    """Cut the loops of ``result``; return the loop around a tile, and the loops inside of it."""
+    loops = list(schedule.get_loops(result))
+    columns = channels = None
+    if axes.column is not None:
+        width = _divisor(int(schedule.get(loops[axes.column]).extent), tiling.columns)
+        if width > 1:
+            loops[axes.column], columns = schedule.split(loops[axes.column], [None, width])
+    assert axes.channel is not None
+    extent = int(schedule.get(loops[axes.channel]).extent)
+    count = _divisor(extent & -extent if vector else extent, tiling.channels)
+    if count > 1:
+        loops[axes.channel], channels = schedule.split(loops[axes.channel], [None, count])
+    inside = [loop for loop in (columns, channels) if loop is not None]
+    outer = [loop for i, loop in enumerate(loops) if i != axes.channel] + [loops[axes.channel]]
+    schedule.reorder(*outer, *inside)
+    return outer[-1], columns, channels
+
+
+def _divisor(extent: int, most: int) -> int:
+    return max(d for d in range(1, most + 1) if extent % d == 0)
+
+
+def _sum_within(
+    schedule: Any, block: Any, around: Any, axes: _Axes, vector: bool, columns: bool
+) -> None:
+    """Compute a sum inside of the tile: its reduction loops outside, the tile's loops inside."""
+    schedule.compute_at(block, around, preserve_unit_loops=True)
+    spatial, reducing = kinds_of_loops(schedule, block)
+    assert axes.channel is not None
+    channel = spatial.pop(axes.channel)
+    schedule.reorder(*reducing, *spatial, channel)
+    if columns:
+        for loop in spatial:
+            schedule.unroll(loop)
+    if vector:
+        schedule.vectorize(channel)
+    else:
+        schedule.unroll(channel)
+    schedule.decompose_reduction(block, reducing[0])
