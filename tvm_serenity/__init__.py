@@ -26,6 +26,7 @@ _LAZY = {
     "plan": "tvm_serenity.plan",
     "load": "tvm_serenity.frontends",
     "peak_bytes": "tvm_serenity.objective",
+    "peak_bytes_batch": "tvm_serenity.objective",
 }
 
 __all__ = ["__version__", *_LAZY]

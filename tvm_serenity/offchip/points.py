@@ -7,13 +7,12 @@ points, so the output does not depend on where they ran.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.errors import InputError, MissingPartError, SerenityError
+from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
@@ -21,6 +20,7 @@ from tvm_serenity.offchip.order_search import SearchOptions
 from tvm_serenity.offchip.orders import ORDERS, Network
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
 from tvm_serenity.offchip.trace import trace_of
+from tvm_serenity.parallel import results
 
 Row = dict[str, Any]
 COLUMNS = (
@@ -35,7 +35,6 @@ COLUMNS = (
     "peak_bytes",
     "fits",
 )
-CONNECT_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ def run_points(
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
     todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
     try:
-        with _backend(jobs, dask, len(todo)) as run:
-            for key, rows in run(todo):
-                finished[key] = rows
+        with results(Point.rows, [point for _, point in todo], jobs, dask) as found:
+            for index, rows in found:
+                finished[todo[index][0]] = rows
                 if keep is not None:
                     save_points(keep, finished)
     except KeyboardInterrupt as interrupt:
@@ -186,53 +185,6 @@ def _rank_of(points: Sequence[Point]) -> Any:
         )
 
     return rank
-
-
-def _work(key: str, point: Point) -> tuple[str, list[Row] | SerenityError]:
-    try:
-        return key, point.rows()
-    except SerenityError as error:  # its traceback stays in the worker: the message says it all
-        return key, error
-
-
-@contextmanager
-def _backend(jobs: int, dask: str | None, count: int) -> Iterator[Any]:
-    """Yield a function that works points out and yields rows as they are finished."""
-    import joblib
-
-    def run(todo: list[tuple[str, Point]]) -> Iterator[tuple[str, list[Row]]]:
-        parallel = joblib.Parallel(
-            n_jobs=-1 if dask else min(jobs, max(count, 1)),
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="all" if dask else "2*n_jobs",
-        )
-        for key, rows in parallel(joblib.delayed(_work)(k, p) for k, p in todo):
-            if isinstance(rows, SerenityError):
-                raise rows
-            yield key, rows
-
-    if dask is None:
-        yield run
-        return
-    with _client(dask), joblib.parallel_config(backend="dask"):
-        yield run
-
-
-@contextmanager
-def _client(address: str) -> Iterator[Any]:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingPartError("--dask needs Dask: pip install 'tvm-serenity[dask]'") from error
-    try:
-        client = Client(address, timeout=CONNECT_TIMEOUT_S, set_as_default=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"Dask scheduler {address!r} cannot be reached") from error
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def _check_names(what: str, names: Sequence[str], known: Mapping[str, object]) -> None:
