@@ -123,7 +123,7 @@ class RelayNet(Net):
     def shift(self, x: Feature) -> Feature:
         """``x`` without its first row and its first column."""
         axes = self._spatial_axes
-        call = relay.strided_slice(x.var, [1, 1], [x.height, x.width], axes=axes)
+        call = relay.strided_slice(x.var, [1, 1], [x.height, x.width], [1, 1], axes=axes)
         return self._emit(call, "shift", x.moment)
 
     def split(self, x: Feature) -> Feature:
