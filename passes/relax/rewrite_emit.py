@@ -20,7 +20,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.shared_storage import in_place, into_part
 from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.rewrite_function import OpFunction
+from tvm_serenity.passes.relax.rewrite_function import OpFunction, called_again
 from tvm_serenity.passes.relax.rewrite_read import Reading
 from tvm_serenity.rewrite.net import Kind, Net, Node
 
@@ -29,7 +29,7 @@ def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
     """Return ``mod`` with a ``main`` that runs ``net``, settled, in its order."""
     writer = _Functions(reading, net)
     plans = [writer.plan(node) for node in net.nodes]
-    kernels = _kernels(writer.functions, target)
+    kernels = _kernels(writer.functions, mod, target)
     builder = relax.BlockBuilder()
     params = [relax.Var(p.name, p.ty) for p in reading.params]
     held: dict[int, Any] = dict(enumerate(params))
@@ -41,7 +41,10 @@ def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
                 if _is_same(net, node) and node.output not in net.outputs:
                     held[node.output] = held[node.operands[0].pieces[0].value]
                     continue
-                call = _call(net, node, plan, kernels, functions, held)
+                if _is_finished(reading, node):
+                    call = _finished(reading, node, held)
+                else:
+                    call = _call(net, node, plan, kernels, functions, held)
                 name = net.values[node.output].name
                 if node.output in net.outputs:
                     held[node.output] = builder.emit_output(call, name)
@@ -74,8 +77,8 @@ class _Functions:
     known: dict[Any, int] = field(default_factory=dict)
 
     def plan(self, node: Node) -> _Plan | None:
-        """The function of an op and what it is called with; None for a view."""
-        if node.kind is Kind.VIEW:
+        """The function of an op and what it is called with; None where it needs no new one."""
+        if node.kind is Kind.VIEW or _is_finished(self.reading, node):
             return None
         body = OpFunction(self.reading, self.net, node)
         function = body.build()
@@ -90,10 +93,27 @@ class _Functions:
         return _Plan(self.known[key], tuple(values), base_at)
 
 
-def _kernels(functions: Sequence[Any], target: Any) -> list[Any]:
-    """One lean kernel for each function."""
-    names = [f"op{i}" for i in range(len(functions))]
+def _is_finished(reading: Reading, node: Node) -> bool:
+    """Whether a node calls a kernel of the module and reads all of its operands as they are."""
+    if node.kind is not Kind.OPAQUE or len(reading.sources[node.source].bindings) > 1:
+        return False
+    whole = all(len(o.pieces) == 1 and o.pieces[0].whole for o in node.operands)
+    return whole and not _compat.is_high_level(reading.sources[node.source].head)
+
+
+def _finished(reading: Reading, node: Node, held: dict[int, Any]) -> Any:
+    source = reading.sources[node.source]
+    values = (held[o.values[0]] for o in node.operands)
+    return called_again(source.head, dict(zip(source.operands, values, strict=True)), lambda c: c)
+
+
+def _kernels(functions: Sequence[Any], source: Any, target: Any) -> list[Any]:
+    """One lean kernel for each function; ``source`` holds the kernels that they call."""
+    names = [f"rewritten_{i}" for i in range(len(functions))]
     mod = _called(functions, names)
+    for variable, function in source.functions.items():
+        if _compat.is_prim_func(function):
+            mod[variable] = function
     with target:
         mod = _compat.fuse_primitives()(mod)
     result = []

@@ -1,6 +1,7 @@
 """One op of a net as a Relax function of high-level operators, weights sliced to its channels."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,25 +145,30 @@ class OpFunction:
         self, binding: Any, known: dict[Any, Any], prepared: dict[Any, Any], key: tuple[str, int]
     ) -> Any:
         """The call of a binding again, with other arguments."""
-        count = 0
+        count = itertools.count()
 
-        def argument(expr: Any) -> Any:
-            nonlocal count
-            if isinstance(expr, relax.Var):
-                return known[expr]
-            if _compat.is_constant(expr):
-                count += 1
-                return prepared.get((*key, count - 1), expr)
-            if isinstance(expr, relax.Tuple):
-                return relax.Tuple([argument(f) for f in expr.fields])
-            return expr
+        def constant(expr: Any) -> Any:
+            return prepared.get((*key, next(count)), expr)
 
-        call = binding.value
-        arguments = [argument(a) for a in call.args]
-        return self._emit(_compat.call_like(call, arguments))
+        return self._emit(called_again(binding.value, known, constant))
 
     def _emit(self, call: Any) -> Any:
         return self.builder.emit(call)
+
+
+def called_again(call: Any, known: Mapping[Any, Any], constant: Callable[[Any], Any]) -> Any:
+    """Return a call with its variables replaced by what is ``known`` and its constants mapped."""
+
+    def argument(expr: Any) -> Any:
+        if isinstance(expr, relax.Var):
+            return known[expr]
+        if _compat.is_constant(expr):
+            return constant(expr)
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([argument(f) for f in expr.fields])
+        return expr
+
+    return _compat.call_like(call, [argument(a) for a in call.args])
 
 
 def _conv_like(call: Any, x: Any, weight: Any, node: Node) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from tvm import relax
 from tvm.relax.dpl import is_const, is_op, wildcard
 
+from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.passes import _compat
 from tvm_serenity.rewrite.net import Kind
 
@@ -61,13 +62,20 @@ _PATTERNS = (
 """The first pattern that a call matches tells its kind, if ``_refusal`` has nothing against it."""
 
 
-def kind_of(binding: Any, tensors: Sequence[Any]) -> tuple[Kind, str]:
-    """Return the kind of the op that a binding begins, and why it is opaque if it is."""
+def kind_of(binding: Any, tensors: Sequence[Any], mod: Any) -> tuple[Kind, str]:
+    """Return the kind of the op that a binding begins, and why it is opaque if it is.
+
+    Kernels in block form and matrix products are opaque for no reason: they can read pieces.
+    """
     call = binding.value
     if not _compat.is_tensor(binding.var.ty):
         return Kind.OPAQUE, "it makes a tuple"
     if not operands_of(call):
         return Kind.OPAQUE, "it reads constants alone"
+    kernel = _compat.called_kernel(call)
+    if kernel is not None:
+        unfinished = _compat.has_blocks(mod[kernel]) and LEAN not in (mod[kernel].attrs or {})
+        return Kind.OPAQUE, "" if unfinished else "its kernel is finished"
     kind = next((kind for kind, pattern in _PATTERNS if pattern.match(call)), None)
     if kind is None:
         return Kind.OPAQUE, OWN_KERNEL

@@ -73,8 +73,8 @@ class _Group:
 
 @dataclass
 class _Reader:
+    mod: Any
     uses: dict[Any, int]
-    constants: dict[Any, Any]
     groups: list[_Group] = field(default_factory=list)
     owner: dict[Any, _Group] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class _Reader:
         tensors = [a for a in call.args if isinstance(a, relax.Var) and _compat.is_tensor(a.ty)]
         group = self._follow(binding, tensors)
         if group is None:
-            kind, why = kind_of(binding, tensors)
+            kind, why = kind_of(binding, tensors, self.mod)
             group = _Group(kind, [binding], operands_of(call), why)
             if kind in (Kind.MAP, Kind.ADD):
                 group = self._absorb(group)
@@ -161,10 +161,12 @@ def read_net(mod: Any, *, name: str = "main", external: bool = True) -> Reading:
             uses[var] = uses.get(var, 0) + 1
     for var in variables_of(function.body.body):
         uses[var] = uses.get(var, 0) + 2  # the caller's: never inside a group
-    reader = _Reader(uses, {})
+    reader = _Reader(mod, uses)
     for binding in bindings:
         if not _compat.is_call(binding.value):
             raise UnsupportedError(f"binding {binding.var.name!r}: tuples are not rewritten")
+        if _compat.overwritten(binding.value) is not None:
+            raise UnsupportedError(f"binding {binding.var.name!r}: it writes in place already")
         reader.add(binding)
     return _net(function, reader, name, external)
 

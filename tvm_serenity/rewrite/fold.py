@@ -8,11 +8,11 @@ from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece
 NAME = "fold"
 
 READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD, Kind.CONCAT)
-"""Kinds whose kernels compute a concat while they read."""
+"""Kinds whose kernels compute a concat while they read; opaque ones do if nothing forbids it."""
 
 SPEC = """
-1. Pattern: a concat whose readers are convolutions, poolings, elementwise ops, adds or concats
-   along the same axis.
+1. Pattern: a concat whose readers are convolutions, matrix products, poolings, elementwise ops,
+   adds, kernels that are not scheduled yet, or concats along the same axis.
 2. Result: each reader reads the pieces; its kernel picks the piece by the index, without storing
    the concat. The concat is no op any more.
 3. A cheap elementwise op of one operand (relu, clip, scaling by one number, dequantisation) that is
@@ -72,8 +72,7 @@ def apply(net: Net, match: Match) -> Net:
 def _reader_refusal(node: Node, reader: Node) -> str | None:
     several = len(node.operands[0].pieces) > 1
     axis = node.operands[0].axis
-    opaque = reader.kind is Kind.OPAQUE and not several and node.kind is Kind.MAP
-    if not (reader.kind in READERS or (opaque and not reader.why_opaque)):
+    if reader.kind not in READERS and (reader.kind is not Kind.OPAQUE or reader.why_opaque):
         return f"{reader.name!r} cannot read pieces"
     if node.output in (reader.base, *reader.addends):
         return f"{reader.name!r} adds to it"
