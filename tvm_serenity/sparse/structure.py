@@ -23,7 +23,7 @@ def levels(neurons: int, sources: Ints, targets: Ints) -> Ints:
 
 
 def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
-    """Return the neurons of one cycle in order; there must be one."""
+    """Return the neurons of one cycle in order from the least; there must be one."""
     stuck = levels(neurons, sources, targets) < 0
     before = {}
     for s, t in zip(sources.tolist(), targets.tolist(), strict=True):
@@ -34,7 +34,9 @@ def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
     while (step := before[path[-1]]) not in seen:
         seen[step] = len(path)
         path.append(step)
-    return path[seen[step] :][::-1]
+    cycle = path[seen[step] :][::-1]
+    least = cycle.index(min(cycle))
+    return cycle[least:] + cycle[:least]
 
 
 def parts(neurons: int, sources: Ints, targets: Ints) -> Ints:

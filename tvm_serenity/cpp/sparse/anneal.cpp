@@ -163,7 +163,7 @@ Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& r
     const bool accepted =
         worse <= 0 || random.unit() < std::exp2(-worse * std::pow(static_cast<double>(t),
                                                                   options.cooling));
-    if (accepted && worse > 0 && !saved) {
+    if (accepted && total >= best.total && !saved) {
       best.order = before.order;
       saved = true;
     }

@@ -48,7 +48,7 @@ class Search {
       : net_(net), weights_(options.weights), room_(options.room), in_(net.neurons, net.target),
         out_(net.neurons, net.source), complete_(net.neurons), held_(net.neurons, 0),
         dirty_(net.neurons, 0), active_(net.neurons, 0), usable_(net.neurons, 0),
-        ready_(net.neurons, 0), score_(net.neurons, 0.0), base_(net.neurons),
+        ready_(net.neurons, 0), via_(net.neurons, -1), score_(net.neurons, 0.0), base_(net.neurons),
         future_(net.neurons, 0.0), noise_(net.neurons) {
     const int most = std::max(*std::max_element(net.fan_in.begin(), net.fan_in.end()),
                               *std::max_element(net.fan_out.begin(), net.fan_out.end()));
@@ -69,7 +69,7 @@ class Search {
     for (int step = 0; static_cast<int>(order_.size()) < net_.connections(); ++step) {
       if ((step & 255) == 0) poll();
       const int next = choose();
-      if (static_cast<int>(list_.size()) == room_) drop(cheapest());
+      if (full()) drop(cheapest(usable_[next] ? via_[next] : -1));
       held_[next] = 1;
       list_.push_back(next);
       active_[next] = 0;
@@ -104,7 +104,7 @@ class Search {
       best = v;
       most = score;
     };
-    if (static_cast<int>(list_.size()) == room_) {  // what leaves must make way for progress
+    if (full()) {  // what leaves must make way for progress
       for (int v : touched_) {
         if (usable_[v]) look(v, score_[v] + base_[v]);
       }
@@ -112,22 +112,27 @@ class Search {
     if (best >= 0) return best;
     for (int v = 0; v < net_.neurons; ++v) {
       if (held_[v] || (complete_[v] ? out_.count(v) : in_.count(v)) == 0) continue;
+      if (full() && !complete_[v]) continue;  // only a complete one lets the next step progress
       look(v, score_[v] + base_[v] - (complete_[v] && score_[v] == 0 ? 1e9 : 0));
     }
     return best;
   }
 
-  void add(int v, double score, bool usable) {
+  bool full() const { return static_cast<int>(list_.size()) == room_; }
+
+  void add(int v, double score, int partner) {
     if (score_[v] == 0) touched_.push_back(v);
     score_[v] += score;
-    usable_[v] |= usable;
+    if (partner < 0) return;
+    usable_[v] = 1;
+    via_[v] = partner;
   }
 
   void score_targets(int r) {
     const double urgency = (dirty_[r] ? weights_.fresh : 1) * urgency_[out_.count(r)];
     for (const int* c = out_.begin(r); c != out_.end(r); ++c) {
       const int t = net_.target[*c];
-      if (!held_[t]) add(t, urgency + partner_[in_.count(t)], true);
+      if (!held_[t]) add(t, urgency + partner_[in_.count(t)], r);
     }
   }
 
@@ -137,17 +142,18 @@ class Search {
       const int s = net_.source[*c];
       if (held_[s]) continue;
       if (complete_[s]) {
-        add(s, urgency + partner_[out_.count(s)], true);
+        add(s, urgency + partner_[out_.count(s)], r);
       } else {
-        add(s, urgency * future_[s], false);
+        add(s, urgency * future_[s], -1);
       }
     }
   }
 
-  int cheapest() const {
+  int cheapest(int pinned) const {
     int found = -1;
     double least = 0;
     for (int v : list_) {
+      if (v == pinned) continue;
       double cost = active_[v] ? 0 : 10;
       if (complete_[v]) {
         cost += (dirty_[v] ? weights_.lose_dirty : 1) + weights_.lose_idle / (out_.count(v) + 1);
@@ -223,7 +229,7 @@ class Search {
   int room_;
   Rest in_, out_;
   std::vector<char> complete_, held_, dirty_, active_, usable_;
-  std::vector<int> ready_, list_, work_, now_, touched_, order_;
+  std::vector<int> ready_, via_, list_, work_, now_, touched_, order_;
   std::vector<double> score_, base_, future_, noise_, urgency_, partner_;
 };
 

@@ -22,10 +22,10 @@ from tvm_serenity.sparse.orders.result import (
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
-ROUNDS = 40
-"""Greedy orders with other weights that are tried where no time limit is set."""
+TUNED = 400_000
+"""Connections ordered by greedy search with other weights where no time limit is set."""
 MANY = 1_000_000
-"""The same where one is set."""
+"""Orders it makes at most where one is set."""
 ANNEALED = 20_000_000
 """Connections simulated by annealing, about, where no time limit is set."""
 COOL = 1_000_000
@@ -103,7 +103,7 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     yield tiles(net, settings)
     first = greedy(net, best.share(0.5))
     yield first
-    rounds = ROUNDS if settings.time_limit_s is None else MANY
+    rounds = TUNED // net.connections if settings.time_limit_s is None else MANY
     yield from tune(net, best.share(0.6), first, rounds)
     work = settings.annealing.iterations
     if settings.time_limit_s is None:

@@ -32,24 +32,28 @@ from tvm_serenity.sparse.simulate import graph_of
 class Weights:
     """Weights of the scores; see above."""
 
-    partner: float = 0.759
-    ready: float = 1.503
-    power: float = 2.112
-    partner_power: float = 1.988
-    future: float = 0.141
-    fresh: float = 0.768
-    lose_dirty: float = 0.679
-    lose_partial: float = 4.231
-    lose_idle: float = 0.068
-    lose_progress: float = 1.843
-    future_power: float = 0.734
-    ready_power: float = 0.819
+    partner: float = 1.0473
+    ready: float = 4.1352
+    power: float = 1.5487
+    partner_power: float = 1.592
+    future: float = 0.1067
+    fresh: float = 0.873
+    lose_dirty: float = 0.427
+    lose_partial: float = 3.5238
+    lose_idle: float = 0.0768
+    lose_progress: float = 2.1927
+    future_power: float = 1.2175
+    ready_power: float = 7.005
 
 
 PRESETS = (
-    Weights(),
-    Weights(1, 3, 1, 1, 0.3, 2, 2, 4, 0.1, 1, 1, 1),
-    Weights(0.409, 1.739, 0.531, 1, 0.297, 2, 4.291, 3.828, 0.018, 1.449, 1, 0.302),
+    Weights(),  # density 1 %, then 10 %, then BERT's shape at 0.1 %
+    Weights(
+        0.4884, 1.2757, 1.724, 1.3604, 0.1117, 1.146, 0.5764, 3.5461, 0.1346, 0.7145, 0.85, 0.2726
+    ),
+    Weights(
+        0.1981, 3.411, 0.3484, 1.1495, 0.297, 3.4593, 6.2392, 3.828, 0.0057, 1.5093, 0.8482, 0.4801
+    ),
 )
 
 
