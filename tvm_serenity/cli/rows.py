@@ -1,0 +1,211 @@
+"""``serenity rows``: what a network needs when its operators run row by row."""
+
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tvm_serenity.cli import app, show
+from tvm_serenity.cli.models import source
+from tvm_serenity.cli.reduce import size_bytes
+from tvm_serenity.cli.schedule import Dims, Json, Model
+from tvm_serenity.errors import InputError
+from tvm_serenity.memory import profile
+from tvm_serenity.rows.choose import Choice, Goal, check_splittable, choose, curve, table_bytes
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import Limits, Streaming, stream
+
+AUTO = "auto"
+
+StreamInput = Annotated[
+    bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
+]
+Ram = Annotated[
+    str | None,
+    typer.Option("--ram", metavar="SIZE", help="The coarsest bands whose arena fits, like 16K."),
+]
+
+
+@app.command("rows")
+def rows_command(
+    model: Model,
+    bands: Annotated[
+        str, typer.Option(metavar="N|auto", help="Rows in a band; auto: the least arena.")
+    ] = AUTO,
+    stream_input: StreamInput = False,
+    ram: Ram = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="SIZE", help="Most bytes of tables in flash.")
+    ] = None,
+    curve_too: Annotated[
+        bool, typer.Option("--curve", help="Show every band height, from all rows to one.")
+    ] = False,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Draw the curve (.svg .png .pdf).")
+    ] = None,
+    graph_only: Annotated[
+        bool, typer.Option("--graph", help="Read a .tflite file alone, without its kernels.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", help="For each search.")
+    ] = 10.0,
+    dim: Dims = None,
+    json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
+    ] = False,
+) -> None:
+    """Split operators into bands of rows, order and place them: the same results in less memory.
+
+    Every operator runs a few rows at a time and reads only the rows it needs.
+    Nothing is computed twice, every output is bit-identical. What needs whole
+    tensors stays whole and is listed. "bound" holds for every order and every
+    placement at those band heights.
+
+    [dim]Examples[/dim]
+      serenity rows person_detect.tflite
+      serenity rows person_detect.tflite --ram 16K --stream-input
+      serenity rows zoo:mobilenet-v2?layout=NHWC&quantised=1 --curve
+
+    serenity build --rows runs it on a board. Ctrl-C keeps the best so far.
+    Exit status 1 when no split reaches --ram.
+    """
+    network = network_of(model, dim or [], graph_only)
+    check_splittable(network)
+    show.warn_without_core()
+    goal = Goal(
+        None if ram is None else size_bytes(ram), None if table is None else size_bytes(table)
+    )
+    with show.progress(f"rows of {model}") as report:
+        limits = Limits(time_limit, progress=report)
+        points = []
+        if curve_too or plot is not None:
+            points = [s for _, s in curve(network, streamed=stream_input, limits=limits)]
+        chosen = _chosen(network, bands, goal, stream_input, limits)
+    if check:
+        chosen.best.check()
+    if plot is not None:
+        from tvm_serenity.rows.figure import plot_curve
+
+        plot_curve(network.name, points, plot)
+    result = {**described(chosen, model), "curve": [_point(s) for s in points], "checked": check}
+    if json:
+        show.print_json(result)
+    else:
+        _print(model, chosen, points)
+    if not chosen.met:
+        raise typer.Exit(1)
+
+
+def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
+    """Return a model as rows: by its kernels, or by the file alone."""
+    opened = source(model, dims)
+    if graph_only:
+        from tvm_serenity.frontends.tflite_file import TfliteFile
+        from tvm_serenity.rows.from_tflite import network_of as from_file
+
+        file = opened.file()
+        if not isinstance(file, TfliteFile):
+            raise InputError(f"{model}: --graph reads .tflite files")
+        return from_file(file)
+    from tvm_serenity.passes.relax.rows_read import read_rows
+
+    return read_rows(opened.module(), model).network
+
+
+def _chosen(network: Network, bands: str, goal: Goal, streamed: bool, limits: Limits) -> Choice:
+    if bands == AUTO:
+        return choose(network, goal, streamed=streamed, limits=limits)
+    if not bands.isdigit() or int(bands) < 1:
+        raise InputError(f"--bands {bands!r}: write a number of rows from 1 on, or {AUTO}")
+    heights = heights_of(network, int(bands))
+    found = stream(network, heights, streamed=streamed, limits=limits)
+    return Choice(found, goal.met(found), (found,), found.seconds)
+
+
+def described(chosen: Choice, model: str) -> dict[str, Any]:
+    """Return a choice as JSON has it."""
+    best = chosen.best
+    network = best.banded.network
+    rows = {f.name: h for f, h in zip(network.features, best.banded.heights, strict=True)}
+    tall = {f.name for f in network.features if f.height > 1}
+    return {
+        "model": model,
+        "streamed": best.banded.feeding is not None,
+        "met": chosen.met,
+        **_point(best),
+        "start_peak_bytes": best.start_bytes,
+        "bands": {name: height for name, height in rows.items() if name in tall},
+        "left_whole": list(network.left_whole),
+        "seconds": chosen.seconds,
+    }
+
+
+def _point(found: Streaming) -> dict[str, Any]:
+    return {
+        "rows": _rows_text(found),
+        "arena_bytes": found.arena_bytes,
+        "peak_bytes": found.schedule.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "gap": round(found.gap, 6),
+        "outcome": str(found.outcome),
+        "ops": len(found.banded.graph.ops),
+        "table_bytes": table_bytes(found.banded),
+    }
+
+
+def _rows_text(found: Streaming) -> str:
+    """The rows in a band: one number, or the range over features that have rows."""
+    features = found.banded.network.features
+    pairs = zip(features, found.banded.heights, strict=True)
+    heights = [h for f, h in pairs if f.height > 1]
+    if not heights:
+        return "1"
+    most, _ = Counter(heights).most_common(1)[0]
+    capped = all(
+        h == min(max(heights), f.height)
+        for f, h in zip([f for f in features if f.height > 1], heights, strict=True)
+    )
+    if capped:
+        return f"{max(heights)}"
+    return f"{min(heights)} to {max(heights)}, mostly {most}"
+
+
+def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
+    best = chosen.best
+    rows = {
+        "arena": f"{best.arena_bytes:,} bytes (peak {best.schedule.peak_bytes:,})",
+        "rows in a band": _rows_text(best),
+        "proof": f"{best.outcome}: no order at these bands needs less than "
+        f"{best.lower_bound_bytes:,} bytes (gap {best.gap:.1%})",
+        "input": "arrives row by row" if best.banded.feeding is not None else "in memory",
+        "ops": f"{len(best.banded.graph.ops):,}",
+        "tables": f"about {table_bytes(best.banded):,} bytes",
+        "search": f"{chosen.seconds:.1f} s",
+    }
+    if best.banded.network.left_whole:
+        rows["left whole"] = "; ".join(best.banded.network.left_whole)
+    if not chosen.met:
+        graph = best.banded.graph
+        live = profile(graph, best.schedule.order).peak_ranges
+        rows["in the way"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:6])
+        show.facts(f"{model}: no split found within the limits; the least", rows)
+        return
+    show.facts(f"{model} in rows", rows)
+    if points:
+        table = Table(box=None)
+        for name in ("rows", "arena", "peak", "bound", "gap", "ops", "table"):
+            table.add_column(name, justify="right")
+        for point in map(_point, points):
+            table.add_row(
+                point["rows"],
+                f"{point['arena_bytes']:,}",
+                f"{point['peak_bytes']:,}",
+                f"{point['lower_bound_bytes']:,}",
+                f"{point['gap']:.1%}",
+                f"{point['ops']:,}",
+                f"{point['table_bytes']:,}",
+            )
+        show.console.print(table)

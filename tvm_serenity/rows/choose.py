@@ -1,0 +1,185 @@
+"""How many rows a band should have: the least arena, or the coarsest bands within a limit.
+
+Finer bands never need a higher peak, but more calls, and a placement that is harder to find. So
+bands of 1, 2, 4, ... rows are tried for all features alike; then, between two cuts of the network
+at a time, bands are made coarser as long as the arena stays within what was reached.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.segments import cuts_of, segment_order
+from tvm_serenity.rows.split import Banded, heights_of, split
+from tvm_serenity.rows.stream import Limits, Streaming, stream
+
+LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 20, 6, 12
+"""Bytes of an entry of the walker's tables on a 32-bit machine."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """``ram_bytes``: the arena may take that; None: the least arena. ``table_bytes``: at most."""
+
+    ram_bytes: int | None = None
+    table_bytes: int | None = None
+
+    def met(self, found: Streaming) -> bool:
+        """Whether a split network keeps within all limits."""
+        within = self.ram_bytes is None or found.arena_bytes <= self.ram_bytes
+        return within and (
+            self.table_bytes is None or table_bytes(found.banded) <= self.table_bytes
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``best`` meets the goal, or is the least arena found where none does (``met`` False).
+
+    ``tried`` are the networks with equal bands that were looked at, coarse to fine.
+    """
+
+    best: Streaming
+    met: bool
+    tried: tuple[Streaming, ...] = field(repr=False)
+    seconds: float = 0.0
+
+
+def choose(
+    network: Network,
+    goal: Goal | None = None,
+    *,
+    streamed: bool = False,
+    limits: Limits | None = None,
+) -> Choice:
+    """Return bands for ``network``, ordered and placed, within about three time limits."""
+    goal, limits = goal or Goal(), limits or Limits()
+    started = time.perf_counter()
+    deadline = started + 2.5 * limits.time_limit_s
+    least = goal.ram_bytes is None
+    tried: dict[int, Streaming] = {}
+    for rows in _least_first(network) if least else _coarse_first(network):
+        if tried and time.perf_counter() > deadline:
+            break
+        if not least and _hopeless(network, rows, streamed, goal):
+            continue
+        tried[rows] = stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
+        if not least and goal.met(tried[rows]):
+            break
+    if not tried:
+        tried[1] = stream(network, heights_of(network, 1), streamed=streamed, limits=limits)
+    allowed = [found for found in tried.values() if goal.met(found)]
+    best = min(
+        allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
+    )
+    room = best.arena_bytes if least or not allowed else goal.ram_bytes
+    assert room is not None
+    coarser = coarsened(best, room, limits, deadline)
+    if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
+        best = coarser
+    seconds = time.perf_counter() - started
+    ordered = tuple(tried[rows] for rows in sorted(tried, reverse=True))
+    return Choice(best, goal.met(best), ordered, seconds)
+
+
+def curve(
+    network: Network, *, streamed: bool = False, limits: Limits | None = None
+) -> Iterator[tuple[int, Streaming]]:
+    """Yield rows a band, from all to one, with the network split so."""
+    for rows in _coarse_first(network):
+        yield (
+            rows,
+            stream(network, heights_of(network, rows), streamed=streamed, limits=limits),
+        )
+
+
+def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> Streaming:
+    """Return ``found`` with coarser bands where its arena stays within ``room`` bytes."""
+    network, streamed = found.banded.network, found.banded.feeding is not None
+    heights = list(found.banded.heights)
+    for group in _groups(network):
+        while time.perf_counter() < deadline:
+            wider = list(heights)
+            for feature in group:
+                wider[feature] = min(2 * heights[feature], network.rows(feature))
+            if wider == heights or _peak(network, wider, streamed) > room:
+                break
+            heights = wider
+    if tuple(heights) == found.banded.heights:
+        return found
+    coarser = stream(network, heights, streamed=streamed, limits=limits)
+    return coarser if coarser.arena_bytes <= room else found
+
+
+def table_bytes(banded: Banded) -> int:
+    """Return an estimate of the bytes of the walker's tables for a split network.
+
+    A layer is taken to read as many rows at a time as the most that one of its rows needs.
+    """
+    network = banded.network
+    layers = [layer for layer in network.layers if not layer.view]
+    slots = sum(
+        1 if need is None or layer.sums else max(end - first for first, end in need)
+        for layer in layers
+        for need in layer.needs
+    )
+    ops = sum(op.view_of is None for op in banded.graph.ops)
+    calls = max(ops, len(banded.calls))
+    wide = 2 if max(banded.network.features, key=lambda f: f.height).height > 255 else 1
+    return (
+        2 * len(banded.bands)
+        + 2 * wide * calls
+        + LAYER_BYTES * len(layers)
+        + SLOT_BYTES * slots
+        + FEATURE_BYTES * len(network.features)
+    )
+
+
+def _coarse_first(network: Network) -> list[int]:
+    """All rows in a band, then powers of two down to 1."""
+    tallest = max(feature.height for feature in network.features)
+    powers = [1 << k for k in range(tallest.bit_length()) if 1 << k < tallest]
+    return [tallest, *reversed(powers)]
+
+
+def _least_first(network: Network) -> list[int]:
+    """What is most likely the least first; more than 8 rows never is."""
+    return [rows for rows in reversed(_coarse_first(network)) if rows <= 8] or [1]
+
+
+def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:
+    """Whether a single op already needs more than is allowed."""
+    assert goal.ram_bytes is not None
+    graph = split(network, heights_of(network, rows), streamed=streamed).graph
+    sizes = [t.size_bytes if graph.in_profile[i] else 0 for i, t in enumerate(graph.tensors)]
+    for op in graph.ops:
+        touched = {graph.storage[t] for t in (*op.inputs, *op.outputs)}
+        if sum(sizes[t] for t in touched) + op.workspace_bytes > goal.ram_bytes:
+            return True
+    return False
+
+
+def _peak(network: Network, heights: Sequence[int], streamed: bool) -> int:
+    banded = split(network, heights, streamed=streamed)
+    return peak_bytes(banded.graph, segment_order(banded))
+
+
+def _groups(network: Network) -> list[list[int]]:
+    """The features with rows that are made between two cuts; the inputs come with the first."""
+    groups: list[list[int]] = [[f for f in network.inputs if network.rows(f) > 1]]
+    cuts = set(cuts_of(network))
+    for index, layer in enumerate(network.layers):
+        groups[-1] += [f for f in layer.outputs if network.rows(f) > 1]
+        if index in cuts:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+def check_splittable(network: Network) -> None:
+    """Raise :class:`InputError` where no layer has rows to split, with the reasons."""
+    if not network.splittable:
+        reasons = "; ".join(network.left_whole) or "it has no 4-D tensors of several rows"
+        raise InputError(f"{network.name}: nothing can be split into rows: {reasons}")
