@@ -1,5 +1,6 @@
 """``serenity inspect``: the live profile, step by step."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.schedule import Alias, Dims, Fold, InPlace, Json, Model, Slice, TimeLimit
 from tvm_serenity.errors import InputError, MissingPartError
@@ -17,6 +19,7 @@ from tvm_serenity.schedule import METHODS, Options, schedule
 from tvm_serenity.transform import Reduced
 
 BAR = 40
+PLOTS = (".svg", ".png", ".pdf")
 
 
 @app.command("inspect")
@@ -26,6 +29,9 @@ def inspect_command(
     plot: Annotated[
         str | None, typer.Option(metavar="FILE.svg|png|pdf", help="Draw given and best order.")
     ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Given and best order as charts of a few lines.")
+    ] = False,
     time_limit: TimeLimit = None,
     alias_copies: Alias = False,
     fold_concat: Fold = False,
@@ -34,7 +40,14 @@ def inspect_command(
     dim: Dims = None,
     json: Json = False,
 ) -> None:
-    """Show what is in memory at every step of MODEL, and what makes the peak."""
+    """Show what is in memory at every step of MODEL, and what makes the peak.
+
+    [dim]Examples[/dim]
+      serenity inspect model.tflite --compact
+      serenity inspect model.tflite --plot profile.svg
+    """
+    if plot is not None and not plot.lower().endswith(PLOTS):
+        raise InputError(f"{plot}: plots are written as {', '.join(PLOTS)}")
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
     opened = source(model, dim or ()).file()
     reduced = choices.apply(opened.graph)
@@ -42,9 +55,15 @@ def inspect_command(
         options = Options(time_limit_s=time_limit, progress=report)
         found = schedule(reduced.graph, method, options)
         best = (
-            found if plot is None or method != "given" else schedule(reduced.graph, "auto", options)
+            schedule(reduced.graph, "auto", options)
+            if (plot is not None or compact) and method == "given"
+            else found
         )
     shown = profile(reduced.graph, found.order)
+    both = {
+        "given order": profile(reduced.graph),
+        "best order": profile(reduced.graph, best.order),
+    }
     if plot is not None:
         try:
             from tvm_serenity.plots import plot_profiles
@@ -52,18 +71,11 @@ def inspect_command(
             raise MissingPartError(
                 f"--plot needs matplotlib: pip install 'tvm-serenity[plot]' ({error})"
             ) from None
-        if not plot.lower().endswith((".svg", ".png", ".pdf")):
-            raise InputError(f"{plot}: plots are written as .svg, .png or .pdf")
-        plot_profiles(
-            Path(model).name,
-            {
-                "given order": profile(reduced.graph),
-                "best order": profile(reduced.graph, best.order),
-            },
-            plot,
-        )
+        plot_profiles(Path(model).name, both, plot)
     if json:
         show.print_json(_json(model, reduced, shown, first=choices.first or 0))
+    elif compact:
+        _print_compact(model, reduced, both)
     else:
         _print(model, reduced, shown, first=choices.first or 0)
 
@@ -86,6 +98,18 @@ def _json(model: str, reduced: Reduced, shown: Profile, first: int) -> dict[str,
             for step in shown.steps
         ],
     }
+
+
+def _print_compact(model: str, reduced: Reduced, profiles: Mapping[str, Profile]) -> None:
+    most = max(p.peak_bytes for p in profiles.values())
+    show.console.print(f"{model}: {reduced.nodes} ops", style="bold", markup=False)
+    for name, shown in profiles.items():
+        where = ""
+        if shown.peak_step is not None:
+            op = reduced.graph.ops[shown.steps[shown.peak_step].op].name
+            where = f" at step {shown.peak_step}, {op}"
+        show.console.print(f"\n{name}: peak {shown.peak_bytes:,} bytes{where}", markup=False)
+        show.console.print(profile_chart(shown, show.console.width, most_bytes=most))
 
 
 def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:

@@ -1,0 +1,129 @@
+"""``explain``: every claim against an independent computation."""
+
+import random
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.run import answer, serenity
+from tests.random_graphs import random_graph
+from tvm_serenity.boards import board
+from tvm_serenity.explain import fit_claims, measures_of, needs_of, peak_claims
+from tvm_serenity.graph import is_order
+from tvm_serenity.memory import profile
+from tvm_serenity.schedule import naive_peak, schedule
+from tvm_serenity.text import parse
+
+SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
+VWW = "models/mlperf_tiny/vww_mobilenetv1_96_int8.tflite"
+
+
+def by_kind(claims: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [c for c in claims if c["kind"] == kind]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_one_op_needs_bounds_every_order(seed: int) -> None:
+    graph = random_graph(random.Random(seed), 6)
+    orders = [o for o in permutations(range(len(graph.ops))) if is_order(graph, o)]
+    least = min(naive_peak(graph, order) for order in orders)
+    found = schedule(graph)
+    assert max((n.total_bytes for n in needs_of(graph)), default=0) <= least == found.peak_bytes
+    for claim in (c.json() for c in peak_claims(graph, found)):
+        if claim["kind"] == "bound":
+            assert claim["lower_bound_bytes"] <= least
+        if claim["kind"] == "peak":
+            order = found.order if claim["order"] == "best" else range(len(graph.ops))
+            assert claim["peak_bytes"] == naive_peak(graph, order)
+            assert sum(t["size_bytes"] for t in claim["tensors"]) == claim["peak_bytes"]
+            assert f"{claim['peak_bytes']:,} byte" in claim["text"]
+
+
+def test_measures_hold() -> None:
+    graph = parse(
+        """
+        input x[100]i8
+        a RESHAPE: x -> y[100]i8
+        b RELU: y -> z[100]i8
+        c CONV_2D: z -> w[10]i8
+        output w
+        """
+    )
+    found = {m.name: m.peak_bytes for m in measures_of(graph)}
+    assert found == {"in-place": 200, "alias-copies": 200, "fold-concat": 200, "all-three": 110}
+
+
+def test_swiftnet_in_words(shared: Path) -> None:
+    claims = answer("explain", shared / SWIFTNET, "--board", "nrf52840-dk")["claims"]
+    assert [c["peak_bytes"] for c in by_kind(claims, "peak")] == [351_232, 301_056]
+    (bound,) = by_kind(claims, "bound")
+    assert bound["because"] == "op"
+    assert bound["text"] == (
+        "'split_0:split' alone needs 301,056 bytes, its inputs (150,528) and its outputs "
+        "(150,528): no order can go below."
+    )
+    measures = {c["name"]: c["peak_bytes"] for c in by_kind(claims, "measure")}
+    assert measures["alias-copies"] == 275_968
+    assert measures["all-three"] == measures["rewriting"] == 200_704
+    (ram,) = by_kind(claims, "ram")
+    assert (ram["ram_spare_bytes"], ram["fits"]) == (-43_008, False)
+    (conflict,) = by_kind(claims, "conflict")
+    assert conflict["tensors"] == ["input", "split"]
+    assert by_kind(claims, "way-out")[0]["measures"] == ["all-three", "rewriting"]
+
+
+def test_nothing_helps_a_chain(shared: Path) -> None:
+    found = serenity("explain", shared / VWW, "--board", "nucleo-f767zi")
+    assert found.returncode == 0
+    assert "the given one is proved best" in found.stdout
+    assert "no order can go below" in found.stdout
+    assert "Nothing that was tried lowers the peak" in found.stdout
+    assert "464,896 bytes to spare" in found.stdout
+
+
+def test_conflicts_cannot_be_placed() -> None:
+    graph = parse("input x[6000]i8\na: x -> y[6000]i8\nb: y -> z[9]i8\noutput z\n")
+    claims = [
+        c.json() for c in fit_claims(board("stm32vldiscovery"), graph, schedule(graph), (), 1024)
+    ]
+    (conflict,) = by_kind(claims, "conflict")
+    assert conflict["tensors"] == ["x", "y"]
+    assert conflict["bytes"] > conflict["capacity_bytes"] == 8192 - 1024
+
+
+def test_profile_chart_keeps_the_peak() -> None:
+    from rich.console import Console
+
+    from tvm_serenity.cli.profile_chart import profile_chart
+
+    lines = ["input t0[10]i8"]
+    lines += [f"op{i}: t{i} -> t{i + 1}[{90 if i == 57 else 10}]i8" for i in range(100)]
+    shown = profile(parse("\n".join([*lines, "output t100", ""])))
+    console = Console(width=25, record=True, file=None, quiet=False, force_terminal=False)
+    with console.capture() as capture:
+        console.print(profile_chart(shown, 25))
+    rows = capture.get().splitlines()
+    assert len(rows) == 8
+    assert rows[0].strip() == "█"
+    assert rows[0].index("█") == 57 * 25 // 100
+    assert rows[-1] == "█" * 25
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_plots(suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    source, out = tmp_path / "a.txt", tmp_path / f"plot.{suffix}"
+    source.write_text("input x[100]i8\na: x -> y[300]i8\noutput y\n")
+    assert serenity("inspect", source, "--plot", out, "--compact").returncode == 0
+    start = out.read_bytes()[:100]
+    assert start.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    refused = serenity("inspect", source, "--plot", tmp_path / "plot.bmp")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_an_empty_network_is_explained() -> None:
+    graph = parse("input x[10]i8\noutput x\n")
+    claims = peak_claims(graph, schedule(graph))
+    assert [c.numbers["peak_bytes"] for c in claims] == [10]
