@@ -40,7 +40,7 @@ class SearchOptions:
 
     local_accesses: int = 60_000_000
     exact_accesses: int = 60_000_000
-    exact_ops: int = 64
+    exact_ops: int = 24
     seed: int = 0
 
     def __post_init__(self) -> None:
