@@ -42,8 +42,8 @@ def serenity_pipeline(
     keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``: the
     rules of ``SerenityRewrite`` to choose from ("all", names), none by default. ``quantized``:
     "auto" turns quantised models into integer kernels (``SerenityQuantize`` with ``rounding``),
-    "off" leaves them as float operators between ``dequantize`` and ``quantize``. ``tiling``: of the lean
-    kernels, by default the target's.
+    "off" leaves them as float operators between ``dequantize`` and ``quantize``. ``tiling``: of the
+    lean kernels, by default the target's.
     """
     if quantized not in QUANTIZED:
         raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")

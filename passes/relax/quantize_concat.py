@@ -42,16 +42,41 @@ def folded_pieces(rewriter: Rewriter, expr: Any, axis: int) -> list[Any] | None:
 
 
 def _only_convolutions(rewriter: Rewriter, var: Any) -> bool:
-    """Whether every reader of ``var`` is a ``dequantize`` that ungrouped convolutions read."""
+    """Whether every reader of ``var`` is a ``dequantize`` that convolutions read in pieces.
+
+    An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
+    gain unless its own readers take pieces.
+    """
     scope = rewriter.scope
     for user in rewriter.users.get(var, []):
         if user is None or scope.call(scope.values[user], "relax.dequantize") is None:
             return False
         for reader in rewriter.users.get(user, []):
             conv = None if reader is None else scope.call(scope.values[reader], "relax.nn.conv2d")
-            if conv is None or int(conv.attrs.groups) != 1:
+            if conv is None:
+                return False
+            if int(conv.attrs.groups) != 1 and not _made_in_pieces(rewriter, reader, conv):
                 return False
     return True
+
+
+def _made_in_pieces(rewriter: Rewriter, var: Any, conv: Any) -> bool:
+    """Whether the result of a depthwise convolution, as it is stored, may stay in pieces."""
+    layout, shape = str(conv.attrs.data_layout), shape_of(conv.args[0].ty)
+    if int(conv.attrs.groups) != shape[layout.index("C")]:
+        return False
+    scope = rewriter.scope
+    while True:
+        users = rewriter.users.get(var, [])
+        if len(users) != 1 or users[0] is None:
+            return False
+        stored = scope.call(scope.values[var], "relax.quantize") is not None
+        clipped = scope.call(scope.values[users[0]], "relax.clip") is not None
+        if stored and not clipped:
+            return _only_convolutions(rewriter, var)
+        var = users[0]
+        if stored:
+            return _only_convolutions(rewriter, var)
 
 
 def _fields(rewriter: Rewriter, call: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tvm import relax
 
 from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, dense
@@ -85,9 +86,39 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
         weight_zero=weight_zero,
         requantise=_requantise(region, reals, rewriter.rounding),
     )
-    arguments = [*pieces, *_constants(data, offset, spec.requantise)]
-    name = "q_depthwise" if spec.depthwise else "q_conv"
-    return rewriter.kernel(name, convolution(spec), arguments)
+    if not spec.depthwise or len(pieces) == 1:
+        arguments = [*pieces, *_constants(data, offset, spec.requantise)]
+        name = "q_depthwise" if spec.depthwise else "q_conv"
+        return rewriter.kernel(name, convolution(spec), arguments)
+    made = [_of_piece(rewriter, spec, pieces, i, data, offset, reals) for i in range(len(pieces))]
+    return rewriter.builder.emit(relax.op.concat(made, spec.channel_axis), region.name)
+
+
+def _of_piece(
+    rewriter: Rewriter,
+    spec: Convolution,
+    pieces: list[Any],
+    index: int,
+    data: Array,
+    offset: Array,
+    reals: Array,
+) -> Any:
+    """A depthwise convolution of one piece of its input: a piece of its result."""
+    sizes = [spec.sizes(shape)[3] for shape in spec.pieces]
+    every = spec.channels // sum(sizes)
+    first = sum(sizes[:index]) * every
+    part = slice(first, first + sizes[index] * every)
+    some = np.ascontiguousarray(data[..., part])
+    finish = replace(spec.requantise, multiplier=multiplier(reals[part]))
+    piece = replace(
+        spec,
+        pieces=(spec.pieces[index],),
+        weight_shape=some.shape,
+        groups=sizes[index],
+        requantise=finish,
+    )
+    arguments = [pieces[index], *_constants(some, offset[part], finish)]
+    return rewriter.kernel("q_depthwise", convolution(piece), arguments)
 
 
 def _pieces(
@@ -108,7 +139,7 @@ def _pieces(
             top, left, bottom, right = (a + b for a, b in zip(padding, more, strict=True))
             inner = Leaf(pad.args[0], x.params, shape_of(pad.args[0].ty))
             return [rewriter.stored(inner)], (top, left, bottom, right)
-    if groups == 1:
+    if groups in (1, x.shape[layout.index("C")]):
         pieces = folded_pieces(rewriter, x.expr, 3 if layout == "NHWC" else 1)
         if pieces is not None:
             return pieces, padding
@@ -226,6 +257,3 @@ def _four(values: list[int]) -> tuple[int, int, int, int]:
         values = [*values, *values]
     top, left, bottom, right = values
     return top, left, bottom, right
-
-
-__all__ = ["find", "replace", "weighted"]

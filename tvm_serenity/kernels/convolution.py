@@ -48,6 +48,11 @@ class Convolution:
         """Output channels."""
         return self.weight_shape[-1]
 
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the channels in stored tensors."""
+        return self.layout.index("C")
+
     def position(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, Any, Any, Any]:
         """Return indices in the order the data is stored."""
         return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
