@@ -106,7 +106,17 @@ def _typed(mod: Any) -> Any:
 
 
 def _peak(mod: Any, target: Any, executor: str) -> int:
-    """The peak of the best order of a module as ``relay.build`` would fuse it."""
+    """The peak of the best order of a module as ``relay.build`` would fuse it.
+
+    Constants are left unfolded, which takes long and moves no activation.
+    """
     target = lower.target_of(target)
-    region = region_of(lower.fused(mod, target), target, executor)
+    now = tvm.transform.PassContext.current()
+    with tvm.transform.PassContext(
+        opt_level=now.opt_level,
+        required_pass=list(now.required_pass),
+        disabled_pass=[*now.disabled_pass, "FoldConstant"],
+        config=dict(now.config.items()),
+    ):
+        region = region_of(lower.fused(mod, target), target, executor)
     return schedule(region.graph, "auto", Limits(time_limit_s=5.0)).peak_bytes

@@ -1,8 +1,8 @@
 """``rewrite.Net`` -> Relay: operators again, for ``relay.build`` to fuse.
 
 What no rule touched is written as it was read. A partial convolution is the source's with weights
-sliced here, at compile time; what it adds to is an ``add`` behind it, which fusion makes part of its
-kernel; bias, requantisation and activation come with the last one.
+sliced here, at compile time; what it adds to is an ``add`` behind it, which fusion makes part of
+its kernel; bias, requantisation and activation come with the last one.
 """
 
 from collections.abc import Callable, Sequence
@@ -158,7 +158,7 @@ def _conv_like(source: Source, head: Any, x: Any, node: Node) -> Any:
     if node.makes is not None:
         changed["channels"] = node.makes[1] - node.makes[0]
     attrs = tvm.ir.make_node(
-        "relay.attrs.Conv2DAttrs", **{**{str(key): old[key] for key in old.keys()}, **changed}
+        "relay.attrs.Conv2DAttrs", **{**{str(k): old[k] for k in list(old.keys())}, **changed}
     )
     change = _cut(node)
     rest = [change(head, source.constant(a)) for a in head.args[2:]]

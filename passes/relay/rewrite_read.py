@@ -20,38 +20,12 @@ from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 CONVS = ("nn.conv2d", "qnn.conv2d")
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
 LAYOUTS = ("NCHW", "NHWC")
-MAPS = frozenset(
-    [
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "maximum",
-        "minimum",
-        "clip",
-        "cast",
-        "abs",
-        "negative",
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "log",
-        "tanh",
-        "sigmoid",
-        "round",
-        "floor",
-        "ceil",
-        "right_shift",
-        "left_shift",
-        "fixed_point_multiply",
-        "nn.relu",
-        "nn.leaky_relu",
-        "nn.bias_add",
-        "qnn.requantize",
-        "qnn.quantize",
-        "qnn.dequantize",
-    ]
-)
+_OF_TWO = "add subtract multiply divide maximum minimum right_shift left_shift nn.bias_add"
+_OF_ONE = """
+    clip cast abs negative sqrt rsqrt exp log tanh sigmoid round floor ceil fixed_point_multiply
+    nn.relu nn.leaky_relu qnn.requantize qnn.quantize qnn.dequantize
+"""
+MAPS = frozenset((*_OF_TWO.split(), *_OF_ONE.split()))
 """Operators on elements; operands but the first may be constants that are broadcast."""
 
 
