@@ -46,6 +46,7 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
         return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     _inline_stages(schedule)
+    _compute_by_row(schedule)
     if tiling == SCALAR or not tiled(schedule, tiling):
         for block in _blocks(schedule):
             if _is_reduction(schedule, block):
@@ -118,6 +119,23 @@ def _arithmetic(body: Any) -> int:
 
     tvm_ffi.structural_walk(body, (tvm.ir.expr.Expr, visit), order="pre")
     return len(found)
+
+
+def _compute_by_row(schedule: Any) -> None:
+    """Compute one number a row (softmax: maximum, sum) when the row of the result is made."""
+    *stages, result = _blocks(schedule)
+    loops = list(schedule.get_loops(result))
+    extents = [_extent_of(schedule, loop) for loop in loops]
+    for block in reversed(stages):
+        (written, *more) = schedule.get(block).writes
+        shape = [int(extent) for extent in written.source.ty.shape]
+        if more or not 0 < len(shape) < len(extents) or shape != extents[: len(shape)]:
+            continue
+        _try(schedule.compute_at, block, loops[len(shape) - 1], True)
+
+
+def _extent_of(schedule: Any, loop: Any) -> int:
+    return int(getattr(schedule.get(loop).extent, "value", 0))
 
 
 def _accumulate_in_place(schedule: Any, block: Any) -> None:
