@@ -1,8 +1,10 @@
 #!/bin/sh
 # Debian packages that tests use, installed where they are missing and apt may be used.
+#   gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm: firmware, built and run
+#   clang: generated C, compiled by a second compiler
 #   chromium, chromium-driver: the HTML report in a browser
 set -eu
-packages="chromium chromium-driver"
+packages="gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm clang chromium chromium-driver"
 
 missing=""
 for package in $packages; do

@@ -152,7 +152,7 @@ def check(program: Program) -> None:
     """Replay ``program`` on a map of owners; :class:`CheckError` names what is not intact.
 
     Every step must find the tensors it reads whole, inside of their arenas, and its scratch must
-    lie on nothing it reads or writes (inputs written in place excepted).
+    lie on nothing it reads or writes. Only kernels without ``restrict`` work in place.
     """
     owner = {r: np.full(size, -1, np.int64) for r, size in program.arena_bytes.items()}
     for tensor in program.inputs:
@@ -170,6 +170,7 @@ def check(program: Program) -> None:
             if isinstance(argument, Scratch):
                 _scratch(program, owner, argument, read, where)
         for tensor in step.writes:
+            _apart(program, tensor, read, kernel.restrict, where)
             _claim(program, owner, tensor)
     for tensor in program.outputs:
         _intact(program, owner, tensor, "the end")
@@ -208,6 +209,23 @@ def _intact(
         others = [program.tensors[int(i)].name for i in found if i >= 0 and int(i) != tensor]
         name = program.tensors[tensor].name
         raise CheckError(f"{where}: tensor {name!r} is overwritten by {', '.join(others) or '?'}")
+
+
+def _apart(program: Program, made: int, read: list[int], restrict: bool, where: str) -> None:
+    """A result may lie on what its step reads only exactly, and if the kernel expects it.
+
+    A kernel that overwrites an argument is passed that argument alone.
+    """
+    region, span = _span(program, made)
+    for tensor in read:
+        other_region, other = _span(program, tensor)
+        if tensor == made or other_region != region:
+            continue
+        exact = _home(program, tensor) == _home(program, made)
+        exact = exact and (not restrict or made not in read)
+        if span.start < other.stop and other.start < span.stop and not exact:
+            names = program.tensors[made].name, program.tensors[tensor].name
+            raise CheckError(f"{where}: tensor {names[1]!r} is overwritten by {names[0]!r}")
 
 
 def _shows(program: Program, writer: int, tensor: int) -> bool:

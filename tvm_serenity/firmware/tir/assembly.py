@@ -1,6 +1,7 @@
 """A program put together: tensors at their places, constants once, calls in order."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class _Assembly:
     def __init__(self, region: Region, graph: Graph, placed: Placed, kernels: Kernels) -> None:
         self.region = region
         self.graph = graph
+        self.calls = kernels.calls
         self.written = kernels.written
         self.tuned = kernels.tuned
         self.kernels: dict[str, Kernel] = {}
@@ -103,7 +105,7 @@ class _Assembly:
 
     def step(self, op: int) -> None:
         described = self.graph.ops[op]
-        if described.view_of is not None:
+        if self.calls[op] is None:
             return
         call = self.region.bindings[self.region.run[op]].value
         arguments: list[Any] = []
@@ -123,12 +125,26 @@ class _Assembly:
             arguments += [Const(self.constant(array)) for array in tuned_call.constants]
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
-        arguments += [Data(t) for t in writes]
+        if described.view_of is None:  # else the result is an argument, overwritten
+            arguments += [Data(t) for t in writes]
         if op in self.scratch:
             arguments.append(self.scratch[op])
         kernel = (tuned_call or self.written[described.kind]).kernel
+        if self.is_in_place(arguments, writes):
+            kernel = replace(kernel, name=f"{kernel.name}_in_place", restrict=False)
         self.kernels.setdefault(kernel.name, kernel)
         self.steps.append(Step(kernel.name, tuple(arguments), writes))
+
+    def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
+        """Whether a result that is a parameter lies on another one."""
+        data = [a.tensor for a in arguments if isinstance(a, Data)]
+        return any(
+            self.places[read] == self.places[made]
+            for made in writes
+            if made in data
+            for read in data
+            if read != made
+        )
 
     def described(self, quantisation: dict[int, Quantisation]) -> list[Tensor]:
         """The program's tensors with names that C accepts, each once."""

@@ -28,7 +28,7 @@ class Kernels:
         plain = {
             op.kind: self.functions[op.kind]
             for i, op in enumerate(region.graph.ops)
-            if op.view_of is None and i not in self.tuned
+            if self.calls[i] is not None and i not in self.tuned
         }
         flat = flattened(plain)
         self.written: dict[str, Written] = {
@@ -41,7 +41,7 @@ class Kernels:
         names: dict[Kernel, str] = {}
         for i, op in enumerate(self.region.graph.ops):
             if op.view_of is not None:
-                continue
+                continue  # a view, or a kernel that overwrites: the library has none
             call = self.region.bindings[self.region.run[i]].value
             arrays = [
                 _compat.constant_array(a) if _compat.is_constant(a) else None
@@ -58,12 +58,13 @@ class Kernels:
         """The region's graph with the workspace of the kernels as they are written."""
         ops = []
         for i, op in enumerate(self.region.graph.ops):
-            if op.view_of is None:
+            if self.calls[i] is not None:
                 made = self.tuned.get(i) or self.written[op.kind]
+                free = self.settings.in_place and op.view_of is None
                 op = replace(
                     op,
                     workspace_bytes=made.workspace_bytes,
-                    in_place=self._taken(op) if self.settings.in_place else (),
+                    in_place=self._taken(op) if free else (),
                 )
             ops.append(op)
         graph: Graph = replace(self.region.graph, ops=tuple(ops))

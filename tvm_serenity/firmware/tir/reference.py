@@ -11,7 +11,8 @@ from tvm import relax
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.tir.program import Compiled
-from tvm_serenity.graph import Graph
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.read import Region
 from tvm_serenity.runtime.vm import random_inputs
 
 
@@ -23,7 +24,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     ``model`` LiteRT's outputs are there as ``litert<i>``.
     """
     inputs = random_inputs(made.lowered, seed)
-    made_by, outputs = watched(made.lowered, made.graph, inputs)
+    made_by, outputs = watched(made.lowered, made.region, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     written = [made_by[op] for op in made.order if op in made_by]
     flat = [array for arrays in written for array in arrays]
@@ -42,29 +43,40 @@ def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
 
 
 def watched(
-    lowered: Any, graph: Graph, inputs: Sequence[Array]
+    lowered: Any, region: Region, inputs: Sequence[Array]
 ) -> tuple[dict[int, list[Array]], list[Array]]:
-    """Results of every op of ``graph``, which was read off ``lowered``, and the outputs."""
+    """Results of every op of ``region``, which was read off ``lowered``, and the outputs."""
     executable = tvm.compile(lowered, target="llvm")
     machine = relax.VirtualMachine(executable, tvm.cpu())
     names = {f.name_hint for f in lowered.get_global_vars()}
-    ops = [i for i, op in enumerate(graph.ops) if op.view_of is None]
+    ops = [i for i in range(len(region.graph.ops)) if _call(region, i) is not None]
     calls: list[list[Array]] = []
 
     def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
-        if before or name not in names or name == "main":
-            return
-        outputs = [t for t in graph.ops[ops[len(calls)]].outputs if _has_bytes(graph, t)]
-        calls.append([a.numpy().copy() for a in arguments[len(arguments) - len(outputs) :]])
+        if not before and name in names and name != "main":
+            written = _results(region, ops[len(calls)], len(arguments))
+            calls.append([arguments[i].numpy().copy() for i in written])
 
     machine.set_instrument(watch)
     found = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))
-    arrays = _arrays(found)
-    return dict(zip(ops, calls, strict=True)), arrays
+    return dict(zip(ops, calls, strict=True)), _arrays(found)
 
 
-def _has_bytes(graph: Graph, tensor: int) -> bool:
-    return graph.tensors[tensor].size_bytes > 0
+def _call(region: Region, op: int) -> Any:
+    """The call of a kernel that an operator is, None for a view."""
+    value = region.bindings[region.run[op]].value
+    return value if _compat.called_kernel(value) is not None else None
+
+
+def _results(region: Region, op: int, count: int) -> Sequence[int]:
+    """Which of a call's arguments it writes: the last ones, or the one it overwrites."""
+    call = _call(region, op)
+    taken = _compat.overwritten(call)
+    if taken is not None:
+        arguments = _compat.kernel_arguments(call)
+        return [next(i for i, a in enumerate(arguments) if a.same_as(taken))]
+    sizes = [region.graph.tensors[t].size_bytes for t in region.graph.ops[op].outputs]
+    return range(count - sum(size > 0 for size in sizes), count)
 
 
 def _arrays(found: Any) -> list[Array]:

@@ -1,0 +1,102 @@
+"""Firmware on emulated boards: every tensor, counts, and a plan that is wrong."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.firmware.projects import (
+    HELLO,
+    HELLO_FLOAT,
+    KWS,
+    SWIFTNET,
+    VWW,
+    compiled,
+    moved,
+    needs_board,
+    project,
+)
+from tvm_serenity.boards import board
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.emit.project import Layout, write_project
+from tvm_serenity.firmware.emit.project import project as files_of
+from tvm_serenity.firmware.program import Data, Program, check
+from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.toolchain import make
+
+pytestmark = needs_board
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "instructions", "arena"),
+    [
+        (KWS, "mps2-an386", 7_700_000, 16_000),
+        (KWS, "lm3s6965evb", 11_000_000, 16_000),
+        (KWS, "mps3-an547", 6_000_000, 16_000),
+        (KWS, "mps2-an521", 11_000_000, 16_000),
+        (VWW, "netduinoplus2", 24_100_000, 55_296),
+        (HELLO, "stm32vldiscovery", 5_000, 48),
+        (HELLO, "microbit", 8_000, 48),
+        (SWIFTNET, "mps2-an500", 140_000_000, 225_792),
+    ],
+)
+def test_every_tensor_is_tvms_and_the_output_litert_s(
+    name: str, target: str, instructions: int, arena: int, tmp_path: Path
+) -> None:
+    found = report(project(tmp_path, name, target))
+    for where in ("host", "qemu"):
+        assert found[where]["identical"], found[where]
+        assert found[where]["litert_max_abs_error"] == 0
+    assert found["max_abs_error"] == 0
+    assert 0 < found["instructions"] <= instructions
+    assert found["ram"]["arena_bytes"] <= arena
+    assert 0 < found["ram"]["stack_bytes"] <= 1024
+    assert found["ram"]["data_bytes"] + found["ram"]["bss_bytes"] <= 128
+    assert found["flash"]["code_bytes"] <= 12_000
+
+
+def test_kernels_written_from_tir_alone(tmp_path: Path) -> None:
+    found = report(project(tmp_path, KWS, "mps2-an386", tuned=False))
+    assert found["identical"]
+
+
+@pytest.mark.parametrize("target", ["mps2-an500", "microbit"])
+def test_a_float_network_is_within_two_ulp(target: str, tmp_path: Path) -> None:
+    found = report(project(tmp_path, HELLO_FLOAT, target))
+    assert found["accepted"]
+    assert max(found[where]["max_ulp"] for where in ("host", "qemu")) <= 2
+
+
+def overlapping(program: Program) -> Program:
+    """A plan with the result of the third step put onto what that step reads."""
+    step = program.steps[2]
+    read = next(a.tensor for a in step.arguments if isinstance(a, Data))
+    wrong = moved(program, step.writes[0], program.places[read].offset_bytes + 64)
+    return replace(wrong, arena_bytes={r: n + 8_000 for r, n in program.arena_bytes.items()})
+
+
+def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(tmp_path: Path) -> None:
+    good = compiled(KWS, "mps2-an386").program
+    wrong = overlapping(good)
+    check(good)
+    with pytest.raises(CheckError, match="overwritten"):
+        check(wrong)
+    found = report(project(tmp_path, KWS, "mps2-an386", change=overlapping))
+    assert not found["accepted"]
+    for where in ("host", "qemu"):
+        assert found[where]["first_difference"] == wrong.tensors[wrong.steps[2].writes[0]].name
+
+
+def test_the_linker_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    program = compiled(KWS, "lm3s6965evb").program
+    write_project(files_of(program, Layout(board("stm32vldiscovery"))), tmp_path, force=True)
+    with pytest.raises(CheckError, match="overflow"):
+        make(tmp_path, "all")
+
+
+def test_the_caller_s_arena(tmp_path: Path) -> None:
+    found = report(project(tmp_path, HELLO, "mps2-an386", external_arena=True))
+    assert found["identical"]
+    source = (tmp_path / "model.c").read_text()
+    assert "static uint8_t" not in source
+    assert "arenas->sram" in source

@@ -1,0 +1,135 @@
+"""``serenity build``, ``run`` and ``verify`` as a user meets them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.run import serenity
+from tests.firmware.projects import HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
+
+
+def build(*arguments: object, status: int = 0) -> Any:
+    """Return the JSON of ``serenity build ARGUMENTS --json``."""
+    found = serenity("build", *arguments, "--json")
+    assert found.returncode == status, found.stderr
+    return json.loads(found.stdout)
+
+
+@needs_board
+def test_build_run_verify(tmp_path: Path) -> None:
+    target = tmp_path / "hello"
+    built = build(model(HELLO), "--board", "stm32vldiscovery", "-o", target)
+    assert built["fits"]
+    assert sorted(built["arena_bytes"]) == ["sram"]
+    assert (target / "build" / "firmware.elf").is_file()
+    data = tmp_path / "x.npy"
+    np.save(data, np.array([[17]], np.int8))
+    outputs = []
+    for where in ("--host", "--qemu"):
+        found = serenity("run", target, where, "--input", data, "--json")
+        assert found.returncode == 0, found.stderr
+        outputs.append(json.loads(found.stdout)["outputs"])
+    assert outputs[0] == outputs[1]
+    found = serenity("verify", target, "--json")
+    assert found.returncode == 0, found.stderr
+    report = json.loads(found.stdout)
+    assert set(report) >= {
+        *("identical", "max_abs_error", "instructions", "ram", "flash", "board", "host", "qemu"),
+    }
+    assert set(report["ram"]) == {"arena_bytes", "stack_bytes", "data_bytes", "bss_bytes"}
+    assert set(report["flash"]) == {"code_bytes", "const_bytes"}
+    assert report["identical"]
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path) -> None:
+    target = tmp_path / "vww"
+    refused = build(model(VWW), "--board", "microbit", "-o", target, status=1)
+    sram = next(r for r in refused["regions"] if r["name"] == "sram")
+    assert sram["shortfall_bytes"] == sram["need_bytes"] - sram["size_bytes"] > 0
+    assert sum(t["size_bytes"] for t in refused["peak"]) == refused["peak_bytes"] == 55_296
+    assert "lm3s6965evb" in refused["boards"]
+    assert "microbit" not in refused["boards"]
+    assert not target.exists()
+    text = serenity("build", model(VWW), "--board", "microbit", "-o", target)
+    assert text.returncode == 1
+    said = " ".join(text.stdout.split())
+    assert f"{sram['shortfall_bytes']:,} bytes short" in said
+    assert "alive at the peak" in said
+
+
+@needs_host
+def test_only_our_order_fits(tmp_path: Path) -> None:
+    """SwiftNet on a board with 232 KiB: refused in the file's order, built and run in ours."""
+    board = tmp_path / "small.toml"
+    board.write_text(SMALL)
+    arguments = (model(SWIFTNET), "--board", board, "-o", tmp_path / "swiftnet")
+    refused = build(*arguments, "--order", "given", status=1)
+    assert not refused["fits"]
+    assert build(*arguments)["fits"]
+    found = serenity("verify", tmp_path / "swiftnet", "--host", "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["host"]["identical"]
+
+
+SMALL = """
+title = "A Cortex-M4 with 232 KiB of RAM"
+source = "made up for this test"
+[core]
+name = "cortex-m4"
+fpu = true
+dsp = true
+mve = false
+clock_mhz = 64
+alignment_bytes = 16
+[toolchain]
+gcc = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
+llvm_triple = "thumbv7em-unknown-none-eabihf"
+[[regions]]
+name = "flash"
+kind = "flash"
+address = 0x0
+size_bytes = 1_048_576
+[[regions]]
+name = "sram"
+kind = "sram"
+address = 0x20000000
+size_bytes = 237_568
+"""
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "mine.txt").write_text("kept")
+    broken = tmp_path / "broken.toml"
+    broken.write_text('title = "x\n')
+    for arguments, said in (
+        ((model(KWS), "--board", "no-such", "-o", tmp_path / "a"), "unknown board 'no-such'"),
+        ((model(KWS), "--board", broken, "-o", tmp_path / "a"), "line 1"),
+        ((model(KWS), "--board", "mps2-an386", "-o", full), "is not empty"),
+        ((model(KWS), "--board", "mps2-an386", "-o", tmp_path / "a", "--codegen", "x"), "c, llvm"),
+    ):
+        found = serenity("build", *arguments)
+        assert found.returncode == 2
+        assert said in found.stderr
+        assert len(found.stderr.splitlines()) == 1
+    assert [f.name for f in full.iterdir()] == ["mine.txt"]
+    assert serenity("verify", full).returncode == 2
+    limited = build(
+        *(model(KWS), "--board", "mps2-an386", "-o", tmp_path / "a", "--arena-limit", 15_999),
+        status=1,
+    )
+    assert limited["arena_bytes"] == {"sram": 16_000}
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_missing_toolchain_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_serenity.errors import MissingPartError
+    from tvm_serenity.firmware.toolchain import require
+
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingPartError, match="apt-get install gcc-arm-none-eabi"):
+        require("arm-none-eabi-gcc")
