@@ -13,32 +13,21 @@ from pathlib import Path
 
 import numpy as np
 import tvm
+from traffic import CELLS
 from tvm import relax
 
 from tvm_serenity import zoo
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rewrite import read
+from tvm_serenity.passes.relax.quantize import SerenityQuantize
 from tvm_serenity.passes.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import Options, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, random_inputs, run
 
-CELLS = {
-    "DARTS normal cell": "zoo:darts-normal-cell",
-    "SwiftNet A": "zoo:swiftnet-cell-a",
-    "SwiftNet B": "zoo:swiftnet-cell-b",
-    "SwiftNet C": "zoo:swiftnet-cell-c",
-    "RandWire CIFAR-10 A": "zoo:randwire?seed=0",
-    "RandWire CIFAR-10 B": "zoo:randwire?seed=1&channels=156&size=16",
-    "RandWire CIFAR-100 A": "zoo:randwire?seed=2",
-    "RandWire CIFAR-100 B": "zoo:randwire?seed=3&channels=156&size=16",
-    "RandWire CIFAR-100 C": "zoo:randwire?seed=4&channels=312&size=8",
-}
-"""The paper's cells; its random graphs are not published, so they are drawn anew."""
-
 NETWORKS = tuple(f"zoo:{name}" for name in zoo.NAMES)
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 FILES = (MODELS / "swiftnet" / "swiftnet_vww_224_uint8.tflite",)
-ON_THE_VM = tuple(sorted((MODELS / "mlperf_tiny").glob("*.*")))
+ON_THE_VM = (*FILES, *sorted((MODELS / "mlperf_tiny").glob("*.*")))
 
 
 def ratio(before: int, after: int) -> float:
@@ -79,10 +68,10 @@ def table(rows: dict[str, str], *, means: bool) -> None:
 
 
 def vm_row(spec: str) -> None:
-    module = source(spec).module()
-    started = time.perf_counter()
+    module = SerenityQuantize()(source(spec).module())
+    started = time.process_time()
     rewritten, done = rewrite_module(module)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     inputs = random_inputs(module)
     pipeline = relax.get_pipeline("serenity")
     runs = [
@@ -111,7 +100,7 @@ def main() -> None:
         files = [str(path) for path in FILES if path.exists()]
         table({Path(spec).name: spec for spec in (*NETWORKS, *files)}, means=False)
     if chosen.vm or everything:
-        print("| | arena, ordered | arena, rewritten | largest error, relative | s | |")
+        print("| | arena, ordered | arena, rewritten | largest error, relative | CPU s | |")
         print("|---|---|---|---|---|---|")
         for spec in chosen.models or (*NETWORKS, *map(str, ON_THE_VM)):
             vm_row(spec)
