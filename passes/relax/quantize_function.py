@@ -75,7 +75,8 @@ def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
     """Return the 256 stored results of ``expr``."""
     value = scope.look(expr)
     name = _compat.op_name(value)
-    if name == "relax.nn.leakyrelu" and scope.call(value.args[0], "relax.dequantize"):
+    dequantised = scope.call(value.args[0], "relax.dequantize") is not None
+    if name == "relax.nn.leakyrelu" and dequantised:
         return tables.leaky_relu(float(value.attrs.alpha), leaf.params, result)
     if _is_hard_swish(scope, value):
         return tables.hard_swish(leaf.params, result)

@@ -1,0 +1,74 @@
+"""Integer modules compiled and run, to compare with a referee."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.quantize.models import Array
+
+tvm = pytest.importorskip("tvm")
+from tvm import relax  # noqa: E402
+
+from tvm_serenity.frontends.relax import to_relax  # noqa: E402
+from tvm_serenity.frontends.relax._svdf import STATES  # noqa: E402
+from tvm_serenity.passes import serenity_pipeline  # noqa: E402
+from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
+from tvm_serenity.runtime.referee import Fill, referee  # noqa: E402
+
+
+class Machine:
+    """A module with integer kernels on the Relax VM, state by state."""
+
+    def __init__(self, module: Any) -> None:
+        executable = tvm.compile(module, "llvm", relax_pipeline=serenity_pipeline())
+        self.machine = relax.VirtualMachine(executable, tvm.cpu())
+        main = module["main"]
+        fills = [int(v) for v in (main.attrs or {}).get(STATES, [])]
+        params = main.params[len(main.params) - len(fills) :]
+        self.first = [
+            np.full([int(e) for e in p.ty.shape.values], fill, str(p.ty.dtype.dtype))
+            for p, fill in zip(params, fills, strict=True)
+        ]
+        self.states = self.first
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        self.states = self.first
+        return self.step(inputs)
+
+    def step(self, inputs: Sequence[Array]) -> list[Array]:
+        arguments = [tvm.runtime.tensor(a) for a in (*inputs, *self.states)]
+        found = self.machine["main"](*arguments)
+        single = isinstance(found, tvm.runtime.Tensor)
+        arrays = [found.numpy()] if single else [part.numpy() for part in found]
+        count = len(arrays) - len(self.states)
+        self.states = arrays[count:]
+        return arrays[:count]
+
+
+def integer_module(data: bytes, folder: Path, rounding: str = "tflite") -> Any:
+    """The module of a file, with nothing left in float."""
+    path = folder / "model.tflite"
+    path.write_bytes(data)
+    module = quantized_module(to_relax(path), rounding)
+    assert kept_float(module) == ()
+    return module
+
+
+def assert_exact(
+    data: bytes, module: Any, fills: Iterable[Fill] = (0, 1, "min", "max", "zero")
+) -> None:
+    """Compare with the referee, bit by bit; the outputs must not all be the same."""
+    judge, machine = referee(data), Machine(module)
+    seen = set()
+    for fill in fills:
+        inputs = judge.inputs(fill)
+        wanted = judge.run(inputs)
+        found = machine.run(inputs)
+        assert [a.dtype for a in found] == [a.dtype for a in wanted]
+        for mine, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs, err_msg=f"inputs {fill!r}")
+            seen.add(theirs.tobytes())
+    assert len(seen) > 1
