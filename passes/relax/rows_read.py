@@ -29,7 +29,7 @@ class LayerKernel:
     """How a layer runs: by ``rows``, or by the lean kernel ``whole``; ``name`` is the kernel's.
 
     ``data`` are the kernel's parameters that are the layer's inputs, in order; ``constants`` the
-    arrays of its other parameters, in order.
+    arrays of its other parameters, in order. ``source`` is the kernel as the module has it.
     """
 
     name: str
@@ -37,6 +37,7 @@ class LayerKernel:
     constants: tuple[Any, ...]
     rows: RowKernel | None = None
     whole: Any = None
+    source: Any = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class _Reader:
         read = tuple(self.tensor(arguments[i], op) for i in data)
         inputs = tuple(number[self.alias.get(t, t)] for t in read)
         outputs = tuple(number[t] for t in op.outputs)
-        name = variable.name_hint
+        name, source = variable.name_hint, self.module[variable]
         has = any(self.height(t) > 1 for t in (*read, *op.outputs))
         cut = self.by_rows(variable, data, op) if has else UnsupportedError("")
         if isinstance(cut, RowSums):
@@ -136,10 +137,10 @@ class _Reader:
         if isinstance(cut, RowKernel):
             needs = tuple(_need(cut, position) for position in data)
             layer = Layer(op.name, op.kind, inputs, outputs, needs)
-            return [(layer, LayerKernel(name, data, constants, rows=cut))]
+            return [(layer, LayerKernel(name, data, constants, rows=cut, source=source))]
         whole = Layer(op.name, op.kind, inputs, outputs, (None,) * len(inputs), whole=str(cut))
-        kernel = lean(self.module[variable])
-        return [(whole, LayerKernel(name, data, constants, whole=kernel))]
+        kernel = lean(source)
+        return [(whole, LayerKernel(name, data, constants, whole=kernel, source=source))]
 
     def view(self, op: Op, number: dict[int, int]) -> list[tuple[Layer, LayerKernel | None]]:
         assert op.view_of is not None

@@ -112,7 +112,8 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
         return from_file(file)
     from tvm_serenity.passes.relax.rows_read import read_rows
 
-    return read_rows(opened.module(), model).network
+    found: Network = read_rows(opened.module(), model).network
+    return found
 
 
 def _chosen(network: Network, bands: str, goal: Goal, streamed: bool, limits: Limits) -> Choice:

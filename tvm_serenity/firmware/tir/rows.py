@@ -1,5 +1,6 @@
 """Row kernels in C, and the row program of a split network."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,13 +8,24 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import identifier, unique
-from tvm_serenity.firmware.program import Constant, Kernel, Place, Program, Tensor
+from tvm_serenity.firmware.program import Array, Constant, Kernel, Place, Program, Tensor
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_of
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
+from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
+from tvm_serenity.firmware.tir.tuned_rows import tuned_row
 from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """The kernels of a layer, one a variant, and the constants they take, in C."""
+
+    kernels: tuple[Kernel, ...]
+    constants: tuple[Array, ...]
+    workspace_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -22,35 +34,57 @@ class RowKernels:
 
     rows: RowModule
     network: Network
-    written: dict[str, Written]
-
-    def names(self, index: int) -> tuple[str, ...]:
-        """The kernels of a layer, one a variant."""
-        kernel = self.rows.kernels[index]
-        return () if kernel is None else _names(kernel)
+    code: tuple[LayerCode | None, ...]
 
 
-def row_kernels(rows: RowModule, alignment: int = 16) -> RowKernels:
-    """Return the kernels of ``rows`` in C.
+def row_kernels(rows: RowModule, *, tuned: bool = True, alignment: int = 16) -> RowKernels:
+    """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
+    code = [_from_library(kernel) if tuned else None for kernel in rows.kernels]
+    written = _written([k for k, c in zip(rows.kernels, code, strict=True) if c is None], alignment)
+    layers, found = list(rows.network.layers), []
+    shared: dict[Any, Kernel] = {}
+    for index, kernel in enumerate(rows.kernels):
+        made = code[index]
+        if kernel is not None and made is None:
+            parts = [written[name] for name in _names(kernel)]
+            needed = max(part.workspace_bytes for part in parts)
+            made = LayerCode(tuple(p.kernel for p in parts), kernel.constants, needed)
+        if made is not None and kernel is not None:
+            if made.workspace_bytes and kernel.rows is not None:
+                raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
+            same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
+            made = replace(made, kernels=same)
+            layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
+        found.append(made)
+    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found))
+
+
+def _from_library(kernel: LayerKernel | None) -> LayerCode | None:
+    if kernel is None or kernel.source is None:
+        return None
+    arguments: list[Any] = list(kernel.constants)
+    for position in kernel.data:
+        arguments.insert(position, None)
+    if kernel.rows is None:
+        found = tuned_whole(f"{kernel.name}_whole", kernel.source, arguments)
+    else:
+        found = tuned_row(f"{kernel.name}_row", kernel.source, arguments, kernel.rows)
+    if found is None:
+        return None
+    return LayerCode((found.kernel,), found.constants, found.workspace_bytes)
+
+
+def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:
     functions: dict[str, Any] = {}
-    for kernel in rows.kernels:
+    for kernel in kernels:
         if kernel is not None:
             made = kernel.rows.variants if kernel.rows is not None else (kernel.whole,)
             functions.update(zip(_names(kernel), made, strict=True))
-    flat = flattened(functions)
-    written = {name: write(name, function, alignment) for name, function in flat.items()}
-    layers = list(rows.network.layers)
-    for index, kernel in enumerate(rows.kernels):
-        if kernel is None:
-            continue
-        needed = max(written[name].workspace_bytes for name in _names(kernel))
-        if needed and kernel.rows is not None:
-            raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
-        layers[index] = replace(layers[index], workspace_bytes=needed)
-    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), written)
+    flat = flattened(functions) if functions else {}
+    return {name: write(name, function, alignment) for name, function in flat.items()}
 
 
 def _names(kernel: LayerKernel) -> tuple[str, ...]:
@@ -123,6 +157,14 @@ class _Maker:
             self.constants.append(Constant(f"c{len(self.constants)}", array))
         return self.known[key]
 
+    def kernel(self, made: Kernel) -> str:
+        """The name of a kernel, which differs from those of all others."""
+        name, count = made.name, 1
+        while self.used.setdefault(name, replace(made, name=name)) != replace(made, name=name):
+            count += 1
+            name = f"{made.name}_{count}"
+        return name
+
     def pads(self) -> dict[tuple[str, float], int]:
         """One constant row for each value that pads, as long as the longest row it stands for."""
         longest: dict[tuple[str, float], int] = {}
@@ -146,12 +188,11 @@ class _Maker:
 
     def layer(self, index: int, pads: dict[tuple[str, float], int]) -> RowLayer | None:
         kernel, described = self.kernels.rows.kernels[index], self.network.layers[index]
-        if kernel is None:
+        code = self.kernels.code[index]
+        if kernel is None or code is None:
             return None
-        names = self.kernels.names(index)
-        for name in names:
-            self.used.setdefault(name, self.kernels.written[name].kernel)
-        constants = tuple(self.constant(array) for array in kernel.constants)
+        names = tuple(self.kernel(made) for made in code.kernels)
+        constants = tuple(self.constant(array) for array in code.constants)
         if kernel.rows is None:
             slots = tuple(Slot(f, 0, 0) for f in described.inputs)
             at = self.workspace(index) if described.workspace_bytes else None

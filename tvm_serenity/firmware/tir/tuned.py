@@ -176,5 +176,6 @@ def _kernel(
     params += [Param("o", spec.dtype, True)] if outside else []
     params += [Param("out", spec.requantise.dtype, False)]
     params += [Param("workspace", "uint8", False)] if workspace else []
-    support = ("dot.h", "requantise.h", f"{library}.h:{spec.dtype}")
+    sums = "products" if library == "convolution" else "taps"
+    support = ("dot.h", "requantise.h", f"{sums}.h:{spec.dtype}", f"{library}.h:{spec.dtype}")
     return Kernel(name, tuple(params), body, support)
