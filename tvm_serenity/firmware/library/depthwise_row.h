@@ -1,0 +1,64 @@
+/* One row of a depthwise convolution, $X inputs, from rows that may lie anywhere. */
+typedef struct {
+    int32_t width, channels, out_width;
+    int32_t kernel_height, kernel_width;
+    int32_t stride_x, dilation_x, left;
+    requantisation to;
+} depthwise_row_$X;
+
+/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
+NOT_INLINED bool row_window_$X(const depthwise_row_$X *d, const $X_t *const *rows,
+    const $X_t *outside, int32_t x0, const $X_t **taps)
+{
+    bool all = true;
+    for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
+        for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
+            const int32_t x = x0 + kx * d->dilation_x;
+            const bool inside = x >= 0 && x < d->width;
+            *taps++ = inside ? rows[ky] + x * d->channels : outside;
+            all = all && inside;
+        }
+    }
+    return all;
+}
+
+NOT_INLINED void depthwise_row_convolve_$X(const depthwise_row_$X *d, const $X_t *const *rows,
+    const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
+    const $X_t *outside, uint8_t *out)
+{
+    const $X_t *taps[MOST_TAPS_$X];
+    const int32_t n = d->channels;
+    const int32_t count = d->kernel_height * d->kernel_width;
+    const requantisation to = d->to;
+    const bool small = to.rounding == ROUND_TWICE_SMALL;
+    const bool full = to.low == ($L) && to.high == ($L) + 255;
+    const int32_t whole = small ? n - n % 4 : 0;
+    const int32_t reach = (d->kernel_width - 1) * d->dilation_x;
+    bool inside = false;
+    int32_t moved = 0; /* elements from where the taps point: inside, only x changes */
+    for (int32_t ox = 0; ox < d->out_width; ++ox) {
+        const int32_t x0 = ox * d->stride_x - d->left;
+        moved += d->stride_x * n;
+        if (!inside || x0 + reach >= d->width) {
+            inside = row_window_$X(d, rows, outside, x0, taps);
+            moved = 0;
+        }
+        for (int32_t c = 0; c < whole; c += 4) {
+            int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
+            sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
+            out[c] = stored_$X(&to, sums[0], multipliers, shifts, c, full);
+            out[c + 1] = stored_$X(&to, sums[1], multipliers, shifts, c + 1, full);
+            out[c + 2] = stored_$X(&to, sums[2], multipliers, shifts, c + 2, full);
+            out[c + 3] = stored_$X(&to, sums[3], multipliers, shifts, c + 3, full);
+        }
+        for (int32_t c = whole; c < n; ++c) {
+            const int32_t at = c * to.step;
+            int32_t sum = bias[c];
+            for (int32_t i = 0; i < count; ++i) {
+                sum += taps[i][moved + c] * weights[i * n + c];
+            }
+            out[c] = (uint8_t)requantised(&to, sum, multipliers[at], shifts[at]);
+        }
+        out += n;
+    }
+}

@@ -1,0 +1,45 @@
+/* The pixels under a window, $X inputs: four channels are summed at a time. */
+enum { MOST_TAPS_$X = 32 };
+
+static inline void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel,
+    const int8_t *w, int32_t stride, int32_t *sums)
+{
+    int32_t s0 = sums[0];
+    int32_t s1 = sums[1];
+    int32_t s2 = sums[2];
+    int32_t s3 = sums[3];
+    const $X_t *const *const end = taps + count;
+    do {
+        const $X_t *const at = *taps++ + channel;
+#if defined(__ARM_FEATURE_DSP)
+        const uint32_t x = load_4(at);
+        const uint32_t v = load_4(w);
+        const uint32_t x02 = even_$S(x);
+        const uint32_t x13 = odd_$S(x);
+        const uint32_t w02 = even_s8(v);
+        const uint32_t w13 = odd_s8(v);
+        s0 = add_low_product(x02, w02, s0);
+        s1 = add_low_product(x13, w13, s1);
+        s2 = add_high_product(x02, w02, s2);
+        s3 = add_high_product(x13, w13, s3);
+#else
+        s0 += at[0] * w[0];
+        s1 += at[1] * w[1];
+        s2 += at[2] * w[2];
+        s3 += at[3] * w[3];
+#endif
+        w += stride;
+    } while (taps != end);
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
+static inline uint8_t stored_$X(
+    const requantisation *to, int32_t sum, const int32_t *multipliers, const int8_t *shifts,
+    int32_t channel, bool full)
+{
+    const int32_t value = scaled_small(sum, scale_of(to, multipliers, shifts, channel));
+    return (uint8_t)(full ? clamped_$S(value) : clamped(value, to->low, to->high));
+}
