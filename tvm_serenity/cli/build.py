@@ -8,7 +8,9 @@ from rich.console import Console
 
 from tvm_serenity.boards import Board, board
 from tvm_serenity.cli import app, show
+from tvm_serenity.cli.build_rows import AUTO, OFF, BuildRam, Request, Rows, build_rows, requested
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.emit.project import Layout, check_target, write_project
@@ -59,6 +61,9 @@ def build_command(
         str | None,
         typer.Option("--cmsis-nn", metavar="DIR", help="Use CMSIS-NN's kernels, from its source."),
     ] = None,
+    rows: Rows = OFF,
+    ram: BuildRam = None,
+    stream_input: StreamInput = False,
     formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "project",
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
     dim: Dims = None,
@@ -72,13 +77,16 @@ def build_command(
     Makefile and CMakeLists.txt. Exit status 1, and nothing is written, when it does not fit.
 
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
+        serenity build person.tflite --board microbit --rows auto -o person
     """
     _check_choices(codegen, order, quantized, formats, stack)
+    ram_bytes = requested(rows, ram, stream_input)
     target = board(board_name)
     check_target(Path(output), force)
     module = source(model, dim or ()).module()
     show.warn_without_core()
-    from tvm_serenity.firmware.tir.program import Settings, compiled
+    from tvm_serenity.firmware.tir.program import compiled
+    from tvm_serenity.firmware.tir.settings import Settings
 
     terminal = Console(stderr=True)
 
@@ -98,7 +106,16 @@ def build_command(
         notify=notify,
     )
     prefix = identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem)
+    request = Request(
+        target, prefix, rows, stream_input, ram_bytes, stack, True, time_limit or 10.0, notify
+    )
+    if rows not in (OFF, AUTO) or stream_input:
+        build_rows(module, request, model, output, force=force, json=json)
+        return
     made = compiled(module, prefix, target, rooms(target, stack), settings)
+    if rows == AUTO and sum(made.placed.arena_bytes.values()) > request.room_bytes:
+        build_rows(module, request, model, output, force=force, json=json)
+        return
     found = fit(target, made.placed, made.program.constant_bytes, stack)
     too_large = arena_limit is not None and sum(made.placed.arena_bytes.values()) > arena_limit
     result = _json(model, made, found, arena_limit)

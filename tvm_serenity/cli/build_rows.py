@@ -1,0 +1,186 @@
+"""``serenity build --rows``: firmware that runs a network row by row."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_serenity.boards import Board
+from tvm_serenity.cli import show
+from tvm_serenity.cli.reduce import size_bytes
+from tvm_serenity.cli.rows import described
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.emit.project import Layout, write_project
+from tvm_serenity.firmware.fit import Fit, fit
+from tvm_serenity.firmware.memory import LIBRARY_BYTES, Placed, rooms
+from tvm_serenity.firmware.rows.project import row_project
+from tvm_serenity.firmware.rows.table import tables
+from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.firmware.verify import REFERENCE, packed
+from tvm_serenity.memory import profile
+from tvm_serenity.rows.choose import Choice, Goal, check_splittable, choose
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import Limits, Streaming, stream
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.rows.program import RowProgram
+
+OFF, AUTO = "off", "auto"
+
+Rows = Annotated[
+    str,
+    typer.Option(
+        "--rows",
+        metavar="N|auto|off",
+        help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole.",
+    ),
+]
+BuildRam = Annotated[
+    str | None,
+    typer.Option("--ram", metavar="SIZE", help="With --rows: RAM in all, stack included."),
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to build: ``bands`` "auto" or a number, the input ``streamed`` or not, into ``ram``.
+
+    ``tuned``: kernels of the library where it has them. ``time_limit_s`` is for each search.
+    """
+
+    board: Board
+    name: str
+    bands: str
+    streamed: bool
+    ram_bytes: int | None
+    stack_bytes: int
+    tuned: bool
+    time_limit_s: float
+    notify: Callable[[str], None]
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes an arena may take."""
+        room = rooms(self.board, self.stack_bytes)[0].arena_bytes
+        if self.ram_bytes is None:
+            return room
+        return min(room, self.ram_bytes - self.stack_bytes - LIBRARY_BYTES)
+
+
+def requested(rows: str, ram: str | None, streamed: bool) -> int | None:
+    """Check the options against each other; return the bytes of ``--ram``."""
+    if rows not in (OFF, AUTO) and not (rows.isdigit() and int(rows) >= 1):
+        raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {AUTO} or {OFF}")
+    if rows == OFF and (ram is not None or streamed):
+        raise InputError("--ram and --stream-input go with --rows N or --rows auto")
+    return None if ram is None else size_bytes(ram)
+
+
+def build_rows(
+    module: Any, request: Request, model: str, output: str, *, force: bool, json: bool
+) -> None:
+    """Write the project, or say what stands in the way and end with status 1."""
+    from tvm_serenity.firmware.tir.row_reference import row_reference
+    from tvm_serenity.firmware.tir.rows import row_kernels, row_program
+    from tvm_serenity.passes.relax.rows_read import read_rows
+
+    request.notify("reading rows")
+    rows = read_rows(module, request.name)
+    alignment = request.board.core.alignment_bytes
+    kernels = row_kernels(rows, tuned=request.tuned, alignment=alignment)
+    check_splittable(kernels.network)
+    request.notify("ordering and placing bands")
+    chosen = _chosen(kernels.network, request)
+    best = chosen.best
+    region = rooms(request.board, request.stack_bytes)[0].region.name
+    program = row_program(kernels, best, request.name, region, alignment)
+    found = _fit(request, best, program, region)
+    result = _result(chosen, request, model, program, found)
+    fits = best.arena_bytes <= request.room_bytes and found.fits
+    if fits:
+        request.notify("computing the reference")
+        files = row_project(
+            program, Layout(request.board, request.stack_bytes, False, {"model": Path(model).name})
+        )
+        files[REFERENCE] = packed(row_reference(rows, program, 0, model))
+        write_project(files, output, force)
+        if have("make", "arm-none-eabi-gcc"):
+            request.notify("compiling")
+            make(Path(output), "all")
+    if json:
+        show.print_json({**result, "fits": fits})
+    else:
+        _print(result, best, found, request, output if fits else None)
+    if not fits:
+        raise typer.Exit(1)
+
+
+def _chosen(network: Any, request: Request) -> Choice:
+    limits = Limits(request.time_limit_s)
+    goal = Goal(max(request.room_bytes, 0))
+    if request.bands == AUTO:
+        return choose(network, goal, streamed=request.streamed, limits=limits)
+    heights = heights_of(network, int(request.bands))
+    found = stream(network, heights, streamed=request.streamed, limits=limits)
+    return Choice(found, goal.met(found), (found,), found.seconds)
+
+
+def _fit(request: Request, best: Streaming, program: "RowProgram", region: str) -> Fit:
+    placed = Placed(
+        best.ranges,
+        (region,) * len(best.ranges),
+        best.plan.offsets,
+        {region: best.arena_bytes},
+        best.arena_bytes <= request.room_bytes,
+    )
+    constants = program.program.constant_bytes + tables(program).size_bytes
+    return fit(request.board, placed, constants, request.stack_bytes)
+
+
+def _result(
+    chosen: Choice, request: Request, model: str, program: "RowProgram", found: Fit
+) -> dict[str, Any]:
+    return {
+        **described(chosen, model),
+        "board": request.board.name,
+        "room_bytes": request.room_bytes,
+        "constant_bytes": program.program.constant_bytes,
+        "table_bytes": tables(program).size_bytes,
+        "calls": len(program.sequence),
+        "kernels": len(program.program.kernels),
+        "regions": [
+            {
+                "name": line.region,
+                "need_bytes": line.need_bytes,
+                "size_bytes": line.size_bytes,
+                "shortfall_bytes": line.shortfall_bytes,
+            }
+            for line in found.lines
+        ],
+    }
+
+
+def _print(
+    result: dict[str, Any], best: Streaming, found: Fit, request: Request, output: str | None
+) -> None:
+    rows = {
+        line.region: f"{line.need_bytes:,} of {line.size_bytes:,} bytes ({line.detail})"
+        for line in found.lines
+    }
+    rows["arena"] = (
+        f"{best.arena_bytes:,} bytes, {request.room_bytes:,} allowed; no order at these bands "
+        f"needs less than {best.lower_bound_bytes:,}"
+    )
+    rows["rows in a band"] = result["rows"]
+    rows["tables"] = f"{result['table_bytes']:,} bytes for {result['calls']:,} calls"
+    if result["left_whole"]:
+        rows["left whole"] = "; ".join(result["left_whole"])
+    if output is None:
+        live = profile(best.banded.graph, best.schedule.order).peak_ranges
+        rows["alive at the peak"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:8])
+        show.facts(f"{result['model']} does not fit {request.board.name}, in rows either", rows)
+        return
+    rows["next"] = f"serenity verify {output}"
+    show.facts(f"{result['model']} on {request.board.name} in rows: {output}", rows)
