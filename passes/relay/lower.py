@@ -1,6 +1,6 @@
 """From a fresh Relay module to fused calls, as ``relay.build`` makes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -29,6 +29,18 @@ def fused(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None)
     elif params:
         mod = bound(mod, params)
     return relay.transform.InferType()(mod)
+
+
+def context_like(
+    current: Any, disabled: Sequence[str] = (), config: Mapping[str, Any] | None = None
+) -> Any:
+    """Return a ``PassContext`` like another, with more passes disabled and more options."""
+    return tvm.transform.PassContext(
+        opt_level=current.opt_level,
+        required_pass=list(current.required_pass),
+        disabled_pass=[*current.disabled_pass, *disabled],
+        config={**dict(current.config.items()), **(config or {})},
+    )
 
 
 def bound(mod: Any, params: Mapping[str, Any] | None) -> Any:

@@ -111,12 +111,6 @@ def _peak(mod: Any, target: Any, executor: str) -> int:
     Constants are left unfolded, which takes long and moves no activation.
     """
     target = lower.target_of(target)
-    now = tvm.transform.PassContext.current()
-    with tvm.transform.PassContext(
-        opt_level=now.opt_level,
-        required_pass=list(now.required_pass),
-        disabled_pass=[*now.disabled_pass, "FoldConstant"],
-        config=dict(now.config.items()),
-    ):
+    with lower.context_like(tvm.transform.PassContext.current(), ["FoldConstant"]):
         region = region_of(lower.fused(mod, target), target, executor)
     return schedule(region.graph, "auto", Limits(time_limit_s=5.0)).peak_bytes

@@ -1,8 +1,8 @@
 """USMP's algorithm ``serenity``: our planner for ahead-of-time code, registered on import.
 
-``PassContext(config={"tir.usmp.enable": True, "tir.usmp.custom_algorithm": "serenity"})``. What USMP
-asks for are tensors, what operators allocate for themselves, and constants: each with its size, its
-alignment, the pools it may live in and the buffers it must not share a byte with.
+``PassContext(config={"tir.usmp.enable": True, "tir.usmp.custom_algorithm": "serenity"})``. USMP
+asks for tensors, for what operators allocate for themselves, and for constants: each with its size,
+its alignment, the pools it may live in and the buffers it must not share a byte with.
 """
 
 from collections.abc import Sequence
