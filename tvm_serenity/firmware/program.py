@@ -28,12 +28,17 @@ class Quantisation:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value the program computes or is given; ``dtype`` is numpy's name."""
+    """A value the program computes or is given; ``dtype`` is numpy's name.
+
+    ``initial`` makes an input a state: filled with that value before the first run, later with the
+    output that stands at its place among the last outputs.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     quantisation: Quantisation | None = None
+    initial: int | None = None
 
     @property
     def size_bytes(self) -> int:

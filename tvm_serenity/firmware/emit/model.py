@@ -56,6 +56,11 @@ def _tensor_macros(program: Program, role: str, index: int) -> str:
             f"#define {prefix}_SCALE {tensor.quantisation.scale!r}f",
             f"#define {prefix}_ZERO_POINT ({tensor.quantisation.zero_point})",
         ]
+    if tensor.initial is not None:
+        lines += [
+            "/* A state: fill it with this before the first run, later with its output. */",
+            f"#define {prefix}_INITIAL ({tensor.initial})",
+        ]
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from tvm_serenity.firmware.program import (
     Tensor,
 )
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.firmware.tir.quantisation import quantisations
+from tvm_serenity.firmware.tir.quantisation import initial_values, quantisations
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.read import Region
@@ -50,7 +50,7 @@ def assembled(
         name,
         tuple(made.kernels.values()),
         tuple(made.constants),
-        tuple(made.described(quantisations(module, graph))),
+        tuple(made.described(quantisations(module, graph), initial_values(module, graph))),
         tuple(made.places),
         tuple(made.steps),
         tuple(inputs),
@@ -146,7 +146,9 @@ class _Assembly:
             if read != made
         )
 
-    def described(self, quantisation: dict[int, Quantisation]) -> list[Tensor]:
+    def described(
+        self, quantisation: dict[int, Quantisation], initial: dict[int, int]
+    ) -> list[Tensor]:
         """The program's tensors with names that C accepts, each once."""
         names = unique(identifier(self.graph.tensors[t].name) for t in self.tensors)
         return [
@@ -155,6 +157,7 @@ class _Assembly:
                 tuple(self.graph.tensors[t].shape or ()),
                 self.graph.tensors[t].dtype,
                 quantisation.get(t),
+                initial.get(t),
             )
             for name, t in zip(names, self.tensors, strict=True)
         ]

@@ -1,8 +1,9 @@
-"""Scales and zero points of a network's inputs and outputs."""
+"""Scales and zero points of a network's inputs and outputs, and the first values of states."""
 
 from typing import Any
 
 from tvm_serenity.firmware.program import Quantisation
+from tvm_serenity.frontends.relax._svdf import STATES
 from tvm_serenity.graph import Graph
 from tvm_serenity.passes import _compat
 
@@ -25,6 +26,13 @@ def quantisations(module: Any, graph: Graph) -> dict[int, Quantisation]:
     for tensor, value in zip(graph.outputs, results, strict=False):
         found[tensor] = _output(value, bindings)
     return {tensor: q for tensor, q in found.items() if q is not None}
+
+
+def initial_values(module: Any, graph: Graph) -> dict[int, int]:
+    """Return the value that fills each input that is a state before the first run."""
+    attrs = module["main"].attrs or {}
+    values = [int(v) for v in attrs[STATES]] if STATES in attrs else []
+    return dict(zip(graph.inputs[len(graph.inputs) - len(values) :], values, strict=True))
 
 
 def _is(value: Any, *names: str) -> bool:

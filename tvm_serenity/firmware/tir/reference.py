@@ -20,10 +20,18 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     """Return seeded inputs, ``step<i>`` for every tensor in the order written, and outputs.
 
     The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
-    memory of its own; each result is copied right after the call that made it. For a ``.tflite``
-    ``model`` LiteRT's outputs are there as ``litert<i>``.
+    memory of its own; each result is copied right after the call that made it. States have their
+    first values. For a ``.tflite`` ``model`` LiteRT's outputs are there as ``litert<i>``, unless
+    it has states: LiteRT's kernels take 16-bit ones only, and corrupt memory on others.
     """
-    inputs = random_inputs(made.lowered, seed)
+    inputs = [
+        array if t.initial is None else np.full_like(array, t.initial)
+        for array, t in zip(
+            random_inputs(made.lowered, seed),
+            (made.program.tensors[i] for i in made.program.inputs),
+            strict=True,
+        )
+    ]
     made_by, outputs = watched(made.lowered, made.region, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     written = [made_by[op] for op in made.order if op in made_by]
@@ -31,7 +39,8 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     _check_sizes(made.program, flat)
     found |= {f"step{i}": array for i, array in enumerate(flat)}
     found |= {f"output{i}": array for i, array in enumerate(outputs)}
-    if model is not None and Path(model).suffix == ".tflite":
+    stateful = any(t.initial is not None for t in made.program.tensors)
+    if model is not None and Path(model).suffix == ".tflite" and not stateful:
         found |= {f"litert{i}": a for i, a in enumerate(litert(model, inputs, outputs))}
     return found
 
