@@ -73,7 +73,7 @@ def workspace_bytes(built: Any) -> int:
 
 
 def sources(built: Any) -> list[str]:
-    """Return the C that was generated: the interface with memory and constants, then the kernels."""
+    """Return the generated C: the interface with memory and constants, then the kernels."""
     library = _checked(built).get_lib()
     return [m.get_source() for m in (library, *library.imported_modules)]
 
