@@ -67,20 +67,34 @@ def test_swiftnet_in_words(shared: Path) -> None:
     measures = {c["name"]: c["peak_bytes"] for c in by_kind(claims, "measure")}
     assert measures["alias-copies"] == 275_968
     assert measures["all-three"] == measures["rewriting"] == 200_704
+    assert measures["rows"] == 154_112
+    assert by_kind(claims, "verdict")[0]["best"] == "rows"
     (ram,) = by_kind(claims, "ram")
     assert (ram["ram_spare_bytes"], ram["fits"]) == (-43_008, False)
     (conflict,) = by_kind(claims, "conflict")
     assert conflict["tensors"] == ["input", "split"]
-    assert by_kind(claims, "way-out")[0]["measures"] == ["all-three", "rewriting"]
+    assert by_kind(claims, "way-out")[0]["measures"] == [
+        "all-three",
+        "rewriting",
+        "rows",
+    ]
 
 
-def test_nothing_helps_a_chain(shared: Path) -> None:
+def test_a_chain_gains_from_rows_alone(shared: Path) -> None:
     found = serenity("explain", shared / VWW, "--board", "nucleo-f767zi")
     assert found.returncode == 0
     assert "the given one is proved best" in found.stdout
     assert "no order can go below" in found.stdout
-    assert "Nothing that was tried lowers the peak" in found.stdout
+    assert found.stdout.count("no gain, 55,296 bytes") == 5
+    assert "The most is gained by rows --bands 4 --graph: 29,184 bytes." in found.stdout
     assert "464,896 bytes to spare" in found.stdout
+
+
+def test_a_model_without_rows_says_so(shared: Path) -> None:
+    found = answer("explain", shared / "models/mlperf_tiny/ad01_int8.tflite")["claims"]
+    (refused,) = by_kind(found, "refused")
+    assert "no 4-D tensors of several rows" in refused["text"]
+    assert by_kind(found, "verdict")[0]["text"].startswith("Nothing that was tried")
 
 
 def test_conflicts_cannot_be_placed() -> None:

@@ -102,7 +102,9 @@ def test_hover_shows_the_right_tensors(report: tuple[Path, dict[str, Any]], brow
     open_page(browser, path)
     order = data["orders"]["given"]
     chart = browser.find_element("id", "given-chart")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart
+    )
     x, y = browser.execute_script(
         """const chart = arguments[0], { xaxis, yaxis } = chart._fullLayout;
         return [xaxis._offset + xaxis.l2p(arguments[1] + 0.5) - chart.clientWidth / 2,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
@@ -20,6 +21,8 @@ from tvm_serenity.explain import (
     peak_claims,
 )
 from tvm_serenity.explain.measures import measure
+from tvm_serenity.explain.rows import rows_measure
+from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.rewrite import Options as Rewriting
 from tvm_serenity.rewrite import Rewritten, rewrite
@@ -33,6 +36,7 @@ HEADINGS = {
     "order": "Where the peak is",
     "bound": "What no order can change",
     "measure": "What would lower it",
+    "refused": "What would lower it",
     "verdict": "So",
     "ram": "On the board",
     "flash": "On the board",
@@ -55,8 +59,8 @@ def explain_command(
     """Say why MODEL's peak is where it is, and what would lower it.
 
     Every claim is computed: the best order and its proof, elementwise operators in place, copies
-    as views, folded concats, rewriting. With --board, whether the network fits it, and if not,
-    which tensors stand in the way.
+    as views, folded concats, rewriting, operators split into bands of rows. With --board, whether
+    the network fits it, and if not, which tensors stand in the way.
 
     [dim]Examples[/dim]
       serenity explain model.tflite
@@ -65,16 +69,15 @@ def explain_command(
     target = None if board is None else board_of(board)
     opened = source(model, dim or ())
     choices = meaning(alias_copies, fold_concat, in_place, None)
-    graph = choices.apply(opened.file().graph).graph
+    file = opened.file()
+    graph = choices.apply(file.graph).graph
     show.warn_without_core()
     with show.progress(f"ordering {len(graph.ops)} ops") as report:
         found = schedule(graph, "auto", Options(time_limit_s=time_limit, progress=report))
     with show.progress("rewriting"):
         rewritten = rewrite(read(opened), Rewriting(time_limit_s=time_limit))
-    measures = all_measures(graph, rewritten, time_limit)
-    claims = claims_of(graph, found, measures)
-    if target is not None:
-        claims += fit_claims(target, graph, found, measures)
+    tried = all_measures(graph, file, rewritten, time_limit)
+    claims = claims_of(graph, found, tried, target)
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return
@@ -93,19 +96,29 @@ def explain_json(
     }
 
 
-def all_measures(graph: Graph, rewritten: Rewritten, time_limit: float | None) -> list[Measure]:
-    """Return what every measure makes of a model's best order, rewriting the last."""
+def all_measures(
+    graph: Graph, file: ModelFile, rewritten: Rewritten, time_limit: float | None
+) -> list[Measure | Claim]:
+    """Return what every measure makes of a model's best order; a claim for one not tried."""
     count = len(rewritten.report.applied)
     words = f"Rewriting ({count} applied)"
     return [
         *measures_of(graph, time_limit),
         measure("rewriting", "rewrite", words, rewritten.found),
+        rows_measure(file, time_limit),
     ]
 
 
-def claims_of(graph: Graph, found: Schedule, measures: list[Measure]) -> list[Claim]:
-    """Return the claims about a model's peak."""
-    return [*peak_claims(graph, found), *measure_claims(found.peak_bytes, measures)]
+def claims_of(
+    graph: Graph, found: Schedule, tried: Sequence[Measure | Claim], board: Board | None
+) -> list[Claim]:
+    """Return the claims about a model's peak, and about a board where one is given."""
+    measures = [m for m in tried if isinstance(m, Measure)]
+    untried = [m for m in tried if isinstance(m, Claim)]
+    claims = peak_claims(graph, found)
+    *said, verdict = measure_claims(found.peak_bytes, measures)
+    claims += [*said, *untried, verdict]
+    return claims if board is None else [*claims, *fit_claims(board, graph, found, measures)]
 
 
 def _print(model: str, claims: list[Claim]) -> None:

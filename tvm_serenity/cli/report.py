@@ -26,11 +26,9 @@ from tvm_serenity.cli.schedule import (
     schedule_json,
 )
 from tvm_serenity.errors import InputError
-from tvm_serenity.explain import fit_claims
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.files import write_bytes
-from tvm_serenity.graph import Graph
-from tvm_serenity.joint import Joint, place_order, schedule_for_arena
+from tvm_serenity.joint import place_order, schedule_for_arena
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Settings, points_of, run_points
@@ -40,7 +38,7 @@ from tvm_serenity.report.proof import proof_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
 from tvm_serenity.rewrite import Options as Rewriting
-from tvm_serenity.rewrite import Rewritten, rewrite
+from tvm_serenity.rewrite import rewrite
 from tvm_serenity.schedule import Options, check_schedule
 
 
@@ -98,7 +96,8 @@ def collect(request: Request) -> dict[str, Any]:
     """Return everything the page shows; orders and plans have passed the naive checkers."""
     target = None if request.board is None else board(request.board)
     opened = source(request.model, request.dims)
-    reduced = request.choices.apply(opened.file().graph)
+    file = opened.file()
+    reduced = request.choices.apply(file.graph)
     graph = reduced.graph
     with show.progress(f"ordering {len(graph.ops)} ops") as report:
         options = Options(time_limit_s=request.time_limit, progress=report)
@@ -108,7 +107,8 @@ def collect(request: Request) -> dict[str, Any]:
     check_plan(joint.plan.buffers, joint.plan.offsets)
     with show.progress("rewriting"):
         rewritten = rewrite(read(opened), Rewriting(time_limit_s=request.time_limit))
-    claims = _claims(graph, joint, rewritten, target, request.time_limit)
+    tried = all_measures(graph, file, rewritten, request.time_limit)
+    claims = claims_of(graph, joint.schedule, tried, target)
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     data = {
         "model": request.model,
@@ -135,20 +135,6 @@ def collect(request: Request) -> dict[str, Any]:
         },
     }
     return {**data, "proof": proof_json(data)}
-
-
-def _claims(
-    graph: Graph,
-    joint: Joint,
-    rewritten: Rewritten,
-    target: Board | None,
-    time_limit: float | None,
-) -> list[Any]:
-    measures = all_measures(graph, rewritten, time_limit)
-    claims = claims_of(graph, joint.schedule, measures)
-    if target is not None:
-        claims += fit_claims(target, graph, joint.schedule, measures)
-    return claims
 
 
 def _traffic(request: Request, settings: Settings) -> list[dict[str, Any]]:
