@@ -197,10 +197,13 @@ class FFNN:
         """
         given = np.asarray(inputs, dtype=np.float64)
         rows = np.atleast_2d(given)
+        found = self.values(rows)[self.outputs].T
+        return found[0] if given.ndim == 1 else found
+
+    def values(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of every neuron, (neurons, batch), for inputs (batch, inputs)."""
         if rows.ndim != 2 or rows.shape[1] != len(self.inputs):
-            raise GraphError(
-                f"inputs have shape {given.shape}, expected {len(self.inputs)} columns"
-            )
+            raise GraphError(f"inputs have shape {rows.shape}, expected {len(self.inputs)} columns")
         values = np.zeros((self.neurons, len(rows)))
         by_target = np.argsort(self.targets, kind="stable")
         first = np.concatenate([[0], np.cumsum(self.fan_in)])
@@ -217,8 +220,7 @@ class FFNN:
             )
             relu = self.activation_of(int(neuron)) is Activation.RELU
             values[neuron] = np.maximum(total, 0) if relu else total
-        found = values[self.outputs].T
-        return found[0] if given.ndim == 1 else found
+        return values
 
 
 def _numbers(values: ArrayLike, what: str) -> Ints:

@@ -16,10 +16,22 @@ def levels(neurons: int, sources: Ints, targets: Ints) -> Ints:
     while len(front):
         level[front] = depth
         depth += 1
-        reached, counts = np.unique(_gather(first, follow, front), return_counts=True)
-        missing[reached] -= counts
-        front = reached[missing[reached] == 0]
+        after, counts = np.unique(_gather(first, follow, front), return_counts=True)
+        missing[after] -= counts
+        front = after[missing[after] == 0]
     return level
+
+
+def reached(neurons: int, sources: Ints, targets: Ints, start: Ints) -> NDArray[np.bool_]:
+    """Return which neurons paths from ``start`` lead to."""
+    first, follow = _rows(neurons, sources, targets)
+    seen = np.zeros(neurons, dtype=bool)
+    front = np.unique(start).astype(np.int64)
+    while len(front):
+        seen[front] = True
+        after = np.unique(_gather(first, follow, front)).astype(np.int64)
+        front = after[~seen[after]]
+    return seen
 
 
 def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
@@ -51,8 +63,8 @@ def parts(neurons: int, sources: Ints, targets: Ints) -> Ints:
         front = np.array([start])
         while len(front):
             part[front] = number
-            reached = np.unique(_gather(first, follow, front))
-            front = reached[part[reached] < 0]
+            after = np.unique(_gather(first, follow, front))
+            front = after[part[after] < 0]
         number += 1
     return part
 

@@ -1,0 +1,115 @@
+"""Compiled networks against the dense computation, whatever the order, batch, tile."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.sparse.nets import random_net, random_order
+from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
+from tvm_serenity.sparse.execute import compile, tuned
+from tvm_serenity.sparse.execute.kernel import lanes
+from tvm_serenity.sparse.execute.plan import blocked, groups
+from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
+from tvm_serenity.sparse.orders import two_optimal
+from tvm_serenity.sparse.orders.greedy import resident
+
+
+def close(found: object, expected: object) -> None:
+    values, exact = np.asarray(found), np.asarray(expected)
+    assert values.dtype == np.float32
+    assert values.shape == exact.shape
+    assert np.abs(values - exact).max() <= 1e-5 * max(1.0, np.abs(exact).max())
+
+
+def test_any_graph_in_any_order() -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        net = random_net(rng, 30)
+        x = np.random.RandomState(seed).randn(5, len(net.inputs)).astype(np.float32)
+        run = compile(net, random_order(net, rng), 5, tile=lanes(), staged=bool(seed % 2))
+        close(run(x), net.forward(x))
+        close(run(2 * x), net.forward(2 * x))  # nothing is left of the run before
+
+
+@pytest.mark.parametrize("density", [0.001, 0.05, 0.6])
+def test_perceptrons_blocked_and_in_other_orders(density: float) -> None:
+    net = random_mlp([90, 120, 70, 9], density, seed=4)
+    x = np.random.RandomState(1).randn(64, 90).astype(np.float32)
+    dense = net.forward(x)
+    orders = [blocked(net, 20), blocked(net, None), two_optimal(net), resident(net, 30)]
+    for order in orders:
+        for staged in (False, True):
+            for tile in (lanes(), 4 * lanes()):
+                close(compile(net, order, 64, tile=tile, staged=staged)(x), dense)
+    close(tuned(net, 64, repeats=1).columns(np.ascontiguousarray(x.T)), dense.T)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 17, 128, 200])
+def test_every_batch(batch: int) -> None:
+    net = baseline_mlp(30, 2, 0.2, seed=2)
+    x = np.random.RandomState(1).randn(batch, 30).astype(np.float32)
+    close(compile(net, two_optimal(net), batch)(x), net.forward(x))
+    close(compile(net, two_optimal(net), batch, threads=2)(x), net.forward(x))
+
+
+def test_activations_outputs_and_constants() -> None:
+    edges = [(0, 2, 1.0), (3, 2, -2.0), (3, 4, 1.0), (2, 5, 1.0), (4, 5, 0.5), (0, 5, 1.0)]
+    for last in Activation:
+        net = FFNN.from_edges(
+            [*edges, (1, 5, 1.0)],
+            [0, 0, -0.5, 1.5, 0.25, -3.0],
+            inputs=[0, 1],
+            outputs=[2, 4, 5, 1],
+            output_activation=last,
+        )
+        x = np.random.RandomState(0).randn(7, 2).astype(np.float32)
+        close(compile(net, two_optimal(net), 7)(x), net.forward(x))
+
+
+def test_dead_values_give_their_slots_away() -> None:
+    chain = FFNN.from_edges([(i, i + 1, 1.0) for i in range(50)])
+    assert groups(chain, two_optimal(chain)).slots == 1
+    net = baseline_mlp(80, 4, 0.01, seed=1)
+    order = resident(net, 20)
+    assert order is not None
+    assert groups(net, order).slots < groups(net, two_optimal(net)).slots
+
+
+def test_what_cannot_run() -> None:
+    net = baseline_mlp(10, 2, 0.5)
+    order = two_optimal(net)
+    with pytest.raises(InputError, match="batch 0: at least 1"):
+        compile(net, order, 0)
+    with pytest.raises(InputError, match="not topological"):
+        compile(net, order[::-1], 4)
+    with pytest.raises(InputError, match="tile 3"):
+        compile(net, order, 4, tile=3)
+    with pytest.raises(InputError, match="threads"):
+        compile(net, order, 4, threads=0)
+    run = compile(net, order, 4)
+    with pytest.raises(InputError, match="expected"):
+        run(np.zeros((5, 10)))
+    with pytest.raises(InputError, match=r"\(batch, inputs\)"):
+        run(np.zeros(10))
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_rivals_compute_the_same(rival: str) -> None:
+    pytest.importorskip("scipy")
+    for density in (0.01, 0.3):
+        net = baseline_mlp(60, 3, density, seed=3)
+        x = np.random.RandomState(1).randn(60, 32).astype(np.float32)
+        try:
+            run = RIVALS[rival](Layers(net), 32, True)
+        except MissingPartError as error:
+            pytest.skip(str(error))
+        close(run(x), net.forward(x.T).T)
+
+
+def test_rivals_refuse_what_is_not_layered() -> None:
+    pytest.importorskip("scipy")
+    skip = FFNN.from_edges([(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)])
+    with pytest.raises(UnsupportedError, match="skips a level"):
+        Layers(skip)

@@ -1,0 +1,37 @@
+"""What does not depend on the inputs: neurons that only constants lead to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_serenity.sparse.network import FFNN
+from tvm_serenity.sparse.structure import reached
+
+
+@dataclass(frozen=True)
+class Folded:
+    """``varies`` (N): which neurons depend on the inputs; ``values`` (N): of those that do not.
+
+    ``biases`` (N): with what constant sources add; connections from those are done with.
+    """
+
+    varies: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    biases: NDArray[np.float32]
+
+
+def folded(net: FFNN) -> Folded:
+    """Return the constants of ``net`` and the biases without them."""
+    varies = reached(net.neurons, net.sources, net.targets, net.inputs)
+    if varies.all():
+        return Folded(varies, np.zeros(net.neurons), net.biases)
+    values = net.values(np.zeros((1, len(net.inputs))))[:, 0]
+    constant = ~varies[net.sources]
+    biases = net.biases.astype(np.float64)
+    np.add.at(
+        biases,
+        net.targets[constant],
+        net.weights[constant] * values[net.sources[constant]],
+    )
+    return Folded(varies, values, biases.astype(np.float32))

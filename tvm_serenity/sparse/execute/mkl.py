@@ -1,0 +1,135 @@
+"""MKL's inspector-executor for sparse matrices, through ctypes, on one thread.
+
+https://www.intel.com/content/www/us/en/docs/onemkl/developer-reference-c (Inspector-Executor
+Sparse BLAS Routines: mkl_sparse_s_create_csr, mkl_sparse_set_mm_hint, mkl_sparse_optimize,
+mkl_sparse_s_mm).
+"""
+
+import ctypes
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_serenity.errors import MissingPartError, SerenityError
+
+ROW_MAJOR, ZERO_BASED, NO_TRANSPOSE, GENERAL, FULL, NON_UNIT = 101, 0, 10, 20, 42, 50
+AGGRESSIVE, SEQUENTIAL, LP64 = 81, 1, 0
+CALLS = 1000
+"""Products the inspector is told to expect."""
+
+Array = NDArray[np.float32]
+
+
+class _Description(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_int), ("mode", ctypes.c_int), ("diag", ctypes.c_int))
+
+
+GENERAL_MATRIX = _Description(GENERAL, FULL, NON_UNIT)
+
+
+@cache
+def library() -> Any:
+    """Return MKL, on one thread; raises :class:`MissingPartError` where it is not installed."""
+    places = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
+    found = [path for place in places for path in sorted(place.glob("*mkl_rt*"))]
+    if not found:
+        raise MissingPartError("MKL is not installed: pip install 'tvm-serenity[sparse]'")
+    os.environ.setdefault("MKL_NUM_THREADS", "1")
+    try:
+        mkl = ctypes.CDLL(str(found[0]))
+    except OSError as error:
+        raise MissingPartError(f"MKL cannot be loaded: {error}") from error
+    mkl.MKL_Set_Interface_Layer(LP64)
+    mkl.MKL_Set_Threading_Layer(SEQUENTIAL)
+    mkl.MKL_Set_Num_Threads(1)
+    return mkl
+
+
+class Csr:
+    """A matrix ``(rows, columns)`` in MKL, optimised for products with ``batch`` columns."""
+
+    def __init__(self, matrix: Any, batch: int) -> None:
+        mkl = library()
+        self.rows, self.columns = matrix.shape
+        self.batch = batch
+        self._kept = [
+            np.ascontiguousarray(matrix.indptr, dtype=np.int32),
+            np.ascontiguousarray(matrix.indices, dtype=np.int32),
+            np.ascontiguousarray(matrix.data, dtype=np.float32),
+        ]
+        begin, index, data = (ctypes.c_void_p(array.ctypes.data) for array in self._kept)
+        end = ctypes.c_void_p(self._kept[0].ctypes.data + 4)
+        self._handle = ctypes.c_void_p()
+        _check(
+            mkl.mkl_sparse_s_create_csr(
+                ctypes.byref(self._handle),
+                ZERO_BASED,
+                self.rows,
+                self.columns,
+                begin,
+                end,
+                index,
+                data,
+            )
+        )
+        _check(
+            mkl.mkl_sparse_set_mm_hint(
+                self._handle, NO_TRANSPOSE, GENERAL_MATRIX, ROW_MAJOR, batch, CALLS
+            )
+        )
+        _check(mkl.mkl_sparse_set_memory_hint(self._handle, AGGRESSIVE))
+        _check(mkl.mkl_sparse_optimize(self._handle))
+
+    def product(self, x: Array, out: Array) -> None:
+        """Write the product with ``x`` (columns, batch) to ``out`` (rows, batch)."""
+        _check(
+            library().mkl_sparse_s_mm(
+                NO_TRANSPOSE,
+                ctypes.c_float(1.0),
+                self._handle,
+                GENERAL_MATRIX,
+                ROW_MAJOR,
+                ctypes.c_void_p(x.ctypes.data),
+                self.batch,
+                self.batch,
+                ctypes.c_float(0.0),
+                ctypes.c_void_p(out.ctypes.data),
+                self.batch,
+            )
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            library().mkl_sparse_destroy(self._handle)
+
+
+def gemm(a: Array, x: Array, out: Array) -> None:
+    """Write the dense product ``a x`` to ``out``, all row-major."""
+    rows, inner = a.shape
+    columns = x.shape[1]
+    library().cblas_sgemm(
+        ROW_MAJOR,
+        111,
+        111,
+        rows,
+        columns,
+        inner,
+        ctypes.c_float(1.0),
+        ctypes.c_void_p(a.ctypes.data),
+        inner,
+        ctypes.c_void_p(x.ctypes.data),
+        columns,
+        ctypes.c_float(0.0),
+        ctypes.c_void_p(out.ctypes.data),
+        columns,
+    )
+
+
+def _check(status: int) -> None:
+    if status:
+        raise SerenityError(f"MKL returned status {status}")
