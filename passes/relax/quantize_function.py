@@ -48,7 +48,7 @@ def only_leaf(scope: Scope, expr: Any) -> Leaf | None:
     if not _collect(scope, expr, found) or not found:
         return None
     first = found[0]
-    same = all(leaf.expr is first.expr and leaf.params == first.params for leaf in found)
+    same = all(leaf.expr.same_as(first.expr) and leaf.params == first.params for leaf in found)
     return first if same else None
 
 

@@ -14,9 +14,9 @@ from tvm import relax  # noqa: E402
 
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.frontends.relax._svdf import STATES  # noqa: E402
-from tvm_serenity.passes import serenity_pipeline  # noqa: E402
+from tvm_serenity.passes import _compat, serenity_pipeline  # noqa: E402
 from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
-from tvm_serenity.runtime.referee import Fill, referee  # noqa: E402
+from tvm_serenity.runtime.referee import Fill, LiteRT, referee  # noqa: E402
 
 
 class Machine:
@@ -57,10 +57,43 @@ def integer_module(data: bytes, folder: Path, rounding: str = "tflite") -> Any:
     return module
 
 
+def with_all_results(module: Any) -> Any:
+    """The module with the result of every kernel as one more result."""
+    plain = relax.transform.ToNonDataflow()(module)
+    main = plain["main"]
+    bindings = [b for block in main.body.blocks for b in block.bindings]
+    made = [b.var for b in bindings if _is_kernel_call(b.value)]
+    body = relax.SeqExpr(main.body.blocks, relax.Tuple([main.body.body, *made]))
+    types = relax.TupleType([main.ret_ty, *(var.ty for var in made)])
+    changed = tvm.IRModule(dict(plain.functions.items()), attrs=plain.attrs)
+    changed["main"] = relax.Function(main.params, body, types, main.is_pure, main.attrs)
+    return changed
+
+
+def assert_every_result_exact(data: bytes, module: Any, fill: Fill) -> int:
+    """Find every kernel's result, bit by bit, among LiteRT's tensors; return their number."""
+    judge, machine = LiteRT(data, keep=True), Machine(with_all_results(module))
+    inputs = judge.inputs(fill)
+    judge.run(inputs)
+    known = set()
+    for entry in judge.interpreter.get_tensor_details():
+        try:
+            known.add(judge.interpreter.get_tensor(entry["index"]).tobytes())
+        except ValueError:  # a scratch tensor that was never allocated
+            continue
+    found = machine.run(inputs)[1:]
+    missing = [i for i, array in enumerate(found) if array.tobytes() not in known]
+    assert not missing
+    return len(found)
+
+
 def assert_exact(
-    data: bytes, module: Any, fills: Iterable[Fill] = (0, 1, "min", "max", "zero")
+    data: bytes,
+    module: Any,
+    fills: Iterable[Fill] = (0, 1, "min", "max", "zero"),
+    varied: bool = True,
 ) -> None:
-    """Compare with the referee, bit by bit; the outputs must not all be the same."""
+    """Compare with the referee, bit by bit; ``varied``: outputs must not all be the same."""
     judge, machine = referee(data), Machine(module)
     seen = set()
     for fill in fills:
@@ -71,4 +104,8 @@ def assert_exact(
         for mine, theirs in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(mine, theirs, err_msg=f"inputs {fill!r}")
             seen.add(theirs.tobytes())
-    assert len(seen) > 1
+    assert not varied or len(seen) > 1
+
+
+def _is_kernel_call(value: Any) -> bool:
+    return bool(_compat.is_call(value)) and _compat.called_kernel(value) is not None

@@ -1,8 +1,16 @@
-"""How many bytes the constants of a module take."""
+"""How many bytes constants take, in a module and in the file it comes from."""
 
+from pathlib import Path
 from typing import Any
 
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends._flatbuffer import root_table
+from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
+from tvm_serenity.graph import Role
 from tvm_serenity.passes import _compat
+
+_SCALE, _ZERO_POINT = 2, 3
+"""Fields of quantisation parameters."""
 
 
 def weight_bytes(mod: Any, name: str = "main") -> int:
@@ -20,3 +28,19 @@ def _collect(expr: Any, sizes: dict[Any, int]) -> None:
         return
     for part in (*getattr(expr, "args", ()), *getattr(expr, "fields", ())):
         _collect(part, sizes)
+
+
+def file_weight_bytes(path: Path) -> tuple[int, int]:
+    """Return the bytes of a ``.tflite`` file's constants, and of their scales and zero points."""
+    graph = load(path).graph
+    main = root_table(path.read_bytes(), b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    stored = parameters = 0
+    stated = main.tables(SubgraphField.TENSORS)
+    for tensor, table in zip(graph.tensors, stated, strict=False):
+        if tensor.role is not Role.CONSTANT:
+            continue
+        stored += tensor.size_bytes
+        found = table.table(TensorField.QUANTIZATION)
+        if found is not None:
+            parameters += 4 * found.span(_SCALE, 4)[1] + 8 * found.span(_ZERO_POINT, 8)[1]
+    return stored, parameters
