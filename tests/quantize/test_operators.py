@@ -27,7 +27,7 @@ def scales(count: int) -> list[float]:
 
 
 def weighted(kind: str, x: T, w: T, y: T, count: int, **options: Any) -> bytes:
-    assert x.scale is not None
+    assert isinstance(x.scale, float)
     assert w.scale is not None
     product = np.float32(x.scale) * np.asarray(w.scale, np.float32)
     b = T((count,), "int32", product.tolist(), data=bias(count))
