@@ -55,10 +55,10 @@ def choose(
     streamed: bool = False,
     limits: Limits | None = None,
 ) -> Choice:
-    """Return bands for ``network``, ordered and placed, within about three time limits."""
+    """Return bands for ``network``, ordered and placed, within about four time limits."""
     goal, limits = goal or Goal(), limits or Limits()
     started = time.perf_counter()
-    deadline = started + 2.5 * limits.time_limit_s
+    deadline = started + 2 * limits.time_limit_s
     least = goal.ram_bytes is None
     tried: dict[int, Streaming] = {}
     for rows in _least_first(network) if least else _coarse_first(network):
@@ -77,7 +77,8 @@ def choose(
     )
     room = best.arena_bytes if least or not allowed else goal.ram_bytes
     assert room is not None
-    coarser = coarsened(best, room, limits, deadline)
+    late = max(deadline, time.perf_counter() + limits.time_limit_s / 2)
+    coarser = coarsened(best, room, limits, late)
     if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
         best = coarser
     seconds = time.perf_counter() - started

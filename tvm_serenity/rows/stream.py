@@ -164,7 +164,7 @@ def place_bands(
     The bands of the inputs that lie in memory from the start are at fixed offsets, each input as
     one block from the beginning of the arena on.
     """
-    ranges = live_ranges(banded.graph, order)
+    graph, ranges = banded.graph, live_ranges(banded.graph, order)
     fixed = input_offsets(banded)
     features = banded.network.features
     buffers = []
@@ -173,7 +173,11 @@ def place_bands(
         place = fixed.get(found.tensors[0]) if found.tensors else None
         name = f"{index} {found.name}"
         buffers.append(Buffer(name, found.start, found.stop, found.size_bytes, align, place))
-    return ranges, plan(buffers, options=options)
+    found = plan(buffers, options=options)
+    # Rows that nothing reads are in memory at the start all the same.
+    held = sum(features[f].size_bytes for f in banded.resident)
+    whole = max([held, *(p + graph.tensors[t].size_bytes for t, p in fixed.items())])
+    return ranges, replace(found, arena_bytes=max(found.arena_bytes, whole))
 
 
 def input_offsets(banded: Banded) -> dict[int, int]:

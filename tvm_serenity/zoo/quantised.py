@@ -6,6 +6,7 @@ kernels. Scales come from the mean squares that ``Net`` follows: no calibration 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class QuantisedNet(Net):
     def __init__(self, builder: Any, layout: str, seed: int) -> None:
         super().__init__(builder, layout, seed)
         self._kept: dict[Any, tuple[Feature, float]] = {}
-        self._six: set[Any] = set()
+        self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point a value shall have
         self._source_scale = 1.0
         self._weight_scales: Any = None
 
@@ -37,7 +38,14 @@ class QuantisedNet(Net):
         scale = SPREAD / 127
         real = self._emit(_dequantised(var, scale, 0), name, known.moment)
         self._kept[real.var] = (real, scale)
+        self._limits[real.var] = (scale, 0)
         return real
+
+    def stored(self, x: Feature) -> Feature:
+        """The stored values of ``x``, as an output of the network."""
+        real = self._stored(x)
+        scale, zero = self._limits[real.var]
+        return self._emit(_quantised(real.var, scale, zero), "output", x.moment)
 
     def conv(
         self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
@@ -52,7 +60,7 @@ class QuantisedNet(Net):
     def relu6(self, x: Feature) -> Feature:
         """min(max(x, 0), 6), stored with all of int8 for 0 to 6."""
         y = super().relu6(x)
-        self._six.add(y.var)
+        self._limits[y.var] = (SIX / 255, -128)
         return y
 
     def add(self, x: Feature, y: Feature) -> Feature:
@@ -61,10 +69,19 @@ class QuantisedNet(Net):
 
     def mean(self, x: Feature) -> Feature:
         """The channels' means of stored values, within the same limits."""
-        y = super().mean(self._stored(x))
-        if x.var in self._six:
-            self._six.add(y.var)
-        return y
+        return self._like(x, super().mean(self._stored(x)))
+
+    def max_pool(self, x: Feature, window: Window) -> Feature:
+        """Max pooling of stored values, within the same limits."""
+        return self._like(x, super().max_pool(self._stored(x), window))
+
+    def avg_pool(self, x: Feature, window: Window) -> Feature:
+        """Average pooling of stored values, within the same limits."""
+        return self._like(x, super().avg_pool(self._stored(x), window))
+
+    def concat(self, xs: Sequence[Feature]) -> Feature:
+        """Stored values joined along the channels, within limits of their own."""
+        return super().concat([self._stored(x) for x in xs])
 
     def softmax(self, x: Feature) -> Feature:
         """The softmax as int8: scale 1/256, zero point -128."""
@@ -74,14 +91,18 @@ class QuantisedNet(Net):
     def _stored(self, x: Feature) -> Feature:
         """The real values of ``x`` as they are stored; quantised when first asked for."""
         if x.var not in self._kept:
-            scale, zero = (SIX / 255, -128) if x.var in self._six else (_linear_scale(x), 0)
+            scale, zero = self._limits.setdefault(x.var, (_linear_scale(x), 0))
             stored = self._emit(_quantised(x.var, scale, zero), "stored", x.moment)
             real = self._emit(_dequantised(stored.var, scale, zero), "real", x.moment)
             self._kept[x.var] = self._kept[real.var] = (real, scale)
-            if x.var in self._six:
-                self._six.add(real.var)
+            self._limits[real.var] = (scale, zero)
         real, self._source_scale = self._kept[x.var]
         return real
+
+    def _like(self, x: Feature, y: Feature) -> Feature:
+        """``y``, to be stored as ``x`` is."""
+        self._limits[y.var] = self._limits[x.var]
+        return y
 
     def _constant(self, weight: Any, axis: int) -> Any:
         others = tuple(i for i in range(weight.ndim) if i != axis)

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.graph import Role
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE, Banded
-from tvm_serenity.rows.stream import Streaming
+from tvm_serenity.rows.stream import Streaming, input_offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,13 @@ class RowProgram:
     def offsets(self) -> Mapping[int, tuple[int, ...]]:
         """For each feature the offset of each of its bands in the arena.
 
-        Features that share the storage of another one (views) are not there.
+        Features that nothing makes, like the rows that arrive in the caller's memory, are not
+        there. Rows of an input that nothing reads have their place too.
         """
         found: dict[int, dict[int, int]] = {}
+        for tensor, offset in input_offsets(self.banded).items():
+            band = self.banded.bands[tensor]
+            found.setdefault(band.feature, {})[band.first] = offset
         for tensor, offset in self.streaming.offsets.items():
             if self.banded.graph.tensors[tensor].role is not Role.STATE:
                 band = self.banded.bands[tensor]
