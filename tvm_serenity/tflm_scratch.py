@@ -2,8 +2,8 @@
 
 TFLM places the scratch that kernels ask for around the planned tensors, largest first, each in
 the first gap that is free in its scope. How much they ask for is theirs: the reference kernels of
-convolutions, dense layers and pools ask for none; CMSIS-NN's int8 kernels ask, on a Cortex-M with
-DSP instructions (``arm_*_get_buffer_size``), for
+convolutions, dense layers and pools ask for none (float32 has no others); CMSIS-NN's int8 kernels
+ask, on a Cortex-M with DSP instructions (``arm_*_get_buffer_size``), for
 
 * a convolution: two columns of the filter in int16, its length rounded up to four; none where
   the filter is 1 x 1;
@@ -24,6 +24,7 @@ _NONE = """
     DEQUANTIZE RELU RELU6 LOGISTIC TANH STRIDED_SLICE SQUEEZE EXPAND_DIMS
 """
 _KNOWN_NONE = frozenset(_NONE.split())
+_CMSIS_NN = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def cmsis_nn_bytes(graph: Graph, op: Op) -> int | None:
         return 0
     shapes = [graph.tensors[t].shape for t in op.inputs]
     made = graph.tensors[op.outputs[0]] if op.outputs else None
+    if made is not None and made.dtype == "float32" and op.kind in _CMSIS_NN:
+        return 0
     if made is None or made.dtype != "int8" or not shapes or shapes[0] is None:
         return None
     if op.kind == "AVERAGE_POOL_2D":

@@ -121,13 +121,7 @@ def collect(request: Request) -> dict[str, Any]:
         "traffic": _traffic(request, settings),
         "traffic_options": _traffic_options(settings),
         "boards": [fit_json(b, joint.plan.arena_bytes, graph) for b in _boards(target)],
-        "weights": {
-            "constant_bytes": graph.constant_bytes,
-            "largest_tensor_bytes": max(
-                (t.size_bytes for i, t in enumerate(graph.tensors) if graph.in_profile[i]),
-                default=0,
-            ),
-        },
+        "weights": {"constant_bytes": graph.constant_bytes},
         "graph": graph_json(graph),
         "orders": {
             "given": order_json(graph, range(len(graph.ops)), live_ranges(graph), given_plan),

@@ -153,7 +153,6 @@ function drawArena() {
 }
 
 function drawTraffic() {
-  if (!data.traffic.length) return Promise.resolve();
   const orders = [...new Set(data.traffic.map((row) => row.order))];
   const symbols = ["circle", "square", "diamond"];
   const colours = [colour("soft"), colour("accent"), colour("peak")];

@@ -48,9 +48,7 @@ function writeSummary() {
     figure("Peak, given order", "schedule.given.peak_bytes", "arena ", shown("schedule.given.arena_bytes")),
     figure("Peak, best order", "schedule.schedule.peak_bytes", proof, ...bound),
     figure("Arena, best order", "schedule.schedule.arena_bytes", data.schedule.schedule.arena_outcome),
-    data.rewrite
-      ? figure("Peak after rewriting", "rewrite.schedule.peak_bytes", data.rewrite.schedule.outcome)
-      : figure("Largest tensor", "weights.largest_tensor_bytes", "an activation"));
+    figure("Peak after rewriting", "rewrite.schedule.peak_bytes", data.rewrite.schedule.outcome));
 }
 
 const HEADINGS = {
@@ -73,10 +71,6 @@ function writeClaims() {
 
 function writeRewrites() {
   const box = document.getElementById("rewrite-tables");
-  if (!data.rewrite) {
-    box.append(element("p", { class: "note" }, data.rewrite_reason));
-    return;
-  }
   box.append(element("p", { class: "note" },
     "Peak of the best order before: ", shown("rewrite.ordered.peak_bytes"), " bytes; rewritten: ",
     shown("rewrite.schedule.peak_bytes"), " bytes, in an arena of ",
@@ -98,15 +92,9 @@ function writeRewrites() {
 
 function writeTraffic() {
   const o = data.traffic_options;
-  document.getElementById("traffic-note").textContent = data.traffic.length
-    ? `Bytes read from and written to off-chip memory, ${o.memory} in blocks of ${o.block_bytes} bytes, ` +
-      `replacement "${o.policy}". Dashed: what moves whatever the capacity.`
-    : data.traffic_reason;
-  if (!data.traffic.length) {
-    document.getElementById("traffic-chart").remove();
-    document.querySelector("#traffic details").remove();
-    return;
-  }
+  document.getElementById("traffic-note").textContent =
+    `Bytes read from and written to off-chip memory, ${o.memory} in blocks of ${o.block_bytes} bytes, ` +
+    `replacement "${o.policy}". Dashed: what moves whatever the capacity.`;
   const keys = ["capacity_bytes", "order", "read_bytes", "write_bytes", "total_bytes", "compulsory_bytes"];
   const rows = data.traffic.map((row, i) => ({ cells: keys.map((key) => shown(`traffic.${i}.${key}`)) }));
   const columns = keys.map((key) => [key.replace("_bytes", ""), key === "order" ? "" : "number"]);
