@@ -150,7 +150,8 @@ def _node(op: Op, index: int, source: Source, read: Sequence[int], usual: int | 
     kind, why = Kind.VIEW, ""
     if op.view_of is None:
         kind, why = _kind(source) if len(op.outputs) == 1 and read else (Kind.OPAQUE, "a tuple")
-    axis, conv, addends = channel_axis(kind, source), None, ()
+    axis, conv = channel_axis(kind, source), None
+    addends: tuple[int, ...] = ()
     if kind in (Kind.MAP, Kind.ADD) and len(source.body.checked_type.shape) == 4:
         axis = usual
     operands = tuple(Operand((Piece(t),)) for t in read)

@@ -10,25 +10,25 @@ import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
 
+from tvm_serenity.graph import Graph, Role
 from tvm_serenity.relay import zoo
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "models"
 
-tvm.autotvm.GLOBAL_SCOPE.silent = True  # type: ignore[attr-defined]
+tvm.autotvm.GLOBAL_SCOPE.silent = True
 
 SMALL = {"channels": 4, "size": 8}
 ZOO: dict[str, tuple[str, dict[str, Any]]] = {
     "randwire-7": ("randwire", {"n": 8, "seed": 7, **SMALL}),
-    "randwire-8": ("randwire", {"n": 10, "seed": 8, **SMALL}),
+    "randwire-8": ("randwire", {"n": 6, "seed": 8, "stride": 1, **SMALL}),
     "randwire-er": ("randwire", {"n": 10, "model": "er", "seed": 3, **SMALL}),
-    "randwire-ba": (
-        "randwire",
-        {"n": 9, "model": "ba", "m": 3, "seed": 4, "layout": "NHWC", **SMALL},
-    ),
+    "randwire-ba": ("randwire", {"n": 9, "model": "ba", "m": 3, "layout": "NHWC", **SMALL}),
     "swiftnet-a": ("swiftnet-cell-a", {"size": 8}),
-    "swiftnet-b": ("swiftnet-cell-b", {"size": 6, "layout": "NHWC"}),
+    "swiftnet-b": ("swiftnet-cell-b", {"size": 4}),
+    "swiftnet-c": ("swiftnet-cell-c", {"size": 4}),
     "darts": ("darts-normal-cell", SMALL),
     "nasnet": ("nasnet-cell", SMALL),
+    "amoebanet": ("amoebanet-cell", SMALL),
 }
 ONNX = {
     "resnet8": "mlperf_tiny/ic_resnet8_fp32.onnx",
@@ -50,6 +50,89 @@ def module(name: str) -> Any:
     import onnx
 
     return relay.frontend.from_onnx(onnx.load(str(path)))[0]
+
+
+class Layers:
+    """Writes convolutions of one layout, float or quantised, with random weights."""
+
+    def __init__(self, layout: str, quantised: bool, seed: int = 0) -> None:
+        self.layout, self.quantised = layout, quantised
+        self.axis = layout.index("C")
+        self.rng = np.random.default_rng(seed)
+        self.scale, self.zero = relay.const(0.05), relay.const(3, "int32")
+
+    def input(self, channels: int, size: int) -> Any:
+        shape = [{"N": 1, "C": channels}.get(a, size) for a in self.layout]
+        return relay.var("x", shape=shape, dtype="int8" if self.quantised else "float32")
+
+    def conv(self, x: Any, made: int, kernel: int = 3, relu: bool = True, depth: int = 0) -> Any:
+        """A convolution; ``depth``: of so many channels, each by itself."""
+        channels = depth or int(relay.transform.InferTypeLocal(x).shape[self.axis])
+        letters = "OIHW" if self.layout == "NCHW" else ("HWOI" if depth else "HWIO")
+        extents = {"O": made, "I": 1 if depth else channels, "H": kernel, "W": kernel}
+        shape = [extents[a] for a in letters]
+        options = {
+            "padding": (kernel // 2, kernel // 2),
+            "channels": made,
+            "kernel_size": (kernel, kernel),
+            "groups": depth or 1,
+            "data_layout": self.layout,
+            "kernel_layout": letters,
+        }
+        if not self.quantised:
+            weight = self.rng.uniform(-0.3, 0.3, shape).astype("float32")
+            y = relay.nn.conv2d(x, relay.const(weight), **options)
+            y = relay.nn.bias_add(y, self.vector("float32", made), axis=self.axis)
+            return relay.nn.relu(y) if relu else y
+        weight = self.rng.integers(-128, 128, shape).astype("int8")
+        scales = relay.const(self.rng.uniform(0.001, 0.01, made).astype("float32"))
+        zero = relay.const(0, "int32")
+        y = relay.qnn.op.conv2d(
+            x,
+            relay.const(weight),
+            self.zero,
+            zero,
+            self.scale,
+            scales,
+            out_dtype="int32",
+            **options,
+        )
+        y = relay.nn.bias_add(y, self.vector("int32", made), axis=self.axis)
+        sums = relay.const(self.rng.uniform(0.0001, 0.0004, made).astype("float32"))
+        y = relay.qnn.op.requantize(
+            y, sums, zero, self.scale, self.zero, axis=self.axis, out_dtype="int8"
+        )
+        return relay.clip(y, 3, 127) if relu else y
+
+    def vector(self, dtype: str, size: int) -> Any:
+        return relay.const(self.rng.uniform(-9, 9, size).astype(dtype))
+
+    def concat(self, parts: list[Any]) -> Any:
+        if not self.quantised:
+            return relay.concatenate(parts, axis=self.axis - 4)
+        n = len(parts)
+        return relay.qnn.op.concatenate(
+            relay.Tuple(parts), [self.scale] * n, [self.zero] * n, self.scale, self.zero, self.axis
+        )
+
+    def module(self, x: Any, *results: Any) -> Any:
+        body = results[0] if len(results) == 1 else relay.Tuple(list(results))
+        mod = tvm.IRModule.from_expr(relay.Function([x], body))
+        return relay.transform.InferType()(mod)
+
+
+def joined(layout: str, quantised: bool, size: int = 6) -> Any:
+    """A concat of three pieces with several readers: dense, depthwise, pooling, a residual add."""
+    to = Layers(layout, quantised)
+    x = to.input(4, size)
+    parts = [to.conv(x, 8, 1), to.conv(x, 6, 3), to.conv(x, 10, 1)]
+    whole = to.concat(parts)
+    a = to.conv(whole, 5, 3)
+    b = to.conv(to.conv(whole, 24, 3, depth=24), 5, 1)
+    c = to.conv(relay.nn.max_pool2d(whole, (3, 3), padding=(1, 1), layout=layout), 5, 1)
+    if quantised:
+        return to.module(x, a, b, c)
+    return to.module(x, relay.nn.relu(relay.add(a, to.conv(whole, 5, 1, relu=False))), b, c)
 
 
 def context(**config: Any) -> Any:
@@ -82,6 +165,18 @@ def outputs(executor: Any, values: dict[str, Any]) -> list[Any]:
 def graph_executor_of(built: Any) -> Any:
     """TVM's executor for a built or loaded module."""
     return graph_executor.GraphModule(built["default"](tvm.cpu()))
+
+
+def computed(mod: Any, values: dict[str, Any]) -> list[Any]:
+    """What a module makes of inputs, built and run by TVM alone."""
+    with context():
+        return outputs(graph_executor_of(relay.build(mod, "llvm")), values)
+
+
+def dataflow(graph: Graph) -> list[list[int]]:
+    """For each op in order, the ops whose results it reads; -1 for an input."""
+    constant = [t.role is Role.CONSTANT for t in graph.tensors]
+    return [[graph.producer[t] for t in op.inputs if not constant[t]] for op in graph.ops]
 
 
 @contextmanager

@@ -1,14 +1,25 @@
-"""Relay (TVM up to 0.19): the passes, the graph executor's memory (``docs/relay.md``)."""
+"""Relay (TVM up to 0.19): the passes, the graph executor's memory, ahead-of-time C.
+
+``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``.
+"""
 
 from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
+from tvm_serenity.relay.aot import build_aot, c_target, calls, export_library, workspace_bytes
 from tvm_serenity.relay.arena import ArenaExecutor
+from tvm_serenity.relay.firmware import library_project
 from tvm_serenity.relay.storage import graph_of, pool_bytes, share_storage
 
 __all__ = [
     "ArenaExecutor",
     "SerenityRewrite",
     "SerenitySchedule",
+    "build_aot",
+    "c_target",
+    "calls",
+    "export_library",
     "graph_of",
+    "library_project",
     "pool_bytes",
     "share_storage",
+    "workspace_bytes",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import tvm
 from tvm import relay
+from tvm.ir.memory_pools import PoolInfoProperties, WorkspaceMemoryPools, WorkspacePoolInfo
 from tvm.relay.backend import Executor, Runtime
 from tvm.relay.backend.executor_factory import AOTExecutorFactoryModule
 
@@ -28,12 +29,14 @@ def build_aot(
     *,
     params: Mapping[str, Any] | None = None,
     algorithm: str = NAME,
+    pools: Mapping[str, int] | None = None,
     name: str = "default",
 ) -> Any:
     """Return ``mod`` built to C without a runtime: one function, arrays planned by ``algorithm``.
 
     ``algorithm``: "serenity" or one of USMP's own (greedy_by_size, greedy_by_conflicts,
-    hill_climb). The order is that of ``mod``: run ``SerenitySchedule(executor="aot")`` on it under
+    hill_climb). ``pools``: the memories tensors and scratch may lie in, by name, and their bytes;
+    :class:`InputError` where they do not suffice. The order is that of ``mod``: run ``SerenitySchedule(executor="aot")`` on it under
     the same ``PassContext``.
     """
     own = "custom_algorithm" if algorithm == NAME else "algorithm"
@@ -54,8 +57,20 @@ def build_aot(
             params=dict(params or {}),
             executor=Executor("aot", options),
             runtime=Runtime("crt"),
+            workspace_memory_pools=_pools(pools or {}, c_target(target)),
             mod_name=name,
         )
+
+
+def _pools(sizes: Mapping[str, int], target: Any) -> Any:
+    if not sizes:
+        return None
+    return WorkspaceMemoryPools(
+        [
+            WorkspacePoolInfo(name, [target], PoolInfoProperties(size_hint_bytes=size))
+            for name, size in sizes.items()
+        ]
+    )
 
 
 def c_target(target: str = "c") -> Any:
