@@ -70,7 +70,8 @@ def _operator(net: Any, rng: Random, made: list[Any]) -> Any:
         return net.relu6(net.conv(x, rng.choice((3, 4, 8)), window))
     if kind == "depthwise":
         return net.depthwise(x, window)
-    pooling = replace(window, dilation=1, padding=tuple(p // 2 for p in window.padding))
+    top, left, bottom, right = (p // 2 for p in window.padding)
+    pooling = replace(window, dilation=1, padding=(top, left, bottom, right))
     if kind == "max":
         return net.max_pool(x, pooling)
     if kind == "mean":
@@ -108,7 +109,7 @@ class Built:
 
     @property
     def height(self) -> int:
-        return max(f.height for f in self.kernels.network.features)
+        return max(int(f.height) for f in self.kernels.network.features)
 
 
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
@@ -151,8 +152,8 @@ class Host:
         binary = self.directory / "host"
         command = ["cc", *FLAGS, *sources, *map(str, objects), "-lm", "-o", str(binary)]
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
-        data = [np.ascontiguousarray(a).tobytes() for a in inputs]
-        return _run([str(binary)], data, len(rows.program.outputs), None)
+        given = [np.ascontiguousarray(a).tobytes() for a in inputs]
+        return _run([str(binary)], given, len(rows.program.outputs), None)
 
     def _object(self, name: str, text: bytes) -> Path:
         if text not in self.objects:

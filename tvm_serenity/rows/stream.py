@@ -168,11 +168,11 @@ def place_bands(
     fixed = input_offsets(banded)
     features = banded.network.features
     buffers = []
-    for index, found in enumerate(ranges):
-        align = max([1, *(features[banded.bands[t].feature].align for t in found.tensors)])
-        place = fixed.get(found.tensors[0]) if found.tensors else None
-        name = f"{index} {found.name}"
-        buffers.append(Buffer(name, found.start, found.stop, found.size_bytes, align, place))
+    for index, live in enumerate(ranges):
+        align = max([1, *(features[banded.bands[t].feature].align for t in live.tensors)])
+        place = fixed.get(live.tensors[0]) if live.tensors else None
+        name = f"{index} {live.name}"
+        buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
     found = plan(buffers, options=options)
     # Rows that nothing reads are in memory at the start all the same.
     held = sum(features[f].size_bytes for f in banded.resident)

@@ -1,0 +1,72 @@
+"""Published networks by rows on this machine: every row of every layer, and broken plans."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.rows.nets import Host, build, model, needs_host, program, streaming
+from tests.rows.test_property import differing
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.rows.program import RowProgram, slot_of
+from tvm_serenity.firmware.rows.table import tables, width
+from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import Streaming
+
+KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
+
+
+@needs_host
+@pytest.mark.parametrize("tuned", [True, False])
+def test_keyword_spotting_in_a_quarter_of_its_memory(tuned: bool, tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = model(KWS)
+    built = build(to_relax(str(path)), tuned=tuned)
+    found = streaming(built, heights_of(built.kernels.network, 1))
+    assert found.arena_bytes <= 4096  # whole: 16,000
+    rows = program(built, found)
+    run = Host(tmp_path).run(rows, built.inputs)
+    assert not differing(built, rows, run)
+    assert run.outputs == tuple(np.asarray(o).tobytes() for o in built.outputs)
+    assert tables(rows).size_bytes < 2048
+
+
+@needs_host
+def test_an_overlapping_offset_is_seen_in_the_rows(tmp_path: Path) -> None:
+    built = build(to_relax(str(model(KWS))))
+    found = streaming(built, heights_of(built.kernels.network, 1))
+    good = program(built, found)
+    bands = [f for f, places in good.offsets.items() if len(places) == 25]
+    feature = bands[len(bands) // 2]
+    moved = _overlapping(found, feature)
+    rows: RowProgram = program(built, replace(found, plan=replace(found.plan, offsets=moved)))
+    run = Host(tmp_path).run(rows, built.inputs)
+    assert differing(built, rows, run)
+
+
+def _overlapping(found: Streaming, feature: int) -> tuple[int, ...]:
+    """Offsets with one band of a feature on another that lives at the same time."""
+    offsets = list(found.plan.offsets)
+    of = [found.banded.bands[r.tensors[0]].feature for r in found.ranges]
+    mine = [i for i, f in enumerate(of) if f == feature]
+    for i in mine:
+        for j in mine:
+            a, b = found.ranges[i], found.ranges[j]
+            if i != j and a.start < b.start < a.stop:
+                offsets[j] = offsets[i]
+                return tuple(offsets)
+    raise AssertionError("no two bands live together")
+
+
+def test_slots_are_straight_lines() -> None:
+    assert (slot_of(0, (0, 2, 4), 5).step, slot_of(0, (0, 2, 4), 5).first) == (2, 0)
+    assert slot_of(0, (None, 0, 1), 4).first == -1
+    assert slot_of(0, (0, 0, 1, 1), 2).divisor == 2
+    with pytest.raises(UnsupportedError, match="no regular pattern"):
+        slot_of(0, (0, 3, 1, 2), 4)
+
+
+def test_widths_of_tables() -> None:
+    assert [width([v]) for v in (0, 255, 256, 65536)] == [8, 8, 16, 32]
