@@ -2,13 +2,20 @@
 # make test   the tests, with every optional part         make bench  the published tables
 # make docs   the documentation, built strictly into build/site
 # make sanitize    the native searches' tests under ASan and UBSan
+# make relay-test    the tests of the Relay passes, on a TVM of their own (Linux x86-64)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2-an500
 CORE := $(shell find tvm_serenity/cpp -type f)
 
-.PHONY: run test lint docs sanitize bench clean
+RELAY := .venv-relay
+RELAY_PACKAGES := 'numpy<2' 'onnx<1.17' networkx psutil typer rich joblib pytest
+ifeq ($(shell uname -sm),Linux x86_64)
+RELAY_TEST := relay-test
+endif
+
+.PHONY: run test relay-test lint docs sanitize bench clean
 
 run: $(VENV)/.run
 	$(BIN)/serenity compile zoo:swiftnet --check
@@ -20,8 +27,11 @@ run: $(VENV)/.run
 		echo "    apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"; \
 	fi
 
-test: $(VENV)/.test
-	$(BIN)/python -m pytest $(PYTEST)
+test: $(VENV)/.test $(RELAY_TEST)
+	$(BIN)/python -m pytest --ignore=tests/relay $(PYTEST)
+
+relay-test: $(RELAY)/.test
+	$(RELAY)/bin/python -m pytest tests/relay
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -38,7 +48,7 @@ bench: $(VENV)/.test
 	for table in benchmarks/*.py; do $(BIN)/python $$table || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(RELAY) build dist
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,3 +61,9 @@ $(VENV)/.run: $(BIN)/python pyproject.toml $(CORE)
 $(VENV)/.test: $(BIN)/python pyproject.toml $(CORE)
 	$(BIN)/pip install --editable '.[all,test,lint]'
 	touch $@ $(VENV)/.run
+
+$(RELAY)/.test: scripts/install_relay_tvm.sh pyproject.toml $(CORE)
+	scripts/install_relay_tvm.sh $(RELAY) $(PYTHON)
+	$(RELAY)/bin/pip install --quiet $(RELAY_PACKAGES)
+	$(RELAY)/bin/pip install --quiet --no-deps --editable .
+	touch $@

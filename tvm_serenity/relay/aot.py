@@ -36,8 +36,8 @@ def build_aot(
 
     ``algorithm``: "serenity" or one of USMP's own (greedy_by_size, greedy_by_conflicts,
     hill_climb). ``pools``: the memories tensors and scratch may lie in, by name, and their bytes;
-    :class:`InputError` where they do not suffice. The order is that of ``mod``: run ``SerenitySchedule(executor="aot")`` on it under
-    the same ``PassContext``.
+    :class:`InputError` where they do not suffice. The order is that of ``mod``: run
+    ``SerenitySchedule(executor="aot")`` on it under the same ``PassContext``.
     """
     own = "custom_algorithm" if algorithm == NAME else "algorithm"
     config = {
