@@ -5,6 +5,7 @@ Closed here, each as an override of one method:
 * operators that only move elements are refused on quantised tensors although they are exact
   there (SPLIT, PAD, TRANSPOSE, ...): the list of quantised operators is extended;
 * a one-way SPLIT gives a tuple where its one output is expected;
+* a bias that is left out by the index -1 is read as a tensor;
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
 * FULLY_CONNECTED does not flatten inputs of more than two dimensions (micro_speech);
@@ -26,6 +27,7 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
+from tvm_serenity.frontends.relax._quantisation import check_parameters
 from tvm_serenity.frontends.relax._svdf import (
     STATES,
     convert_svdf,
@@ -53,6 +55,7 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def convert(model: TfliteFile) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
     root = _Model(model)
+    check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
     mod["main"] = mod["main"].without_attr("params")  # a second copy of every constant
     if root.states:
@@ -191,6 +194,13 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def convert_svdf(self, op: Any) -> Any:
         """An SVDF with its state."""
         return convert_svdf(self, op)
+
+    def get_input_tensors(self, op: Any) -> list[Any]:
+        """The inputs, without a bias that is left out."""
+        found: list[Any] = super().get_input_tensors(op)
+        if found and found[-1].tensor_idx == -1 and self.get_op_code_str(op) in _WEIGHTED:
+            found.pop()
+        return found
 
     def convert_split(self, op: Any) -> Any:
         """A one-way split is its input."""
