@@ -31,7 +31,7 @@ def filter_sum(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``sum(values * weights, -1) [+ bias]`` with constant weights and bias."""
     found = filtered(rewriter.scope, region.expr)
     if found is None:
-        raise RefusedError("a sum")
+        raise RefusedError("a sum over an axis")
     product, bias = found
     values = rewriter.scope.activation(product.args[0])
     weight = rewriter.scope.weight(product.args[1])

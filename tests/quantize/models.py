@@ -38,7 +38,14 @@ class Node:
     table: str = ""
 
 
-_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "HARD_SWISH": 1}
+_VERSIONS = {
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 3,
+    "FULLY_CONNECTED": 4,
+    "HARD_SWISH": 1,
+    "SUM": 1,
+    "CUMSUM": 1,
+}
 _TABLES = {
     "CONV_2D": "Conv2DOptions",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
@@ -60,6 +67,7 @@ _TABLES = {
     "SQUEEZE": "SqueezeOptions",
     "SPLIT": "SplitOptions",
     "PAD": "PadOptions",
+    "SUM": "ReducerOptions",
 }
 
 

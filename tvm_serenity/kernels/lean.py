@@ -40,9 +40,9 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
 
     ``tiling``: how many elements are summed up at once, where the kernel allows for it. A kernel
-    marked as ``LEAN`` is returned as it is.
+    marked as ``LEAN``, or of one opaque block, is returned as it is.
     """
-    if LEAN in (kernel.attrs or {}):
+    if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
         return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     _inline_stages(schedule)

@@ -1,6 +1,7 @@
 """Scales and zero points, checked."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +56,7 @@ class Affine:
 def affine(
     name: str,
     scales: npt.NDArray[np.float32],
-    zero_points: npt.NDArray[np.int32],
+    zero_points: npt.NDArray[np.integer[Any]],
     dtype: str,
     axis: int,
     shape: tuple[int, ...],
