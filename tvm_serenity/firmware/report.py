@@ -19,11 +19,12 @@ BOARD_TOOLS = ("make", "arm-none-eabi-gcc")
 def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> dict[str, Any]:
     """Return everything ``serenity verify --json`` prints.
 
-    QEMU's part is left out (None) for a board without a machine. ``instructions`` are emulated
+    QEMU's part is left out (None) for a board without a machine, the host's for kernels that are
+    compiled for the board. ``instructions`` are emulated
     instructions of one run, not cycles; the stack is the painted stack's high-water mark.
     """
     found: dict[str, Any] = {"board": project.metadata["board"], "host": None, "qemu": None}
-    if on_host:
+    if on_host and not project.metadata["objects"]:
         found["host"] = _part(project, run_host)
     ram: dict[str, int | None] = {
         "arena_bytes": sum(project.metadata["arena_bytes"].values()),

@@ -18,7 +18,7 @@ def makefile(program: Program, board: Board) -> str:
 CROSS ?= arm-none-eabi-
 CC := $(CROSS)gcc
 HOST_CC ?= cc
-MACHINE := {board.gcc}
+MACHINE := {board.gcc} -DSERENITY_REGIONS
 CFLAGS += {COMMON}
 LDFLAGS += {LINK}
 HOST_FLAGS ?=
@@ -67,6 +67,7 @@ set(CMAKE_C_STANDARD 11)
 add_library({program.name}_model model.c kernels.c weights.c{objects})
 target_compile_options({program.name}_model PRIVATE
   -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS})
+target_compile_definitions({program.name}_model PUBLIC SERENITY_REGIONS)
 target_include_directories({program.name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 
 add_executable(firmware.elf main.c startup.c port_board.c)

@@ -80,9 +80,12 @@ def array_definition(name: str, array: Array, alignment: int) -> str:
 
 
 def arenas(program: Program) -> str:
-    """Return the definitions of the arenas, one a region, in the sections of the linker script."""
+    """Return the definitions of the arenas, one a region.
+
+    With SERENITY_REGIONS they lie in the sections of our linker script, else in bss.
+    """
     lines = [
-        "#if defined(__arm__)",
+        "#if defined(SERENITY_REGIONS)",
         '#define SERENITY_REGION(name) __attribute__((section(".arena_" #name)))',
         "#else",
         "#define SERENITY_REGION(name)",

@@ -58,6 +58,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
         "qemu": layout.board.qemu,
         "stack_bytes": layout.stack_bytes,
         "external_arena": layout.external_arena,
+        "objects": list(program.objects),
         "arena_bytes": dict(program.arena_bytes),
         "constant_bytes": program.constant_bytes,
         "inputs": list(program.inputs),

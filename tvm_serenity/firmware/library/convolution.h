@@ -55,7 +55,7 @@ NOT_INLINED void gather_$X(
 }
 
 /* Two columns, all pairs of channels, for ROUND_TWICE_SMALL. Returns where the weights end. */
-static inline __attribute__((always_inline)) const int8_t *pairs_$X(const convolution_$X *c,
+INLINED const int8_t *pairs_$X(const convolution_$X *c,
     const $X_t *x0, const $X_t *x1, const int8_t *w, const int32_t *bias,
     const int32_t *multipliers, const int8_t *shifts, uint8_t *out, bool whole)
 {

@@ -18,7 +18,7 @@ typedef struct {
 } run_$X;
 
 /* The pixels of one source under the window at ``x0``: those outside, inside, and outside again. */
-static inline int32_t clip_$X(const convolution_row_$X *c, int32_t x0, int32_t *inside)
+INLINED int32_t clip_$X(const convolution_row_$X *c, int32_t x0, int32_t *inside)
 {
     const int32_t before = x0 < 0 ? min_i32(-x0, c->kernel_width) : 0;
     *inside = max_i32(min_i32(c->kernel_width, c->width - x0), before) - before;
@@ -64,7 +64,7 @@ NOT_INLINED int32_t border_runs_$X(const convolution_row_$X *c, const $X_t *cons
     return count;
 }
 
-static inline __attribute__((always_inline)) void two_pixels_$X(const convolution_row_$X *c,
+INLINED void two_pixels_$X(const convolution_row_$X *c,
     const run_$X *runs, int32_t count, const int8_t *w, const int32_t *bias,
     const int32_t *multipliers, const int8_t *shifts, uint8_t *out, bool full)
 {
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void two_pixels_$X(const convolutio
 }
 
 /* One pixel of four channels: ``w`` are the weights of two of them, ``v`` of the other two. */
-static inline void dot_1x4_$X(
+INLINED void dot_1x4_$X(
     const $X_t *x, const int8_t *w, const int8_t *v, int32_t blocks, int32_t *sums)
 {
 #if defined(__ARM_FEATURE_DSP)

@@ -6,49 +6,49 @@
 #include <arm_mve.h>
 #endif
 #if defined(__ARM_FEATURE_DSP)
-static inline uint32_t load_4(const void *from)
+INLINED uint32_t load_4(const void *from)
 {
     uint32_t value;
     (void)memcpy(&value, from, sizeof value);
     return value;
 }
-static inline uint32_t even_s8(uint32_t x)
+INLINED uint32_t even_s8(uint32_t x)
 {
     uint32_t r;
     __asm("sxtb16 %0, %1" : "=r"(r) : "r"(x));
     return r;
 }
-static inline uint32_t odd_s8(uint32_t x)
+INLINED uint32_t odd_s8(uint32_t x)
 {
     uint32_t r;
     __asm("sxtb16 %0, %1, ror #8" : "=r"(r) : "r"(x));
     return r;
 }
-static inline uint32_t even_u8(uint32_t x)
+INLINED uint32_t even_u8(uint32_t x)
 {
     uint32_t r;
     __asm("uxtb16 %0, %1" : "=r"(r) : "r"(x));
     return r;
 }
-static inline uint32_t odd_u8(uint32_t x)
+INLINED uint32_t odd_u8(uint32_t x)
 {
     uint32_t r;
     __asm("uxtb16 %0, %1, ror #8" : "=r"(r) : "r"(x));
     return r;
 }
-static inline int32_t add_products(uint32_t x, uint32_t w, int32_t sum)
+INLINED int32_t add_products(uint32_t x, uint32_t w, int32_t sum)
 {
     int32_t r;
     __asm("smlad %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(sum));
     return r;
 }
-static inline int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum)
+INLINED int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum)
 {
     int32_t r;
     __asm("smlabb %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(sum));
     return r;
 }
-static inline int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum)
+INLINED int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum)
 {
     int32_t r;
     __asm("smlatt %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(sum));

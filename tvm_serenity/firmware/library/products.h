@@ -1,5 +1,5 @@
 /* Sums of products of runs of four inputs each, for $X inputs; copies into columns. */
-static inline void copy_$X($X_t *to, const $X_t *from, int32_t count)
+INLINED void copy_$X($X_t *to, const $X_t *from, int32_t count)
 {
     int32_t i = 0;
     for (; i + 4 <= count; i += 4) {
@@ -10,14 +10,14 @@ static inline void copy_$X($X_t *to, const $X_t *from, int32_t count)
     }
 }
 
-static inline void fill_$X($X_t *to, int32_t value, int32_t count)
+INLINED void fill_$X($X_t *to, int32_t value, int32_t count)
 {
     for (int32_t i = 0; i < count; ++i) {
         to[i] = ($X_t)value;
     }
 }
 
-static inline const int8_t *dot_2x2_$X(
+INLINED const int8_t *dot_2x2_$X(
     const $X_t *x0, const $X_t *x1, const int8_t *w, int32_t blocks, int32_t *sums)
 {
     int32_t s00 = sums[0];
@@ -89,7 +89,7 @@ static inline const int8_t *dot_2x2_$X(
     return w;
 }
 
-static inline const int8_t *dot_1x2_$X(
+INLINED const int8_t *dot_1x2_$X(
     const $X_t *x0, const int8_t *w, int32_t blocks, int32_t *sums)
 {
     int32_t s0 = sums[0];

@@ -16,12 +16,12 @@ typedef struct {
     int32_t half;
 } scale;
 
-static inline int32_t high_product(int32_t a, int32_t b)
+INLINED int32_t high_product(int32_t a, int32_t b)
 {
     return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
 }
 
-static inline scale scale_of(
+INLINED scale scale_of(
     const requantisation *to, const int32_t *multipliers, const int8_t *shifts, int32_t channel)
 {
     const int32_t right = -shifts[channel * to->step];
@@ -29,7 +29,7 @@ static inline scale scale_of(
     return (scale){multipliers[channel * to->step], right, half};
 }
 
-static inline int32_t scaled_small(int32_t sum, scale by)
+INLINED int32_t scaled_small(int32_t sum, scale by)
 {
 #if defined(__ARM_FEATURE_DSP)
     int32_t high;
@@ -40,12 +40,12 @@ static inline int32_t scaled_small(int32_t sum, scale by)
     return (high + by.half + (high >> 31)) >> by.right;
 }
 
-static inline int32_t clamped(int32_t value, int32_t low, int32_t high)
+INLINED int32_t clamped(int32_t value, int32_t low, int32_t high)
 {
     return max_i32(min_i32(value, high), low);
 }
 
-static inline int32_t clamped_s8(int32_t value)
+INLINED int32_t clamped_s8(int32_t value)
 {
 #if defined(__ARM_FEATURE_SAT)
     int32_t r;
@@ -56,7 +56,7 @@ static inline int32_t clamped_s8(int32_t value)
 #endif
 }
 
-static inline int32_t clamped_u8(int32_t value)
+INLINED int32_t clamped_u8(int32_t value)
 {
 #if defined(__ARM_FEATURE_SAT)
     int32_t r;
@@ -67,7 +67,7 @@ static inline int32_t clamped_u8(int32_t value)
 #endif
 }
 
-static inline int32_t requantised(
+INLINED int32_t requantised(
     const requantisation *to, int32_t sum, int32_t multiplier, int32_t shift)
 {
     int32_t value;

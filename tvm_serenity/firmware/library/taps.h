@@ -1,7 +1,7 @@
 /* The pixels under a window, $X inputs: four channels are summed at a time. */
 enum { MOST_TAPS_$X = 32 };
 
-static inline void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel,
+INLINED void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel,
     const int8_t *w, int32_t stride, int32_t *sums)
 {
     int32_t s0 = sums[0];
@@ -36,7 +36,7 @@ static inline void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t c
     sums[3] = s3;
 }
 
-static inline uint8_t stored_$X(
+INLINED uint8_t stored_$X(
     const requantisation *to, int32_t sum, const int32_t *multipliers, const int8_t *shifts,
     int32_t channel, bool full)
 {

@@ -57,6 +57,7 @@ def assembled(
         tuple(outputs),
         placed.arena_bytes,
         kernels.settings.alignment_bytes,
+        kernels.objects,
     )
 
 

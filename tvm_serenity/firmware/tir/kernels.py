@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.settings import Settings
 from tvm_serenity.firmware.tir.statements import Written, write
@@ -19,21 +21,28 @@ from tvm_serenity.passes.relax.read import Region
 class Kernels:
     """The C kernels of a region, the constants each call passes, and their workspace."""
 
-    def __init__(self, lean: Any, region: Region, settings: Settings) -> None:
+    def __init__(
+        self, lean: Any, region: Region, settings: Settings, board: Board, prefix: str
+    ) -> None:
         self.region = region
         self.settings = settings
         self.calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
-        self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned else {}
+        self.objects: dict[str, bytes] = {}
+        in_c = settings.codegen == "c"
+        self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned and in_c else {}
         plain = {
             op.kind: self.functions[op.kind]
             for i, op in enumerate(region.graph.ops)
             if self.calls[i] is not None and i not in self.tuned
         }
-        flat = flattened(plain)
-        self.written: dict[str, Written] = {
-            name: write(name, f, settings.alignment_bytes) for name, f in flat.items()
-        }
+        self.written: dict[str, Written] = {}
+        if in_c:
+            for name, function in flattened(plain).items():
+                self.written[name] = write(name, function, settings.alignment_bytes)
+        else:
+            made = compile_kernels(plain, board, prefix, settings.alignment_bytes)
+            self.written, self.objects = made.kernels, {OBJECT: made.object}
 
     def _tuned(self) -> dict[int, Tuned]:
         """The calls that the kernel library covers, by operator; equal kernels share a name."""

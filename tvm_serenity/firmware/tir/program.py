@@ -60,12 +60,14 @@ def compiled(
     module: Any, name: str, board: Board, room: Sequence[Room], settings: Settings
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
+    if settings.codegen == "llvm" and settings.in_place:
+        raise UnsupportedError("kernels compiled by LLVM do not work in place; take --codegen c")
     plain, kept = integer_module(module, settings)
     lean = LeanKernels(tvm.target.Target("llvm"))(plain)
     region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
-    writer = Kernels(lean, region, settings)
+    writer = Kernels(lean, region, settings, board, identifier(name))
     graph = writer.graph()
     settings.notify(f"ordering {len(graph.ops)} operators")
     order, ranges, whole, bound, peak = _ordered(graph, settings)

@@ -79,8 +79,8 @@ class _Writer:
         walk(self.body, (TensorLoad, touched))
         walk(self.body, (tirx.AllocBuffer, lambda s: allocated.append(s.buffer)))
         self.stored |= {self._root(b) for b in self.stored}
-        big = [b for b in allocated if _bytes(b) > STACK_LIMIT_BYTES]
-        found = plan([Buffer(f"{i}", 0, 1, _bytes(b), alignment) for i, b in enumerate(big)])
+        big = [b for b in allocated if buffer_bytes(b) > STACK_LIMIT_BYTES]
+        found = plan([Buffer(f"{i}", 0, 1, buffer_bytes(b), alignment) for i, b in enumerate(big)])
         self.workspace_bytes = found.arena_bytes
         self.offsets = dict(zip(big, found.offsets, strict=True))
         self.scalars = {b for b in [*allocated, *self.base] if self._is_scalar(b, set(allocated))}
@@ -217,5 +217,6 @@ def _elements(buffer: Any) -> int:
     return count
 
 
-def _bytes(buffer: Any) -> int:
+def buffer_bytes(buffer: Any) -> int:
+    """Return the bytes of a kernel's buffer."""
     return int(_compat.size_bytes(_compat.buffer_shape(buffer), _compat.buffer_dtype(buffer)))

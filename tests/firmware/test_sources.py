@@ -1,0 +1,119 @@
+"""Generated sources: formats, compilers, sanitizers, LLVM's kernels."""
+
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.firmware.projects import HELLO, KWS, SWIFTNET, compiled, needs_board, needs_host, project
+from tvm_serenity.boards import board
+from tvm_serenity.firmware.emit.buildfiles import COMMON
+from tvm_serenity.firmware.emit.project import Layout
+from tvm_serenity.firmware.execute import host
+from tvm_serenity.firmware.formats import FORMATS, files
+from tvm_serenity.firmware.program import check
+from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.firmware.verify import difference
+
+MADE = {
+    "mlf": ["net.tar"],
+    "zephyr": ["zephyr/module.yml", "Kconfig", "CMakeLists.txt", "src/model.h", "src/model.c"],
+    "arduino": ["library.properties", "src/net.h", "src/model.c", "examples/net/net.ino"],
+}
+
+
+def written(name: str, directory: Path) -> Path:
+    """Write KWS in a format, unpacked; return where its sources are."""
+    made = files(compiled(KWS, "nrf52840-dk").program, Layout(board("nrf52840-dk")), name)
+    assert set(MADE[name]) <= set(made)
+    for file, data in made.items():
+        path = directory / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    if name != "mlf":
+        return directory / "src"
+    with tarfile.open(fileobj=io.BytesIO(made["net.tar"])) as tar:
+        assert {"./metadata.json", "./codegen/host/src/model.c"} <= set(tar.getnames())
+        tar.extractall(directory, filter="data")
+    return directory / "codegen" / "host" / "src"
+
+
+@needs_host
+@pytest.mark.parametrize("name", [f for f in FORMATS if f != "project"])
+def test_a_format_has_its_files_and_they_compile(name: str, tmp_path: Path) -> None:
+    sources = written(name, tmp_path)
+    include = sources.parent / "include"
+    if name == "mlf":
+        (sources / "use.c").write_text('#include "tvmgen_net.h"\nint32_t use(void);\n' + USE)
+    for source in sorted(sources.glob("*.c")):
+        command = ["cc", *COMMON.split(), f"-I{include}", "-c", str(source), "-o", "/dev/null"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+USE = """
+int32_t use(void)
+{
+    struct tvmgen_net_inputs inputs = {0};
+    struct tvmgen_net_outputs outputs = {0};
+    return tvmgen_net_run(&inputs, &outputs);
+}
+"""
+
+
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("model", "compiler", "flags"),
+    [(KWS, "gcc", SANITIZERS), (SWIFTNET, "gcc", SANITIZERS), (KWS, "clang", "")],
+)
+def test_clean_of_warnings_and_under_sanitizers(
+    model: str, compiler: str, flags: str, tmp_path: Path
+) -> None:
+    """``-Werror`` is in the Makefile; the sanitizers end the process at the first error."""
+    if not have(compiler):
+        pytest.skip(f"apt-get install {compiler}")
+    found = project(tmp_path, model, "mps2-an386", external_arena=compiler == "clang")
+    make(tmp_path, "host", variables=(f"HOST_CC={compiler}", f"HOST_FLAGS={flags}"))
+    inputs = [a.tobytes() for a in found.reference_inputs()]
+    apart = difference(found, host(tmp_path, inputs, len(found.outputs), traced=True).trace)
+    assert apart.identical
+
+
+@needs_board
+@pytest.mark.parametrize(("model", "target"), [(KWS, "mps3-an547"), (HELLO, "microbit")])
+def test_kernels_compiled_by_llvm(model: str, target: str, tmp_path: Path) -> None:
+    found = report(project(tmp_path, model, target, codegen="llvm"))
+    assert found["host"] is None
+    assert found["qemu"]["identical"]
+    assert found["qemu"]["litert_max_abs_error"] == 0
+
+
+def test_an_arena_over_several_regions() -> None:
+    """SwiftNet's tensors spread over two memories, neither of which holds all of them."""
+    from tvm_serenity.boards import MemoryRegion
+    from tvm_serenity.firmware.memory import Room, place
+    from tvm_serenity.joint import place_order
+
+    made = compiled(SWIFTNET, "mps2-an386")
+    check(made.program)
+    room = [
+        Room(MemoryRegion(name, "sram", address, size), size)
+        for name, address, size in (("a", 0, 160_000), ("b", 2**20, 120_000))
+    ]
+    ranges, whole = place_order(made.graph, made.order, 16)
+    placed = place(ranges, whole, room, 16)
+    assert placed.fits
+    assert placed.arena_bytes["a"] <= 160_000
+    assert placed.arena_bytes["b"] <= 120_000
+    for i, r in enumerate(placed.ranges):
+        for k, other in enumerate(placed.ranges[:i]):
+            together = r.start < other.stop and other.start < r.stop
+            if together and placed.regions[i] == placed.regions[k]:
+                first, second = placed.offsets[i], placed.offsets[k]
+                assert first + r.size_bytes <= second or second + other.size_bytes <= first
