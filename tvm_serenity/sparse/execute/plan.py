@@ -147,12 +147,16 @@ def _single_group(net: FFNN, order: Ints, group: Longs) -> NDArray[np.bool_]:
 
 
 def blocked(net: FFNN, rows: int | None) -> Ints:
-    """Return the order by level, by block of ``rows`` sources, by target; None: one block."""
+    """Return the order by level, by block of ``rows`` sources, by target; None: one block.
+
+    Inside a block, targets with as many connections follow each other: loops of one length are
+    predicted by the processor.
+    """
     level = net.levels
     rank = np.empty(net.neurons, dtype=np.int64)
     rank[np.lexsort((np.arange(net.neurons), level))] = np.arange(net.neurons)
-    block: NDArray[np.int64] = (
-        rank[net.sources] // rows if rows else np.zeros_like(rank[net.sources])
-    )
-    order = np.lexsort((net.sources, net.targets, block, level[net.targets]))
-    return order.astype(np.int32)
+    block = rank[net.sources] // (rows or net.neurons)
+    cell = block * net.neurons + net.targets
+    _, inverse, counts = np.unique(cell, return_inverse=True, return_counts=True)
+    keys = (net.sources, net.targets, counts[inverse], block, level[net.targets])
+    return np.lexsort(keys).astype(np.int32)

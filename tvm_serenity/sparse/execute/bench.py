@@ -1,0 +1,82 @@
+"""Times of a network: ours, MKL with and without the epilogue, scipy, dense; one thread each."""
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
+from tvm_serenity.sparse.execute.compiled import REPEATS, Compiled, compile, measure, tuned
+from tvm_serenity.sparse.execute.plan import blocked
+from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
+from tvm_serenity.sparse.network import FFNN
+
+TOLERANCE = 1e-4
+"""Of the largest output: how far two runs may be apart."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Microseconds of one batch, the least of several rounds.
+
+    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: what one
+    load for each multiply-add allows, measured; ``gflops``: ours. ``missing``: why a rival is not
+    there.
+    """
+
+    run: Compiled
+    batch: int
+    ours_us: float
+    gflops: float
+    ceiling_gflops: float
+    rivals: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def ratio(self, rival: str) -> float:
+        """Return how many times as fast ours is."""
+        return self.rivals[rival] / self.ours_us
+
+
+def times(net: FFNN, batch: int = 128, repeats: int = 4 * REPEATS) -> Times:
+    """Return the times of ``net``; every run is first compared with the exact computation.
+
+    Values are neuron-major, (neurons, batch), on all sides.
+    """
+    run = tuned(net, batch)
+    x = np.random.RandomState(1).standard_normal((len(net.inputs), batch)).astype(np.float32)
+    exact = net.forward(x.T).T
+    _compare("ours", run.columns(x), exact)
+    ours = measure(lambda: run.columns(x), repeats)
+    rivals: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    for name, make in RIVALS.items():
+        try:
+            layers = Layers(net)
+            whole, alone = make(layers, batch, True), make(layers, batch, False)
+        except (MissingPartError, UnsupportedError) as error:
+            missing[name] = str(error)
+            continue
+        _compare(name, whole(x), exact)
+        rivals[name] = 1e6 * measure(lambda whole=whole: whole(x), repeats)
+        rivals[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
+    work = 2e-9 * net.connections * batch
+    return Times(run, batch, 1e6 * ours, work / ours, ceiling(batch), rivals, missing)
+
+
+@cache
+def ceiling(batch: int = 128) -> float:
+    """Return the GFLOP/s of our kernel where all values are in the first cache and loops are long.
+
+    Each multiply-add loads one vector: the load ports are the limit.
+    """
+    width, depth = 40, 60
+    net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
+    run = compile(net, blocked(net, None), batch, staged=True)
+    x = np.ones((width, batch), dtype=np.float32)
+    return 2e-9 * net.connections * batch / measure(lambda: run.columns(x), 4 * REPEATS)
+
+
+def _compare(name: str, found: object, exact: np.ndarray) -> None:
+    apart = float(np.abs(np.asarray(found) - exact).max())
+    if not apart <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
+        raise CheckError(f"{name}: outputs are {apart} from the exact ones")

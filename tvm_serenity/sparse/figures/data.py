@@ -1,0 +1,123 @@
+"""What a figure shows, and how it is drawn."""
+
+import io
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import MissingPartError
+from tvm_serenity.files import write_bytes
+
+COLOURS = {
+    "start": "#9a9a9a",
+    "paper": "#c4572e",
+    "ours": "#0b6e99",
+    "bound": "#222222",
+}
+OTHERS = ("#5b8c3a", "#e0b040", "#8fb3c9", "#7a4f9a", "#b0486a", "#4f8aae")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A median over seeds or rounds, with the least and the largest."""
+
+    x: float
+    median: float
+    low: float
+    high: float
+
+
+def point(x: float, values: Sequence[float]) -> Point:
+    """Return the point of these measurements."""
+    return Point(x, statistics.median(values), min(values), max(values))
+
+
+@dataclass
+class Panel:
+    """One pair of axes: curves by name, each a list of points."""
+
+    title: str
+    x: str
+    y: str
+    curves: dict[str, list[Point]] = field(default_factory=dict)
+    log_x: bool = False
+    log_y: bool = False
+
+    def add(self, curve: str, x: float, values: Sequence[float]) -> None:
+        """Append a point to a curve."""
+        self.curves.setdefault(curve, []).append(point(x, values))
+
+
+@dataclass
+class Plate:
+    """A figure of the paper, by its number there."""
+
+    number: int
+    title: str
+    panels: list[Panel]
+
+    def json(self) -> dict[str, Any]:
+        """Return all numbers."""
+        return asdict(self)
+
+
+def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
+    """Write the figure to ``path`` (.svg, .png, .pdf)."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPartError("figures need matplotlib: pip install 'tvm-serenity[plot]'") from (
+            error
+        )
+    columns = min(2, len(plate.panels))
+    rows = -(-len(plate.panels) // columns)
+    figure = Figure(figsize=(5.5 * columns, 3.8 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, panel in zip(grid.flat, plate.panels, strict=False):
+        _panel(axes, panel)
+    for axes in grid.flat[len(plate.panels) :]:
+        axes.set_visible(False)
+    figure.suptitle(f"Figure {plate.number}: {plate.title}")
+    data = io.BytesIO()
+    with rc_context({"svg.hashsalt": "serenity"}):  # the same bytes for the same numbers
+        metadata = {"Date": None} if Path(path).suffix == ".svg" else None
+        figure.savefig(data, format=Path(path).suffix[1:], dpi=150, metadata=metadata)
+    write_bytes(path, data.getvalue())
+
+
+def _panel(axes: Any, panel: Panel) -> None:
+    others = iter(OTHERS * 4)
+    for name, points in panel.curves.items():
+        key = name.split(",")[0]
+        colour = COLOURS[key] if name in COLOURS else next(others)
+        bound = key == "bound"
+        axes.errorbar(
+            [p.x for p in points],
+            [p.median for p in points],
+            yerr=[[p.median - p.low for p in points], [p.high - p.median for p in points]],
+            label=name,
+            color=colour,
+            linestyle="--" if bound else "-",
+            marker=None if bound else "o",
+            markersize=3,
+            linewidth=1.2,
+            capsize=2,
+        )
+    axes.set_title(panel.title, fontsize=10)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    for log, scale, axis in (
+        (panel.log_x, axes.set_xscale, axes.xaxis),
+        (panel.log_y, axes.set_yscale, axes.yaxis),
+    ):
+        if log:
+            scale("log")
+            axis.set_minor_formatter("")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
