@@ -34,6 +34,7 @@ from tvm_serenity.rows.network import (
 
 ITEM_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "float32": 4, "int32": 4}
 ON_ELEMENTS = ELEMENTWISE | {"QUANTIZE", "DEQUANTIZE", "CAST"}
+MEANS = ("MEAN", "AVERAGE_POOL_2D")
 RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _SAME = 0  # Padding.SAME
 
@@ -71,9 +72,10 @@ def network_of(file: TfliteFile) -> Network:
         graph, model, main.tables(SubgraphField.TENSORS), main.tables(SubgraphField.OPERATORS)
     )
     layers = [
-        reader.layer(index, op)
+        layer
         for index, op in enumerate(graph.ops)
         if index not in graph.constant_ops
+        for layer in reader.summed(reader.layer(index, op))
     ]
     return folded_padding(reader.network(layers))
 
@@ -111,6 +113,7 @@ class _Reader:
         self.operators = operators
         self.buffers = model.tables(ModelField.BUFFERS)
         self.alias: dict[int, int] = {}
+        self.sums: list[Feature] = []
 
     def height(self, tensor: int) -> int:
         """The rows of a tensor; one where it has none."""
@@ -130,7 +133,7 @@ class _Reader:
 
     def network(self, layers: Sequence[Layer]) -> Network:
         graph = self.graph
-        features = tuple(self.feature(t) for t in range(len(graph.tensors)))
+        features = (*(self.feature(t) for t in range(len(graph.tensors))), *self.sums)
         kept = tuple(
             replace(layer, inputs=tuple(self.alias.get(t, t) for t in layer.inputs))
             for layer in layers
@@ -153,6 +156,20 @@ class _Reader:
             whole = str(reason) if self.has_rows(op) else ""
             return Layer(op.name, op.kind, inputs, op.outputs, (None,) * len(inputs), whole=whole)
         return Layer(op.name, op.kind, inputs, op.outputs, found)
+
+    def summed(self, layer: Layer) -> list[Layer]:
+        """A mean over all rows as two layers: rows into sums of 4 bytes, sums into the result."""
+        rows = self.height(layer.inputs[0]) if layer.inputs else 1
+        if layer.kind not in MEANS or rows == 1 or layer.needs != (everything(1, rows),):
+            return [layer]
+        kept = self.graph.tensors[layer.outputs[0]]
+        size = 4 * kept.size_bytes // ITEM_BYTES.get(kept.dtype, 4)
+        sums = len(self.graph.tensors) + len(self.sums)
+        self.sums.append(Feature(f"{layer.name}.sums", 1, size, 4))
+        return [
+            replace(layer, name=f"{layer.name}.sum", outputs=(sums,), sums=True),
+            replace(layer, inputs=(sums,), needs=(None,)),
+        ]
 
     def has_rows(self, op: Op) -> bool:
         return any(
