@@ -16,6 +16,8 @@ from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
+FAR = 1.2
+"""Orders above this share of the limit are not searched from: finer bands are looked at."""
 LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 20, 6, 12
 """Bytes of an entry of the walker's tables on a 32-bit machine."""
 
@@ -62,9 +64,9 @@ def choose(
     least = goal.ram_bytes is None
     tried: dict[int, Streaming] = {}
     for rows in _least_first(network) if least else _coarse_first(network):
-        if tried and time.perf_counter() > deadline:
-            break
-        if not least and _hopeless(network, rows, streamed, goal):
+        if tried and time.perf_counter() > deadline and (least or rows > 1):
+            continue
+        if not least and rows > 1 and _hopeless(network, rows, streamed, goal):
             continue
         tried[rows] = stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
         if not least and goal.met(tried[rows]):
@@ -152,15 +154,9 @@ def _least_first(network: Network) -> list[int]:
 
 
 def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:
-    """Whether a single op already needs more than is allowed."""
+    """Whether the segment program's order is so far above the limit that no search closes it."""
     assert goal.ram_bytes is not None
-    graph = split(network, heights_of(network, rows), streamed=streamed).graph
-    sizes = [t.size_bytes if graph.in_profile[i] else 0 for i, t in enumerate(graph.tensors)]
-    for op in graph.ops:
-        touched = {graph.storage[t] for t in (*op.inputs, *op.outputs)}
-        if sum(sizes[t] for t in touched) + op.workspace_bytes > goal.ram_bytes:
-            return True
-    return False
+    return _peak(network, heights_of(network, rows), streamed) > FAR * goal.ram_bytes
 
 
 def _peak(network: Network, heights: Sequence[int], streamed: bool) -> int:
