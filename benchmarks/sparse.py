@@ -71,9 +71,7 @@ def ios(seeds: int) -> None:
 
 
 def paper(seeds: int, seconds: float) -> None:
-    print(
-        "\n| density | the paper's annealing | iterations | s | ours | s |\n|---|---|---|---|---|---|"
-    )
+    print("\n| density | the paper's annealing | iterations | s | ours | s |\n" + "|---" * 6 + "|")
     for density in (0.001, 0.01, 0.1, 0.5):
         for seed in range(seeds):
             net = baseline_mlp(density=density, seed=seed)

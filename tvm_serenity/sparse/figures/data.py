@@ -120,4 +120,5 @@ def _panel(axes: Any, panel: Panel) -> None:
             scale("log")
             axis.set_minor_formatter("")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    if panel.curves:
+        axes.legend(frameon=False, fontsize=8)
