@@ -1,6 +1,7 @@
 """Rules for elementwise operators and softmax, and the table of all rules."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax import quantize_function, quantize_pool
 from tvm_serenity.passes.relax.quantize_concat import concat
-from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, label, shape_of
+from tvm_serenity.passes.relax.quantize_read import MOVES, Leaf, RefusedError, label, shape_of
 from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
 from tvm_serenity.passes.relax.quantize_svdf import filter_sum, filtered
 from tvm_serenity.passes.relax.quantize_weighted import CONV, MATMUL, find, weighted
@@ -79,7 +80,7 @@ def _pair(rewriter: Rewriter, region: Region) -> tuple[pointwise.Pair, list[Any]
 
 
 def softmax(rewriter: Rewriter, region: Region) -> Any:
-    """Convert softmax over the last axis to TFLite's fixed-point form."""
+    """Convert softmax over the last axis to TFLite's fixed-point form, or a table of floats."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
     result, least = region.result, region.result.limits[0]
@@ -87,15 +88,21 @@ def softmax(rewriter: Rewriter, region: Region) -> Any:
         raise RefusedError("softmax over an axis that is not the last")
     if x.params.dtype == "int16":
         raise RefusedError("softmax of int16")
+    columns = x.shape[-1]
+    rows = int(np.prod(x.shape)) // columns
+    source = rewriter.reshaped(rewriter.stored(x), (rows, columns))
+    if rewriter.rounding == "float":
+        spec = pointwise.RealSoftmax(rows, columns, x.params.dtype, result, region.low, region.high)
+        powers = tables.exponentials(x.params.scale)
+        arguments = [source, _compat.constant(powers)]
+        made = rewriter.kernel("q_softmax", pointwise.real_softmax(spec), arguments)
+        return rewriter.reshaped(made, x.shape)
     steps = 1 << (16 if result.dtype == "int16" else 8)
     unit = abs(result.scale * steps - 1) <= 1e-3  # LiteRT's own tolerance
     if not unit or result.zero_point != least or not region.is_unclamped:
         raise RefusedError(f"softmax whose result is not stored in steps of 1/{steps} from 0")
-    columns = x.shape[-1]
-    rows = int(np.prod(x.shape)) // columns
     kernel = pointwise.softmax(rows, columns, x.params.dtype, result.dtype)
     table = np.asarray(tables.softmax(x.params.scale).exponentials, np.int32)
-    source = rewriter.reshaped(rewriter.stored(x), (rows, columns))
     made = rewriter.kernel("q_softmax", kernel, [source, _compat.constant(table)])
     return rewriter.reshaped(made, x.shape)
 
@@ -108,6 +115,10 @@ def function(rewriter: Rewriter, region: Region) -> Any:
         leaf = None
     if leaf is not None:
         return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
+    moved = rewriter.scope.call(region.expr, *MOVES)
+    if moved is not None:  # of what is computed: move it as it is stored
+        made = rewriter.convert(replace(region, expr=moved.args[0]))
+        return rewriter.builder.emit(_compat.call_like(moved, [made, *moved.args[1:]]))
     leaf = quantize_function.only_leaf(rewriter.scope, region.expr)
     if leaf is None:
         return _store(rewriter, region)

@@ -198,6 +198,41 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     return prim_func([x, table, te.compute((rows, columns), value, name="out")])
 
 
+@dataclass(frozen=True)
+class RealSoftmax:
+    """Softmax of rows of 8-bit values of type ``source``, in float32."""
+
+    rows: int
+    columns: int
+    source: str
+    result: Affine
+    low: int
+    high: int
+
+
+def real_softmax(spec: RealSoftmax) -> Any:
+    """Return the kernel ``(x, exponentials, result)`` of softmax as onnxruntime rounds it."""
+    x = te.placeholder((spec.rows, spec.columns), spec.source, "x")
+    powers = te.placeholder((256,), "float32", "exponentials")
+    k = te.reduce_axis((0, spec.columns), "k")
+    most = te.compute(
+        (spec.rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most"
+    )
+    j = te.reduce_axis((0, spec.columns), "j")
+
+    def power(i: Any, c: Any) -> Any:
+        return powers[most[i] - x[i, c].astype("int32")]
+
+    total = te.compute((spec.rows,), lambda i: te.sum(power(i, j), axis=[j]), name="total")
+
+    def value(i: Any, c: Any) -> Any:
+        scale = tirx.const(np.float32(spec.result.scale).item(), "float32")
+        whole = tirx.nearbyint(power(i, c) / total[i] / scale).astype("int32")
+        return stored(whole, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)
+
+    return prim_func([x, powers, te.compute((spec.rows, spec.columns), value, name="out")])
+
+
 def _rounded(x: Any, exponent: int) -> Any:
     wide = x.astype("int64") + i64(1 << (exponent - 1))  # x may be the largest 32-bit value
     return tirx.shift_right(wide, i64(exponent)).astype("int32")

@@ -130,6 +130,11 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     return SoftmaxTable(tuple(int(e) for e in np.where(d >= least, _exp_on_negative(x), 0)))
 
 
+def exponentials(scale: float) -> npt.NDArray[np.float32]:
+    """Return exp of all differences of 8-bit values, in float32: ``exp(-d * scale)`` at d."""
+    return np.asarray(np.exp(-np.arange(256) * scale), np.float32)
+
+
 def _exp_on_negative(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return gemmlowp's ``exp_on_negative_values`` of Q5.26 values, as Q0.31."""
     quarter = 1 << 24
