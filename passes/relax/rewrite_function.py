@@ -8,6 +8,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.rewrite_kinds import shape_of
 from tvm_serenity.passes.relax.rewrite_read import Reading, Source
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Range
 
@@ -48,9 +49,9 @@ class OpFunction:
         self.params.append(var)
         return var
 
-    def _constant(self, array: np.ndarray[Any, Any]) -> Any:
-        constant = relax.const(array, str(array.dtype))
-        return constant if array.ndim == 0 else self._parameter(constant, constant.ty)
+    def _constant(self, constant: Any) -> Any:
+        """A constant as a parameter of its own; numbers stay in the function."""
+        return self._parameter(constant, constant.ty) if shape_of(constant) else constant
 
     def _constants(self) -> dict[Any, Any]:
         """A parameter for every constant the op uses, sliced to its channels."""
@@ -72,17 +73,18 @@ class OpFunction:
         for s in dict.fromkeys(s for o in node.operands for p in o.pieces for s in p.through):
             for i, binding in enumerate(self._source(s).bindings):
                 for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared[f"through {s}", i, j] = self._constant(constant.value.numpy())
+                    prepared[f"through {s}", i, j] = self._constant(constant)
         return prepared
 
     def _sliced(self, constant: Any) -> Any:
-        array, node = constant.value.numpy(), self.node
+        """A constant's part for the channels made: itself where it is the same for all of them."""
+        node, shape = self.node, shape_of(constant)
         if node.makes is not None and node.axis is not None:
             rank = len(self.net.values[node.output].shape or ())
-            axis = node.axis - (rank - array.ndim)
-            if axis >= 0 and array.shape[axis] != 1:
-                array = np.take(array, range(*node.makes), axis=axis)
-        return self._constant(np.ascontiguousarray(array))
+            axis = node.axis - (rank - len(shape))
+            if axis >= 0 and shape[axis] != 1:
+                constant = _taken(constant, [(axis, node.makes)])
+        return self._constant(constant)
 
     def _source(self, index: int) -> Source:
         return self.reading.sources[index]
@@ -191,18 +193,26 @@ def _conv_like(call: Any, x: Any, weight: Any, node: Node) -> Any:
     )
 
 
-def _sliced_weight(call: Any, node: Node) -> np.ndarray[Any, Any]:
+def _sliced_weight(call: Any, node: Node) -> Any:
     """The weights of the channels that an op reads and makes."""
-    array = call.args[1].value.numpy()
     layout = str(call.attrs.kernel_layout)
     assert node.conv is not None
-    parts: list[tuple[str, Range | None]] = [("O", node.makes)]
-    if node.conv.groups == 1:
-        parts.append(("I", node.reads))
-    for letter, span in parts:
-        if span is not None:
-            array = np.take(array, range(*span), axis=layout.index(letter))
-    return np.ascontiguousarray(array)
+    parts = []
+    if node.makes is not None:
+        parts.append((layout.index("O"), node.makes))
+    if node.reads is not None and node.conv.groups == 1:
+        parts.append((layout.index("I"), node.reads))
+    return _taken(call.args[1], parts)
+
+
+def _taken(constant: Any, parts: Sequence[tuple[int, Range]]) -> Any:
+    """A constant's part between two indices along some axes; itself where there are none."""
+    if not parts:
+        return constant
+    array = constant.value.numpy()
+    for axis, span in parts:
+        array = np.take(array, range(*span), axis=axis)
+    return relax.const(np.ascontiguousarray(array), str(array.dtype))
 
 
 def _constants_of(call: Any) -> list[Any]:

@@ -105,6 +105,7 @@ def test_random_networks_keep_their_outputs(seed: int) -> None:
         made = force(source, rules)
         if made is source:
             continue
+        assert weight_bytes(made) <= weight_bytes(source)
         after = execute(SerenityPlanMemory()(SerenitySchedule()(made)), source)
         resummed = dtype == "float32" and (rules == "all" or rules in RESUMMED)
         if resummed:

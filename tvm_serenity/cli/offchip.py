@@ -3,6 +3,7 @@
 import csv
 import io
 import json as json_text
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from tvm_serenity.offchip import (
     Place,
     SearchOptions,
     Settings,
+    TrafficOrder,
     Weights,
     capacities_of,
     energy_of,
@@ -229,7 +231,7 @@ def _order(
 ) -> None:
     """Find an order for one model and one capacity; print it, or write the reordered model."""
     opened = source(spec, dims).file()
-    found = traffic_order(opened.graph, capacity, model, search)
+    found = traffic_order(opened.graph, capacity, model, replace(search, keep_on_interrupt=True))
     if output is not None:
         save(opened, list(found.order), output)
     result = {
@@ -247,10 +249,16 @@ def _order(
     }
     if json:
         show.print_json(result)
-        return
+    else:
+        _print_order(spec, len(opened.graph.ops), found, output)
+    if found.statistics.get("limit") == "interrupt":
+        show.end_interrupted("order")
+
+
+def _print_order(spec: str, ops: int, found: TrafficOrder, output: str | None) -> None:
     starts = ", ".join(f"{name} {total:,}" for name, total in found.starts.items())
     show.facts(
-        f"{spec}: {len(opened.graph.ops)} ops, {capacity:,} bytes on-chip",
+        f"{spec}: {ops} ops, {found.capacity_bytes:,} bytes on-chip",
         {
             "traffic": f"{found.total_bytes:,} bytes ({found.compulsory_bytes:,} compulsory)",
             "orders before": starts,

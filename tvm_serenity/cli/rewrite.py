@@ -70,6 +70,8 @@ def run_rewrite(
         show.print_json(rewrite_json(model, rules, found, plans, check))
     else:
         _print(model, found, plans, explain)
+    if found.interrupted:
+        show.end_interrupted("rewriting")
 
 
 def read(opened: Source) -> Net:

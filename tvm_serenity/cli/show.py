@@ -4,8 +4,9 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -55,6 +56,12 @@ def progress(label: str) -> Iterator[Callable[[Any], None] | None]:
             )
 
         yield update
+
+
+def end_interrupted(what: str) -> NoReturn:
+    """End the command after Ctrl-C, with what it printed being the best until then."""
+    print(f"serenity: interrupted; this is the best {what} so far", file=sys.stderr)
+    raise typer.Exit(130)
 
 
 def warn_without_core() -> None:

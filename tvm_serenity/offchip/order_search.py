@@ -35,13 +35,15 @@ PEAK_TIME_LIMIT_S = 20.0
 class SearchOptions:
     """How hard to look: accesses that may be simulated, and the seed.
 
-    ``exact_ops``: branch and bound is tried on at most so many ops.
+    ``exact_ops``: branch and bound is tried on at most so many ops. ``keep_on_interrupt``: Ctrl-C
+    ends the search with the best order so far (``statistics["limit"]`` says so).
     """
 
     local_accesses: int = 60_000_000
     exact_accesses: int = 60_000_000
     exact_ops: int = 24
     seed: int = 0
+    keep_on_interrupt: bool = False
 
     def __post_init__(self) -> None:
         for name in ("local_accesses", "exact_accesses", "exact_ops", "seed"):
@@ -101,7 +103,12 @@ def traffic_order(
     totals = {name: work.offer(order) for name, order in starts.items()}
     proved = work.best_bytes <= work.bound_bytes
     if not proved and native is not None:
-        proved = _search(work, list(starts.values()))
+        try:
+            proved = _search(work, list(starts.values()))
+        except KeyboardInterrupt:
+            if not options.keep_on_interrupt:
+                raise
+            work.counts["limit"] = "interrupt"
     bound = work.best_bytes if proved else work.bound_bytes
     return TrafficOrder(
         work.best,
@@ -256,9 +263,11 @@ def _climb(
         return
     assert native is not None
     search = native.LocalSearch(network.core, slots, network.inside(start), seed, budget)
-    while not search.run(CHUNK_ACCESSES):
-        pass
-    work.offer(network.outside(search.best))
+    try:
+        while not search.run(CHUNK_ACCESSES):
+            pass
+    finally:
+        work.offer(network.outside(search.best))
     for name in ("candidates", "simulated"):
         done = work.counts.get(f"local_{name}", 0)
         assert isinstance(done, int)
@@ -276,7 +285,9 @@ def _branch(work: _Work, network: Network, slots: int, block: int) -> bool:
         work.best_bytes - extra,
         work.bound_bytes - extra,
     )
-    proved: bool = search.run(work.options.exact_accesses)
-    work.counts["exact_nodes"] = search.nodes
-    work.offer(network.outside(search.best))
+    try:
+        proved: bool = search.run(work.options.exact_accesses)
+    finally:
+        work.counts["exact_nodes"] = search.nodes
+        work.offer(network.outside(search.best))
     return proved

@@ -18,14 +18,17 @@ CALL_LIMIT_S = 2.0
 
 @dataclass
 class Clock:
-    """Time that is left."""
+    """Time that is left: none after Ctrl-C."""
 
     limit_s: float
     started: float = field(default_factory=time.perf_counter)
+    interrupted: bool = False
 
     @property
     def left_s(self) -> float:
         """Seconds until the limit."""
+        if self.interrupted:
+            return 0.0
         return self.limit_s - (time.perf_counter() - self.started)
 
 

@@ -37,11 +37,20 @@ class Search:
     restarts: int
     seed: int
     seen: dict[frozenset[Match], Candidate | None] = field(default_factory=dict)
+    incumbent: Candidate | None = None
 
     def best(self) -> Candidate:
-        """Return the best candidate found; nothing applied is always one."""
+        """Return the best candidate found, also on Ctrl-C; nothing applied is always one."""
         nothing = candidate(self.start, (), None, self.clock)
         assert nothing is not None
+        self.incumbent = nothing
+        try:
+            return self._search(nothing)
+        except KeyboardInterrupt:
+            self.clock.interrupted = True
+            return self.incumbent
+
+    def _search(self, nothing: Candidate) -> Candidate:
         matches = self.matches(nothing.net)
         if not matches:
             return nothing
@@ -102,6 +111,8 @@ class Search:
             return None
         found = candidate(net, done, budget_bytes, self.clock)
         self.seen[key] = found
+        if found is not None and (self.incumbent is None or found.key < self.incumbent.key):
+            self.incumbent = found
         return found
 
     def _all_subsets(self, nothing: Candidate, matches: list[Match]) -> Candidate:

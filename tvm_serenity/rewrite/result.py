@@ -40,7 +40,8 @@ class Rewritten:
     ``net`` is in its best order. ``given`` is the peak of the given order before, ``ordered`` the
     best order before, ``found`` the best order after, ``rewrite_only`` the peak of the rewritten
     net in the order in which rewriting alone leaves it. ``region_peaks`` are the peaks of the
-    independent parts after rewriting, in order of execution.
+    independent parts after rewriting, in order of execution. ``interrupted``: Ctrl-C ended the
+    search; this is the best until then.
     """
 
     source: Net
@@ -52,6 +53,7 @@ class Rewritten:
     rewrite_only_bytes: int
     region_peaks: tuple[int, ...] = ()
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def changed(self) -> bool:

@@ -42,7 +42,8 @@ REJECTED_AT_MOST = 40
 def rewrite(net: Net, options: Options | None = None) -> Rewritten:
     """Return ``net`` rewritten for the least peak of its best order, never worse than given.
 
-    Deterministic unless the time limit ends it. Raises :class:`InputError` on an unknown rule.
+    Deterministic unless the time limit or Ctrl-C ends it. Raises :class:`InputError` on an
+    unknown rule.
     """
     started = time.perf_counter()
     options = options or Options()
@@ -72,6 +73,7 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
         rewrite_only,
         peaks,
         time.perf_counter() - started,
+        clock.interrupted,
     )
 
 
