@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from tests.schedule.test_exact_cases import brute_force, random_problem
-from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.exact import exact
 from tvm_serenity.schedule.instance import Instance, instance_of, reverse
 from tvm_serenity.schedule.problem import Problem
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Options
 from tvm_serenity.schedule.starts import op_needs
+from tvm_serenity.schedule.states import Closure, Group, Node, bits
 from tvm_serenity.schedule.windows import window
 
 
@@ -178,22 +178,22 @@ def climb(core: Core) -> int:
 class DropsLargerBlocks(Core):
     """R1 that keeps inclusion-minimal blocks only, whatever their in-place credit."""
 
-    def _groups(self, node: reference.Node) -> list[reference.Group]:
+    def _groups(self, node: Node) -> list[Group]:
         return [group for group in super()._groups(node) if group.minimal]
 
 
 class WorkspaceAnywhere(Core):
     """R1 without the rule that an op with workspace ends its block."""
 
-    def _find_closures(self) -> list[reference.Closure]:
+    def _find_closures(self) -> list[Closure]:
         workspace, self.workspace = self.workspace, [0] * self.count
         closures = super()._find_closures()
         self.workspace = workspace
         return closures
 
-    def _block_moves(self, node: reference.Node) -> Iterator[tuple[int, int, int, int, bool]]:
+    def _block_moves(self, node: Node) -> Iterator[tuple[int, int, int, int, bool]]:
         for id_, block, last, extra, minimal in super()._block_moves(node):
-            scratch = max(self.workspace[op] for op in reference.bits(block))
+            scratch = max(self.workspace[op] for op in bits(block))
             yield id_, block, last, extra if scratch == 0 else scratch, minimal
 
 
