@@ -50,7 +50,7 @@ class _Writer:
             self.held[node.output] = relay.concatenate(parts, axis=node.axis or 0)
             return
         source = self.reading.sources[node.source]
-        if node == self.reading.net.find(node.name):
+        if source.call is not None and node == self.reading.net.find(node.name):
             self.unchanged(node, source)
         elif node.kind is Kind.CONV:
             self.held[node.output] = self.convolution(node, source)

@@ -12,7 +12,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from tvm_serenity.graph import Op, Role
+from tvm_serenity.graph import Op, Role, Tensor
 from tvm_serenity.passes.relay import lower
 from tvm_serenity.passes.relay.read import Region, read_function
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
@@ -35,7 +35,7 @@ class Source:
 
     ``constants`` are the parameters that are constants, ``steps`` the calls of the body in order.
     Of a convolution ``biases`` steps right after the first add a constant, then, where there are
-    two params, one adds the second. A call that is no kernel has no body.
+    two params, one adds the second. A call that is no kernel has no body, a part of one no call.
     """
 
     call: Any
@@ -89,24 +89,62 @@ def prepared(mod: Any) -> Any:
 
 
 def read_net(mod: Any, external_outputs: bool) -> Reading:
-    """Return the net of a prepared module's ``main``."""
+    """Return the net of a prepared module's ``main``.
+
+    A convolution whose kernel takes in another tensor after its activation is two ops here: then it
+    can be cut all the same; fusion puts them together again.
+    """
     region = read_function(mod["main"], external_outputs=external_outputs)
     graph = region.graph
-    sources = tuple(_source(call) for call in region.calls)
-    usual = _usual_axis(sources)
-    nodes = []
-    for index, op in enumerate(graph.ops):
-        read = [t for t in op.inputs if graph.tensors[t].role is not Role.CONSTANT]
-        nodes.append(_node(op, index, sources[index], list(dict.fromkeys(read)), usual))
+    whole = [_source(call) for call in region.calls]
+    usual = _usual_axis(whole)
+    values, nodes, sources = list(graph.tensors), list[Node](), list[Source]()
+    for op, source in zip(graph.ops, whole, strict=True):
+        read = list(
+            dict.fromkeys(t for t in op.inputs if graph.tensors[t].role is not Role.CONSTANT)
+        )
+        parts = _apart(source)
+        if parts is not None:
+            made, ty = len(values), parts[0].body.checked_type
+            values.append(
+                Tensor(f"{op.name}_conv", lower.size_bytes(ty), lower.shape_of(ty), ty.dtype)
+            )
+            first = replace(op, name=f"{op.name}_conv", inputs=(read[0],), outputs=(made,))
+            nodes.append(_node(first, len(sources), parts[0], read[:1], usual))
+            sources.append(parts[0])
+            source, read = parts[1], [made, *read[1:]]
+        nodes.append(_node(op, len(sources), source, read, usual))
+        sources.append(source)
     net = Net(
         graph.name,
-        graph.tensors,
+        tuple(values),
         tuple(nodes),
         graph.inputs,
         graph.outputs,
         sums_in_place=False,
     )
-    return Reading(net, sources, region)
+    return Reading(net, tuple(sources), region)
+
+
+def _apart(source: Source) -> tuple[Source, Source] | None:
+    """A convolution and what follows it from where a second tensor enters after the activation."""
+    if len(source.params) != 2 or source.names[:1] not in ([c] for c in CONVS):
+        return None
+    other = source.params[1]
+    enters = [i for i, s in enumerate(source.steps) if any(a.same_as(other) for a in s.args)]
+    if not enters or enters[0] <= source.biases:
+        return None
+    if enters[0] == 1 + source.biases and _adds(source.steps[enters[0]], other):
+        return None
+    at = enters[0]
+    before, known = source.steps[at - 1], {other, *source.steps[at - 1 :]}
+    for step in source.steps[at:]:
+        if not all(a in known or source.is_constant(a) for a in step.args):
+            return None
+    return (
+        Source(None, before, source.params[:1], source.constants, source.steps[:at], source.biases),
+        Source(None, source.body, (before, other), source.constants, source.steps[at:]),
+    )
 
 
 def _source(call: Any) -> Source:

@@ -115,6 +115,13 @@ class Layers:
             relay.Tuple(parts), [self.scale] * n, [self.zero] * n, self.scale, self.zero, self.axis
         )
 
+    def add(self, x: Any, y: Any) -> Any:
+        """A residual sum."""
+        if not self.quantised:
+            return relay.nn.relu(relay.add(x, y))
+        one = (self.scale, self.zero)
+        return relay.qnn.op.add(x, y, *one, *one, *one)
+
     def module(self, x: Any, *results: Any) -> Any:
         body = results[0] if len(results) == 1 else relay.Tuple(list(results))
         mod = tvm.IRModule.from_expr(relay.Function([x], body))
@@ -130,9 +137,7 @@ def joined(layout: str, quantised: bool, size: int = 6) -> Any:
     a = to.conv(whole, 5, 3)
     b = to.conv(to.conv(whole, 24, 3, depth=24), 5, 1)
     c = to.conv(relay.nn.max_pool2d(whole, (3, 3), padding=(1, 1), layout=layout), 5, 1)
-    if quantised:
-        return to.module(x, a, b, c)
-    return to.module(x, relay.nn.relu(relay.add(a, to.conv(whole, 5, 1, relu=False))), b, c)
+    return to.module(x, to.add(a, to.conv(whole, 5, 1, relu=False)), b, c)
 
 
 def context(**config: Any) -> Any:

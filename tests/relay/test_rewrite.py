@@ -21,7 +21,7 @@ def test_everywhere(layout: str, quantised: bool) -> None:
     made, done = force(mod, "channelwise,kernelwise,residual")
     rules = [m.rule for m in done]
     assert rules.count("kernelwise") == 2
-    assert rules.count("channelwise") == (3 if quantised else 4)
+    assert rules.count("channelwise") == 4
     names = str(made["main"])
     assert "concatenate" not in names
     values = inputs(mod)
