@@ -9,6 +9,9 @@ import pytest
 
 from tests.cli.run import serenity
 from tests.firmware.projects import HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.firmware.emit.project import write_project
+from tvm_serenity.firmware.toolchain import require
 
 
 def build(*arguments: object, status: int = 0) -> Any:
@@ -62,10 +65,8 @@ def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path)
 
 @needs_host
 def test_only_our_order_fits(tmp_path: Path) -> None:
-    """SwiftNet on a board with 232 KiB: refused in the file's order, built and run in ours."""
-    board = tmp_path / "small.toml"
-    board.write_text(SMALL)
-    arguments = (model(SWIFTNET), "--board", board, "-o", tmp_path / "swiftnet")
+    """SwiftNet on the 256 KiB of an nRF52840: refused in the file's order, built in ours."""
+    arguments = (model(SWIFTNET), "--board", "nrf52840-dk", "-o", tmp_path / "swiftnet")
     refused = build(*arguments, "--order", "given", status=1)
     assert not refused["fits"]
     assert build(*arguments)["fits"]
@@ -74,15 +75,16 @@ def test_only_our_order_fits(tmp_path: Path) -> None:
     assert json.loads(found.stdout)["host"]["identical"]
 
 
-SMALL = """
-title = "A Cortex-M4 with 232 KiB of RAM"
+TWO_MEMORIES = """
+title = "A Cortex-M4 whose RAM has a hole"
 source = "made up for this test"
+qemu = "mps2-an386"
 [core]
 name = "cortex-m4"
 fpu = true
 dsp = true
 mve = false
-clock_mhz = 64
+clock_mhz = 25
 alignment_bytes = 16
 [toolchain]
 gcc = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
@@ -96,8 +98,41 @@ size_bytes = 1_048_576
 name = "sram"
 kind = "sram"
 address = 0x20000000
-size_bytes = 237_568
+size_bytes = 9_216
+[[regions]]
+name = "ccm"
+kind = "ccm"
+address = 0x20010000
+size_bytes = 8_192
 """
+
+
+@needs_board
+def test_tensors_are_spread_over_two_memories(tmp_path: Path) -> None:
+    board = tmp_path / "hole.toml"
+    board.write_text(TWO_MEMORIES)
+    built = build(model(KWS), "--board", board, "-o", tmp_path / "kws")
+    assert set(built["arena_bytes"]) == {"sram", "ccm"}
+    found = serenity("verify", tmp_path / "kws", "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["qemu"]["identical"]
+
+
+@pytest.mark.parametrize("end", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_an_interrupted_build_leaves_what_was_there(
+    end: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "project"
+    write_project({"old.c": b"old"}, target)
+
+    def failing(path: Path, _data: bytes) -> int:
+        raise end
+
+    monkeypatch.setattr(Path, "write_bytes", failing)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        write_project({"new.c": b"new"}, target, force=True)
+    assert [f.name for f in tmp_path.iterdir()] == ["project"]
+    assert [f.name for f in target.iterdir()] == ["old.c"]
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
@@ -127,9 +162,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_toolchain_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tvm_serenity.errors import MissingPartError
-    from tvm_serenity.firmware.toolchain import require
-
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingPartError, match="apt-get install gcc-arm-none-eabi"):
         require("arm-none-eabi-gcc")

@@ -57,10 +57,6 @@ def build_command(
     external_arena: Annotated[
         bool, typer.Option("--external-arena", help="The caller passes the arena: re-entrant.")
     ] = False,
-    cmsis_nn: Annotated[
-        str | None,
-        typer.Option("--cmsis-nn", metavar="DIR", help="Use CMSIS-NN's kernels, from its source."),
-    ] = None,
     rows: Rows = OFF,
     ram: BuildRam = None,
     stream_input: StreamInput = False,
@@ -100,7 +96,6 @@ def build_command(
         rewrite="all" if rewrite else "",
         in_place=in_place,
         codegen=codegen,
-        cmsis_nn=cmsis_nn,
         alignment_bytes=target.core.alignment_bytes,
         options=Options(time_limit_s=time_limit),
         notify=notify,

@@ -14,7 +14,8 @@ class Settings:
 
     ``order`` is "best" or "given"; ``quantized`` "auto" (integers wherever the model has them) or
     "off"; ``rewrite`` the rules of SerenityRewrite, none by default; ``in_place`` lets kernels
-    overwrite an input that dies; ``tuned`` uses the kernel library where it applies.
+    overwrite an input that dies; ``tuned`` uses the kernel library where it applies; ``codegen`` is
+    "c", or "llvm" for kernels compiled here (without the library).
     """
 
     order: str = "best"
@@ -23,7 +24,6 @@ class Settings:
     in_place: bool = False
     tuned: bool = True
     codegen: str = "c"
-    cmsis_nn: str | None = None
     alignment_bytes: int = 16
     options: Options = field(default_factory=Options)
     notify: Notify = lambda _text: None
