@@ -42,7 +42,7 @@ def test_incremental_annealing_has_the_same_trajectory(policy: Policy, density: 
     iterations = 400 if density < 0.1 else 40
     for seed in range(3):
         net = baseline_mlp(density=density, seed=seed)
-        options = Annealing(iterations, first_iteration=1 + 1000 * seed)
+        options = Annealing(iterations, first_iteration=1 + 1000 * seed, incremental=True)
         settings = Settings(100, policy, seed, annealing=options)
         quick = anneal(net, settings)
         full = anneal(net, replace(settings, annealing=replace(options, incremental=False)))

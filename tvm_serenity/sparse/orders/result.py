@@ -15,6 +15,8 @@ from tvm_serenity.sparse.simulate import (
 )
 
 INTERRUPT, TIME = "interrupt", "time"
+LARGE = 25_000
+"""Connections from which incremental annealing is faster: moves touch a small share of them."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,14 @@ class Annealing:
 
     ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``first_iteration``:
     t of the first one; later is cooler. ``incremental``: an iteration simulates only what its move
-    changed; the trajectory is the same.
+    changed; the trajectory is the same. Default: where it pays, from ``LARGE`` connections on.
     """
 
     iterations: int = 1_000_000
     window: int | None = None
     cooling: float = 0.2
     first_iteration: int = 1
-    incremental: bool = True
+    incremental: bool | None = None
 
     def __post_init__(self) -> None:
         if self.iterations < 0 or self.first_iteration < 1:
@@ -56,6 +58,10 @@ class Annealing:
         """Return ws for ``net``."""
         mean = net.connections / (net.neurons - net.given)
         return self.window or 4 * max(1, round(mean))
+
+    def incremental_of(self, net: FFNN) -> bool:
+        """Return whether iterations on ``net`` are incremental."""
+        return net.connections >= LARGE if self.incremental is None else self.incremental
 
 
 @dataclass(frozen=True)
