@@ -1,5 +1,6 @@
 """SerenityRewrite: exchange subgraphs for identical ones whose best order needs less memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,14 @@ from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.passes.relax.rewrite_emit import emit
 from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
+from tvm_serenity.passes.relax.rows import SerenityRows
 from tvm_serenity.rewrite import Options, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.schedule import Options as Limits
 from tvm_serenity.schedule import schedule
+
+ROWS = "rows"
+"""The rule that is a pass of its own: ``SerenityRows``."""
 
 
 @tvm.transform.module_pass(opt_level=0, name="SerenityRewrite")
@@ -31,21 +36,31 @@ class SerenityRewrite:
        (``call_tir_inplace``), joined operands read in pieces, elementwise ops in place. Else, and
        where TVM's own fusion needs less, the module comes back as it is.
 
+    "rows" among the rules (names with commas, or a list) splits operators into rows, as
+    ``SerenityRows``, if no other rule named changed the module.
+
     Symbolic shapes, control flow, tuples and functions that are lowered already are refused: the
     module comes back as it is. Rules that re-associate sums are exact for integers, and for floats
     up to rounding; all others are bit-identical.
     """
 
-    rules: str = "all"
+    rules: str | Sequence[str] = "all"
     objective: str = "peak"
     time_limit: float | None = None
     target: Any = None
 
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the rewritten module."""
-        return rewrite_module(
-            mod, Options(self.rules, self.objective, self.time_limit), self.target
-        )[0]
+        names = self.rules.split(",") if isinstance(self.rules, str) else list(self.rules)
+        others = ",".join(name for name in names if name.strip() != ROWS)
+        made = mod
+        if others or not names:
+            made = rewrite_module(
+                mod, Options(others, self.objective, self.time_limit), self.target
+            )[0]
+        if (len(others.split(",")) < len(names) and made is mod) or names == [ROWS]:
+            return SerenityRows(self.time_limit or 10.0, self.target)(mod)
+        return made
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ def compile_command(
     target: Annotated[str, typer.Option(help="TVM target.")] = "llvm",
     time_limit: TimeLimit = None,
     rewrite: Rewrite = False,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Split operators into rows first (docs/rows.md).")
+    ] = False,
     rules: Annotated[
         str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
     ] = "all",
@@ -83,6 +86,22 @@ def compile_command(
         _print(model, found, result)
     if not result["outputs"]["identical_to_given_order"] or not found.order_executed:
         raise CheckError(f"{model}: the reordered module does not compute the same")
+
+
+def _in_rows(module: Any, time_limit: float | None, target: str) -> tuple[Any, dict[str, Any]]:
+    """The module split into rows, and what JSON says of that."""
+    from tvm_serenity.passes.relax.rows import by_rows
+    from tvm_serenity.rows import Limits
+
+    made, found = by_rows(module, target, Limits(time_limit or 10.0))
+    said = {
+        "ops": len(found.banded.graph.ops),
+        "arena_bytes": found.arena_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "outcome": str(found.outcome),
+        "left_whole": list(found.banded.network.left_whole),
+    }
+    return made, {"rows": said}
 
 
 def _rewritten(
