@@ -52,13 +52,12 @@ class SerenityRewrite:
     def transform_module(self, mod: Any, _context: Any) -> Any:
         """Return the rewritten module."""
         names = self.rules.split(",") if isinstance(self.rules, str) else list(self.rules)
-        others = ",".join(name for name in names if name.strip() != ROWS)
+        others = [name for name in names if name.strip() != ROWS]
         made = mod
-        if others or not names:
-            made = rewrite_module(
-                mod, Options(others, self.objective, self.time_limit), self.target
-            )[0]
-        if (len(others.split(",")) < len(names) and made is mod) or names == [ROWS]:
+        if others:
+            options = Options(",".join(others), self.objective, self.time_limit)
+            made = rewrite_module(mod, options, self.target)[0]
+        if len(others) < len(names) and made is mod:
             return SerenityRows(self.time_limit or 10.0, self.target)(mod)
         return made
 

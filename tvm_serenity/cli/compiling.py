@@ -61,6 +61,11 @@ def compile_command(
         raise InputError(f"{output}: exists already; name a new directory")
     show.warn_without_core()
     changed, said = integer_module(model, module, quantized, rounding)
+    if rows and rewrite:
+        raise InputError("--rows and --rewrite: choose one")
+    if rows:
+        changed, splitting = _in_rows(changed, time_limit, target)
+        said = {**said, **splitting}
     if rewrite:
         changed, rewriting = _rewritten(changed, rules, time_limit, target)
         said = {**said, **rewriting}
