@@ -79,10 +79,11 @@ def _flash(n: dict[str, Any]) -> Claim:
 
 def _conflict(names: tuple[str, ...], capacity: int, sizes: dict[str, int]) -> Claim:
     total = sum(sizes.get(name, 0) for name in names)
-    text = (
-        f"These cannot be placed together in {counted(capacity)}: "
-        f"{listed([f'{quoted(name)} ({sizes.get(name, 0):,})' for name in names], 6)}."
-    )
+    said = listed([f"{quoted(name)} ({sizes.get(name, 0):,})" for name in names], 6)
+    if len(names) == 1:
+        text = f"{said} alone is larger than {counted(capacity)}."
+    else:
+        text = f"These cannot be placed together in {counted(capacity)}: {said}."
     return Claim(
         "conflict", text, {"capacity_bytes": capacity, "tensors": list(names), "bytes": total}
     )
