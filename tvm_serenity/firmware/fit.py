@@ -7,7 +7,7 @@ from tvm_serenity.boards import Board, board, names
 from tvm_serenity.firmware.memory import Placed, Room, rooms
 from tvm_serenity.memory import LiveRange
 
-CODE_BYTES = 8192
+CODE_BYTES = 12_288
 """Flash set aside for code before it is compiled; the linker checks what it really takes."""
 
 

@@ -79,6 +79,56 @@ INLINED const int8_t *pairs_$X(const convolution_$X *c,
     return w;
 }
 
+/* One column and four channels: two pairs that read each input once. */
+INLINED void dot_1x4_$X(const $X_t *x0, const int8_t *w, int32_t blocks, int32_t *sums)
+{
+    int32_t s0 = sums[0];
+    int32_t s1 = sums[1];
+    int32_t s2 = sums[2];
+    int32_t s3 = sums[3];
+    const int8_t *v = w + 8 * blocks;
+#if defined(__ARM_FEATURE_DSP)
+    const int8_t *const end = v;
+    do {
+        uint32_t odd = load_4(x0);
+        x0 += 4;
+        const uint32_t even = even_$S(odd);
+        odd = odd_$S(odd);
+        uint32_t a = load_4(w);
+        s0 = add_products(even, even_s8(a), s0);
+        s0 = add_products(odd, odd_s8(a), s0);
+        a = load_4(w + 4);
+        w += 8;
+        s1 = add_products(even, even_s8(a), s1);
+        s1 = add_products(odd, odd_s8(a), s1);
+        a = load_4(v);
+        s2 = add_products(even, even_s8(a), s2);
+        s2 = add_products(odd, odd_s8(a), s2);
+        a = load_4(v + 4);
+        v += 8;
+        s3 = add_products(even, even_s8(a), s3);
+        s3 = add_products(odd, odd_s8(a), s3);
+    } while (w != end);
+#else
+    for (; blocks > 0; --blocks) {
+        for (int32_t i = 0; i < 4; ++i) {
+            const int32_t x = x0[i];
+            s0 += x * w[i];
+            s1 += x * w[i + 4];
+            s2 += x * v[i];
+            s3 += x * v[i + 4];
+        }
+        w += 8;
+        v += 8;
+        x0 += 4;
+    }
+#endif
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
 /* One column or two, from channel ``o`` on, for any rounding. */
 NOT_INLINED void rest_$X(const convolution_$X *c, const $X_t *const *columns, int32_t count,
     int32_t o, const int8_t *w, const int32_t *bias, const int32_t *multipliers,
@@ -86,18 +136,25 @@ NOT_INLINED void rest_$X(const convolution_$X *c, const $X_t *const *columns, in
 {
     const int32_t n = c->out_channels;
     const int32_t step = c->to.step;
-    for (; o < n; o += 2) {
-        const int8_t *end = w;
+    for (; o < n; o += 4) {
+        const int32_t width = min_i32(n - o, 4);
         for (int32_t i = 0; i < count; ++i) {
-            int32_t sums[2] = {bias[o], o + 1 < n ? bias[o + 1] : 0};
-            end = dot_1x2_$X(columns[i], w, c->blocks, sums);
-            for (int32_t k = 0; k < 2 && o + k < n; ++k) {
+            int32_t sums[4];
+            for (int32_t k = 0; k < 4; ++k) {
+                sums[k] = k < width ? bias[o + k] : 0;
+            }
+            if (width > 2) {
+                dot_1x4_$X(columns[i], w, c->blocks, sums);
+            } else {
+                (void)dot_1x2_$X(columns[i], w, c->blocks, sums);
+            }
+            for (int32_t k = 0; k < width; ++k) {
                 const int32_t at = (o + k) * step;
                 out[i * n + o + k] =
                     (uint8_t)requantised(&c->to, sums[k], multipliers[at], shifts[at]);
             }
         }
-        w = end;
+        w += 16 * c->blocks;
     }
 }
 
