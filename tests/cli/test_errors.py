@@ -121,5 +121,5 @@ def test_inspect_draws_and_lists(net: Path, tmp_path: Path) -> None:
         found = answer("inspect", net, "--plot", out)
         assert [step["live_bytes"] for step in found["steps"]] == [16]
         assert out.stat().st_size > 1000
-    assert ".svg, .png or .pdf" in fails("inspect", net, "--plot", tmp_path / "x.txt")
+    assert ".svg, .png, .pdf" in fails("inspect", net, "--plot", tmp_path / "x.txt")
     assert "peak 16 bytes" in serenity("inspect", net).stdout
