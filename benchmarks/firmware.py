@@ -143,13 +143,27 @@ def beside_tflm(results: dict[tuple[str, str], dict[str, Any]]) -> None:
         print(f"\nRAM, median ratio: {median(ratios):.2f}")
 
 
+def by_board(results: dict[tuple[str, str], dict[str, Any]], boards: list[str]) -> None:
+    print("\nInstructions in millions (-: does not fit)\n")
+    print(f"| model | {' | '.join(boards)} |\n|" + "---|" * (len(boards) + 1))
+    for name in dict.fromkeys(model for model, _ in results):
+        cells = [
+            f"{results[name, b]['instructions'] / 1e6:.4g}" if (name, b) in results else "-"
+            for b in boards
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--board", action="append", dest="boards")
     options = parser.parse_args()
     emulated = [name for name in names() if board(name).qemu]
-    beside_tflm(table(options.models, options.boards or emulated))
+    boards = options.boards or emulated
+    results = table(options.models, boards)
+    by_board(results, boards)
+    beside_tflm(results)
 
 
 if __name__ == "__main__":
