@@ -10,7 +10,7 @@ from tvm_serenity.sparse.bounds import bounds
 from tvm_serenity.sparse.check import is_topological
 from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
-from tvm_serenity.sparse.orders.greedy import greedy, tune
+from tvm_serenity.sparse.orders.greedy import attempts, tune
 from tvm_serenity.sparse.orders.result import (
     INTERRUPT,
     TIME,
@@ -24,8 +24,10 @@ from tvm_serenity.sparse.orders.tiles import tiles
 
 TUNED = 400_000
 """Connections ordered by greedy search with other weights where no time limit is set."""
+ROUNDS = 40
+"""Orders that makes at most."""
 MANY = 1_000_000
-"""Orders it makes at most where one is set."""
+"""Orders it makes at most where a time limit is set."""
 ANNEALED = 20_000_000
 """Connections simulated by annealing, about, where no time limit is set."""
 COOL = 1_000_000
@@ -53,6 +55,11 @@ class _Best:
                 Report(ordered.method, len(self.tried), self.found.total, self.spent())
             )
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether no time limit is set."""
+        return self.settings.time_limit_s is None
+
     def spent(self) -> float:
         return time.perf_counter() - self.begin
 
@@ -73,7 +80,7 @@ def auto(net: FFNN, settings: Settings) -> Ordered:
     """Return the best of all orders, then of tuned greedy ones, then annealed from the best.
 
     Stops where Theorem 1's bound is met. Ctrl-C and the time limit end it with the best so far;
-    ``statistics`` has the I/Os of each order tried. The first of each kind is always tried.
+    ``statistics`` has the I/Os of each order tried.
     """
     best = _Best(net, settings)
     limit = ""
@@ -100,11 +107,13 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     if is_topological(net, stored):
         yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
-    yield tiles(net, settings)
-    first = greedy(net, best.share(0.5))
-    yield first
-    rounds = TUNED // net.connections if settings.time_limit_s is None else MANY
-    yield from tune(net, best.share(0.6), first, rounds)
+    yield tiles(net, best.share(0.4))
+    found = attempts(net, best.share(0.7))
+    yield from found
+    if found:
+        first = min(found, key=lambda ordered: ordered.total)
+        rounds = min(ROUNDS, TUNED // net.connections) if best.unlimited else MANY
+        yield from tune(net, best.share(0.6), first, rounds)
     work = settings.annealing.iterations
     if settings.time_limit_s is None:
         work = min(work, max(100, ANNEALED // net.connections))

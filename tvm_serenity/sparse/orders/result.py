@@ -1,5 +1,7 @@
 """What a search for an order is told, and what it returns."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -110,6 +112,12 @@ class Ordered:
     def total(self) -> int:
         """Reads and writes."""
         return self.traffic.total
+
+
+def clock(limit: float | None) -> Callable[[], float]:
+    """Return a function that says how many seconds of ``limit`` are left."""
+    end = math.inf if limit is None else time.perf_counter() + limit
+    return lambda: end - time.perf_counter()
 
 
 def measured(

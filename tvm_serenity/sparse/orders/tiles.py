@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, Settings, measured
+from tvm_serenity.sparse.orders.result import Ordered, Settings, clock, measured
 
 
 def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
@@ -37,12 +37,18 @@ def tiles(net: FFNN, settings: Settings) -> Ordered:
     fusions = (False, True) if last < most else (False,)
     sizes = {max(1, most - less) for less in range(4)}
     sizes |= {max(1, most * share // 8) for share in range(2, 8)}
-    found = [
-        measured(net, tiled(net, size, fused), settings, "tiles", group=size, fused=fused)
-        for size in sorted(sizes, reverse=True)
-        for fused in fusions
-    ]
-    return min(found, key=lambda ordered: ordered.total)
+    left = clock(settings.time_limit_s)
+    best: Ordered | None = None
+    for size in sorted(sizes, reverse=True):
+        for fused in reversed(fusions):
+            if best is not None and left() < 0:
+                return best
+            order = tiled(net, size, fused)
+            found = measured(net, order, settings, "tiles", group=size, fused=fused)
+            if best is None or found.total < best.total:
+                best = found
+    assert best is not None
+    return best
 
 
 def _ranks(level: Ints, computed: NDArray[np.bool_]) -> Ints:
