@@ -114,8 +114,12 @@ def _kernels(functions: Sequence[Any], source: Any, target: Any) -> list[Any]:
     for variable, function in source.functions.items():
         if _compat.is_prim_func(function):
             mod[variable] = function
-    with target:
-        mod = _compat.fuse_primitives()(mod)
+    try:
+        with target:
+            mod = _compat.fuse_primitives()(mod)
+    except tvm.error.InternalError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UnsupportedError(f"TVM cannot fuse the rewritten ops: {reason}") from error
     result = []
     for name, function in zip(names, functions, strict=True):
         kernel = mod[name]

@@ -10,7 +10,7 @@ from tvm_serenity.passes.relax.rewrite_read import read_net
 from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
 
-SWIFTNET = Path("../shared/data/models/swiftnet/swiftnet_vww_224_uint8.tflite")
+SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 
 
 def net(spec: str) -> Net:
@@ -48,7 +48,6 @@ def test_whole_swiftnet_reaches_the_floor_of_its_stem_and_each_cell_its_own() ->
     result = run(net("swiftnet"))
     assert result.found.peak_bytes == 802_816
     assert {652_288, 213_248, 65_072} <= set(result.region_peaks)
-    assert result.seconds < 10  # 1 to 2 s on an idle machine
 
 
 def test_the_result_does_not_depend_on_the_run() -> None:
@@ -57,12 +56,11 @@ def test_the_result_does_not_depend_on_the_run() -> None:
     assert first.report == second.report
 
 
-@pytest.mark.skipif(not SWIFTNET.exists(), reason=f"{SWIFTNET} is not here")
-def test_int32_sums_of_the_uint8_file_are_counted_as_such() -> None:
+def test_int32_sums_of_the_uint8_file_are_counted_as_such(shared: Path) -> None:
     from tvm_serenity.frontends import load
     from tvm_serenity.rewrite.from_graph import net_of
 
-    result = run(net_of(load(SWIFTNET).graph))
+    result = run(net_of(load(shared / SWIFTNET).graph))
     assert result.given_bytes == 351_232
     assert result.found.peak_bytes == 200_704
     worse = [e for e in result.report.rejected if e.match.rule == "channelwise"]

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
-from tvm import relax
+from tvm import relax, te, tirx
 from tvm.relax import op
 
 from tests.passes import nets as pass_nets
 from tests.rewrite import nets
 from tvm_serenity import zoo
+from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import SerenityPlanMemory, SerenityRewrite, SerenitySchedule
 from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
@@ -164,6 +165,39 @@ def test_unknown_layouts_are_left_alone() -> None:
     assert after is source
     assert done.found is not None
     assert "layout NCHW4c is not known" in done.found.report.refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("index", "finished", "reason"),
+    [
+        ("int64", False, ""),
+        ("int64", True, ""),
+        ("int32", False, "TVM cannot fuse"),  # TVM's own kernels have extents of 64 bits
+    ],
+)
+def test_kernels_of_the_module_read_pieces_unless_they_are_finished(
+    index: str, finished: bool, reason: str
+) -> None:
+    extents = [tirx.const(extent, index) for extent in (1, 8, nets.SIZE, nets.SIZE)]
+    operand = te.placeholder(extents, name="x")
+    doubled = te.compute(operand.shape, lambda *at: operand(*at) * 2.0, name="doubled")
+    kernel = te.create_prim_func([operand, doubled]).with_attr("global_symbol", "double")
+    if finished:
+        kernel = kernel.with_attr(LEAN, True)
+
+    def body(w: nets.Writer, x: Any) -> Any:
+        joined = w.concat([w.conv(x, 4, 3), w.conv(x, 4)])
+        call = relax.call_tir(w.builder.add_func(kernel, "double"), [joined], joined.ty)
+        return w.relu(w.emit(call))
+
+    source = nets.module(body)
+    rewritten, done = rewrite_module(source)
+    assert done.found is not None
+    refused = [e.reason for e in done.found.report.refused if e.match.rule == "fold"]
+    assert ("'lv7' cannot read pieces" in refused) == finished
+    assert done.reason.startswith(reason)
+    assert (rewritten is source) == bool(reason)
+    assert compare(execute(source, source).outputs, execute(rewritten, source).outputs)["identical"]
 
 
 def test_a_lowered_module_is_left_alone() -> None:
