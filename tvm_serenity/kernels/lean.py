@@ -45,7 +45,7 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
         return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
-    _inline_stages(schedule)
+    inline_stages(schedule)
     _compute_by_row(schedule)
     if tiling == SCALAR or not tiled(schedule, tiling):
         for block in _blocks(schedule):
@@ -57,7 +57,7 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     return result if symbol is None else result.with_attr("global_symbol", symbol)
 
 
-def _inline_stages(schedule: Any) -> None:
+def inline_stages(schedule: Any) -> None:
     """Compute every elementwise stage where it is read; one pass per success, consumers change."""
     refused: set[str] = set()
     while True:

@@ -11,7 +11,7 @@ from typing import Any
 import tvm
 from tvm import s_tir
 
-from tvm_serenity.kernels.lean import _inline_stages
+from tvm_serenity.kernels.lean import inline_stages
 from tvm_serenity.kernels.loops import REDUCE as _REDUCE
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
@@ -25,7 +25,7 @@ CHANNELS = 8
 def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
     """Return ``kernel`` (blocks, one a stage) with its loops as row kernels want them."""
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
-    _inline_stages(schedule)
+    inline_stages(schedule)
     *stages, result = _blocks(schedule)
     sums = [b for b in stages if _is_reduction(schedule, b)]
     if sums and len(sums) == len(stages):

@@ -14,7 +14,7 @@ import tvm_ffi
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.lean import _inline_stages
+from tvm_serenity.kernels.lean import inline_stages
 from tvm_serenity.kernels.loops import REDUCE as _REDUCE
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
@@ -58,7 +58,7 @@ def row_sums(kernel: Any, data: Sequence[int]) -> RowSums:
 
 def _rows_outermost(kernel: Any, height: int) -> Any:
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
-    _inline_stages(schedule)
+    inline_stages(schedule)
     blocks = _blocks(schedule)
     if len(blocks) != 2 or not _is_reduction(schedule, blocks[0]):
         raise UnsupportedError("it is no sum with a map of it")

@@ -54,11 +54,11 @@ def tiling_for(target: Any) -> Tiling:
     return HOST
 
 
-def tiled(schedule: Any, tiling: Tiling) -> bool:
+def tiled(schedule: Any, tiling: Tiling, sample: bool = False) -> bool:
     """Schedule a kernel of sums and one stage that reads them all; False if it is no such kernel.
 
     ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
-    not fit.
+    not fit. ``sample``: the tile's sizes are decisions of the schedule, ``tiling`` their limits.
     """
     *sums, result = blocks_of(schedule)
     if not sums or is_reduction(schedule, result):
@@ -69,7 +69,7 @@ def tiled(schedule: Any, tiling: Tiling) -> bool:
     if axes is None or len(schedule.get_loops(result)) != axes.rank:
         return False
     vector = tiling.vector and axes.contiguous
-    around, columns, channels = _cut(schedule, result, axes, tiling, vector)
+    around, columns, channels = _cut(schedule, result, axes, tiling, vector, sample)
     vector = vector and channels is not None
     for block in sums:
         _sum_within(schedule, block, around, axes, vector, columns is not None)
@@ -163,28 +163,35 @@ def _extent(block: Any, axis: int) -> int:
 
 
 def _cut(
-    schedule: Any, result: Any, axes: _Axes, tiling: Tiling, vector: bool
+    schedule: Any, result: Any, axes: _Axes, tiling: Tiling, vector: bool, sample: bool
 ) -> tuple[Any, Any, Any]:
     """Cut the loops of ``result``; return the loop around a tile, and the loops inside of it."""
     loops = list(schedule.get_loops(result))
     columns = channels = None
     if axes.column is not None:
-        width = _divisor(int(schedule.get(loops[axes.column]).extent), tiling.columns)
-        if width > 1:
-            loops[axes.column], columns = schedule.split(loops[axes.column], [None, width])
+        most = (tiling.columns, False, sample)
+        loops[axes.column], columns = _split(schedule, loops[axes.column], *most)
     assert axes.channel is not None
-    extent = int(schedule.get(loops[axes.channel]).extent)
-    count = _divisor(extent & -extent if vector else extent, tiling.channels)
-    if count > 1:
-        loops[axes.channel], channels = schedule.split(loops[axes.channel], [None, count])
+    most = (tiling.channels, vector, sample)
+    loops[axes.channel], channels = _split(schedule, loops[axes.channel], *most)
     inside = [loop for loop in (columns, channels) if loop is not None]
     outer = [loop for i, loop in enumerate(loops) if i != axes.channel] + [loops[axes.channel]]
     schedule.reorder(*outer, *inside)
     return outer[-1], columns, channels
 
 
-def _divisor(extent: int, most: int) -> int:
-    return max(d for d in range(1, most + 1) if extent % d == 0)
+def _split(schedule: Any, loop: Any, most: int, power: bool, sample: bool) -> tuple[Any, Any]:
+    """Split a loop by its largest divisor up to ``most`` (a ``power`` of two), or a sampled one.
+
+    Returns the loop and None where there is nothing to split.
+    """
+    if sample and most > 1:
+        outer, inner = schedule.split(loop, schedule.sample_perfect_tile(loop, 2, most))
+        return outer, inner
+    extent = int(schedule.get(loop).extent)
+    extent = extent & -extent if power else extent
+    width = max(d for d in range(1, most + 1) if extent % d == 0)
+    return tuple(schedule.split(loop, [None, width])) if width > 1 else (loop, None)
 
 
 def _sum_within(
