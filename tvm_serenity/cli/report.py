@@ -120,7 +120,7 @@ def collect(request: Request) -> dict[str, Any]:
         "rewrite": rewrite_json(request.model, "all", rewritten, placed(rewritten), False),
         "traffic": _traffic(request, settings),
         "traffic_options": _traffic_options(settings),
-        "boards": [fit_json(b, joint.plan.arena_bytes, graph) for b in _boards(target)],
+        "boards": [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)],
         "weights": {"constant_bytes": graph.constant_bytes},
         "graph": graph_json(graph),
         "orders": {

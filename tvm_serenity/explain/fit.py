@@ -1,4 +1,8 @@
-"""Whether a board's memory is enough, and which tensors stand in the way."""
+"""Whether a board's memory is enough, and which tensors stand in the way.
+
+By the same rules as ``serenity build``: an arena lies in one region or is spread over several, the
+largest region also holds the stack and the C library's data, flash has room set aside for code.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,33 +10,52 @@ from typing import Any
 from tvm_serenity.boards import Board
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
+from tvm_serenity.firmware.fit import CODE_BYTES, fit
+from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES, place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import place_order
-from tvm_serenity.plan import PlanOptions, plan
+from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan import Plan, PlanOptions, plan
 from tvm_serenity.schedule import Schedule
 
-STACK_BYTES = 4096
-"""RAM set aside for the stack and the application's own data, unless told otherwise."""
+_SECONDS = 2.0
 
 
 def fit_json(
-    board: Board, arena_bytes: int, graph: Graph, stack_bytes: int = STACK_BYTES
+    board: Board,
+    graph: Graph,
+    ranges: Sequence[LiveRange],
+    placed: Plan,
+    stack_bytes: int = STACK_BYTES,
 ) -> dict[str, Any]:
-    """Return what a board has and what the network needs; code in flash is not counted."""
-    ram = arena_bytes + graph.state_bytes + stack_bytes
+    """Return what ``board`` has and what ``graph`` needs of it, region by region.
+
+    ``placed`` is the plan of ``ranges`` in one arena. Code is what ``serenity build`` sets aside.
+    """
+    kept = stack_bytes + graph.state_bytes
+    room = rooms(board, kept)
+    found = place(ranges, placed, room, board.core.alignment_bytes, _SECONDS)
+    verdict = fit(board, found, graph.constant_bytes, kept)
+    ram = sum(found.arena_bytes.values()) + kept + LIBRARY_BYTES
+    flash = graph.constant_bytes + CODE_BYTES
     return {
         "board": board.name,
         "title": board.title,
         "ram_bytes": board.ram_bytes,
         "flash_bytes": board.flash_bytes,
-        "arena_bytes": arena_bytes,
+        "arena_bytes": sum(found.arena_bytes.values()),
+        "arena_regions": sorted(found.arena_bytes),
         "state_bytes": graph.state_bytes,
-        "stack_bytes": stack_bytes,
+        "stack_bytes": stack_bytes + LIBRARY_BYTES,
         "ram_needed_bytes": ram,
         "ram_spare_bytes": board.ram_bytes - ram,
+        "largest_room_bytes": max(one.arena_bytes for one in room),
         "constant_bytes": graph.constant_bytes,
-        "flash_spare_bytes": board.flash_bytes - graph.constant_bytes,
-        "fits": ram <= board.ram_bytes and graph.constant_bytes <= board.flash_bytes,
+        "code_bytes": CODE_BYTES,
+        "flash_needed_bytes": flash,
+        "flash_spare_bytes": board.flash_bytes - flash,
+        "arena_fits": found.fits,
+        "fits": found.fits and verdict.fits,
     }
 
 
@@ -45,35 +68,42 @@ def fit_claims(
 ) -> list[Claim]:
     """Return whether ``graph`` in the order ``found`` fits ``board``, and if not, why."""
     ranges, placed = place_order(graph, found.order, board.core.alignment_bytes)
-    numbers = fit_json(board, placed.arena_bytes, graph, stack_bytes)
+    numbers = fit_json(board, graph, ranges, placed, stack_bytes)
     claims = [_ram(numbers), _flash(numbers)]
-    if numbers["ram_spare_bytes"] >= 0:
+    if numbers["arena_fits"]:
         return claims
-    capacity = board.ram_bytes - graph.state_bytes - stack_bytes
-    if capacity > 0:
-        options = PlanOptions(capacity_bytes=capacity, time_limit_s=5.0)
-        conflict = plan(placed.buffers, options=options).statistics.get("conflict")
-        if isinstance(conflict, tuple):
-            claims.append(_conflict(conflict, capacity, {r.name: r.size_bytes for r in ranges}))
-    claims.append(_way_out(capacity, measures))
-    return claims
+    capacity = numbers["largest_room_bytes"]
+    options = PlanOptions(capacity_bytes=capacity, time_limit_s=_SECONDS)
+    conflict = plan(placed.buffers, options=options).statistics.get("conflict")
+    if isinstance(conflict, tuple):
+        claims.append(_conflict(conflict, capacity, {r.name: r.size_bytes for r in ranges}))
+    return [*claims, _way_out(capacity, measures)]
 
 
 def _ram(n: dict[str, Any]) -> Claim:
     state = f" + {n['state_bytes']:,} of state" if n["state_bytes"] else ""
-    need = f"an arena of {n['arena_bytes']:,}{state} + {n['stack_bytes']:,} set aside for the stack"
-    spare = n["ram_spare_bytes"]
-    verdict = f"{counted(spare)} to spare" if spare >= 0 else f"{counted(-spare)} short"
-    text = (
-        f"RAM of {n['title']}: {need} = {n['ram_needed_bytes']:,} of {n['ram_bytes']:,}, {verdict}."
+    spread = f", spread over {listed(n['arena_regions'])}" if len(n["arena_regions"]) > 1 else ""
+    need = (
+        f"an arena of {n['arena_bytes']:,}{spread}{state} + {n['stack_bytes']:,} for stack and "
+        f"C library = {n['ram_needed_bytes']:,} of {n['ram_bytes']:,}"
     )
-    return Claim("ram", text, n)
+    spare = n["ram_spare_bytes"]
+    if n["arena_fits"]:
+        verdict = f"{counted(spare)} to spare"
+    elif spare < 0:
+        verdict = f"{counted(-spare)} short"
+    else:
+        verdict = "but no region, nor all of them together, has room for the arena"
+    return Claim("ram", f"RAM of {n['title']}: {need}, {verdict}.", n)
 
 
 def _flash(n: dict[str, Any]) -> Claim:
     spare = n["flash_spare_bytes"]
-    verdict = f"{counted(spare)} left for code" if spare >= 0 else f"{counted(-spare)} short"
-    text = f"Flash: weights of {n['constant_bytes']:,} of {n['flash_bytes']:,}, {verdict}."
+    verdict = f"{counted(spare)} to spare" if spare >= 0 else f"{counted(-spare)} short"
+    text = (
+        f"Flash: weights of {n['constant_bytes']:,} + {n['code_bytes']:,} set aside for code = "
+        f"{n['flash_needed_bytes']:,} of {n['flash_bytes']:,}, {verdict}."
+    )
     return Claim("flash", text, n)
 
 
@@ -81,9 +111,9 @@ def _conflict(names: tuple[str, ...], capacity: int, sizes: dict[str, int]) -> C
     total = sum(sizes.get(name, 0) for name in names)
     said = listed([f"{quoted(name)} ({sizes.get(name, 0):,})" for name in names], 6)
     if len(names) == 1:
-        text = f"{said} alone is larger than {counted(capacity)}."
+        text = f"{said} alone is larger than {counted(capacity)}, the largest room for an arena."
     else:
-        text = f"These cannot be placed together in {counted(capacity)}: {said}."
+        text = f"These cannot be placed together in {counted(capacity)}, the largest room: {said}."
     return Claim(
         "conflict", text, {"capacity_bytes": capacity, "tensors": list(names), "bytes": total}
     )

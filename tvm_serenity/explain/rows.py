@@ -21,7 +21,7 @@ def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure 
     how = f"rows --bands {BAND_ROWS} --graph"
     try:
         if not isinstance(file, TfliteFile):
-            raise InputError("only .tflite files are read as rows without their kernels")
+            raise InputError("only .tflite files are read here, serenity rows reads kernels too")
         network = network_of(file)
         check_splittable(network)
     except InputError as error:
