@@ -20,7 +20,7 @@ from tvm_serenity.offchip import (
     trace_of,
     traffic_order,
 )
-from tvm_serenity.offchip.order_search import network_of
+from tvm_serenity.offchip.network import network_of
 from tvm_serenity.offchip.storages import storages_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import schedule

@@ -1,0 +1,72 @@
+"""A graph's storages and ops in the form that the native searches work on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.offchip.policies import native
+from tvm_serenity.offchip.storages import Storages
+
+
+@dataclass(frozen=True)
+class Network:
+    """The native form: ``ops[i]`` is the graph's index of its op i, -1 where inputs come in.
+
+    Ops that access nothing are left out; what they order stays ordered.
+    """
+
+    core: Any
+    ops: tuple[int, ...]
+    graph: Graph
+    accesses: int
+
+    def inside(self, order: Sequence[int]) -> list[int]:
+        """Return a graph's order in the numbers of the network."""
+        number = {op: i for i, op in enumerate(self.ops)}
+        return [*([0] if -1 in number else []), *(number[op] for op in order if op in number)]
+
+    def outside(self, order: Sequence[int]) -> tuple[int, ...]:
+        """Return an order of the network as one of all the graph's ops."""
+        partial = [self.ops[i] for i in order if self.ops[i] >= 0]
+        return complete_order(self.graph, partial)
+
+
+def network_of(storages: Storages) -> Network:
+    """Return the native network of ``storages``; the native core must be there."""
+    assert native is not None
+    graph = storages.graph
+    ops = [op for op in range(len(graph.ops)) if len(storages.pieces[op].block)]
+    pieces = [storages.pieces[op] for op in ops]
+    before = _kept_predecessors(graph, ops)
+    if len(storages.preamble.block):
+        pieces.insert(0, storages.preamble)
+        before = [[], *([0, *(p + 1 for p in found)] for found in before)]
+        ops.insert(0, -1)
+    empty = np.zeros(0, np.int32)
+    begins = np.cumsum([0, *(len(p.block) for p in pieces)]).tolist()
+    core = native.Network(
+        begins,
+        np.concatenate([empty, *(p.block for p in pieces)]),
+        np.concatenate([empty.astype(np.uint8), *(p.kind for p in pieces)]),
+        list(storages.first),
+        storages.size,
+        storages.kept,
+        storages.home,
+        before,
+    )
+    return Network(core, tuple(ops), graph, begins[-1])
+
+
+def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> list[list[int]]:
+    """For each of ``ops``, by position, those of them that must run before it."""
+    position = {op: i for i, op in enumerate(ops)}
+    nearest: list[set[int]] = []
+    for op in range(len(graph.ops)):
+        found: set[int] = set()
+        for p in graph.predecessors[op]:
+            found |= {position[p]} if p in position else nearest[p]
+        nearest.append(found)
+    return [sorted(nearest[op]) for op in ops]
