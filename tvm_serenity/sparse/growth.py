@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.sparse.check import check_order, is_topological
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.greedy import PRESETS, resident
+from tvm_serenity.sparse.orders.greedy import presets, resident
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.simulate import LEAST_MEMORY, memory_of
 
@@ -112,12 +112,12 @@ def smallest_memory(
     if is_topological(net, stored) and _needed(net, stored) <= _needed(net, best):
         best = stored
     memory = _needed(net, best)
-    failed = 0
+    failed, tried = 0, presets(net)
     for attempt in range(10**9):
         if memory <= max(least, enough) or failed >= TRIES or time.perf_counter() > end:
             break
-        noise = 0.0 if attempt < len(PRESETS) else 0.1
-        weights = PRESETS[attempt % len(PRESETS)]
+        noise = 0.0 if attempt < len(tried) else 0.1
+        weights = tried[attempt % len(tried)]
         room = max(LEAST_MEMORY, memory - 1 - failed % 4)
         left = end - time.perf_counter()
         made = resident(net, room, weights, noise=noise, seed=seed + attempt, seconds=left)

@@ -46,25 +46,50 @@ class Weights:
 
 
 PRESETS = (
-    Weights(),  # density 1 %, then 10 %, then BERT's shape at 0.1 %
-    Weights(
-        0.4884, 1.2757, 1.724, 1.3604, 0.1117, 1.146, 0.5764, 3.5461, 0.1346, 0.7145, 0.85, 0.2726
+    (5.4, Weights()),
+    (
+        50.0,
+        Weights(
+            0.4884,
+            1.2757,
+            1.724,
+            1.3604,
+            0.1117,
+            1.146,
+            0.5764,
+            3.5461,
+            0.1346,
+            0.7145,
+            0.85,
+            0.2726,
+        ),
     ),
-    Weights(
-        0.2039,
-        3.1127,
-        0.4236,
-        1.2033,
-        0.2115,
-        1.8717,
-        19.0611,
-        3.828,
-        0.0109,
-        2.1127,
-        0.8858,
-        0.1782,
+    (
+        1.9,
+        Weights(
+            0.2039,
+            3.1127,
+            0.4236,
+            1.2033,
+            0.2115,
+            1.8717,
+            19.0611,
+            3.828,
+            0.0109,
+            2.1127,
+            0.8858,
+            0.1782,
+        ),
     ),
 )
+"""Mean in-degree of the networks they were found on, and the weights."""
+
+
+def presets(net: FFNN) -> list[Weights]:
+    """Return the presets, those found on networks like ``net`` first."""
+    mean = net.connections / (net.neurons - net.given)
+    near = sorted(PRESETS, key=lambda preset: abs(math.log(preset[0] / mean)))
+    return [weights for _, weights in near]
 
 
 def resident(
@@ -92,7 +117,7 @@ def attempts(net: FFNN, settings: Settings) -> list[Ordered]:
     """Return the orders of the presets that are made in time."""
     left = clock(settings.time_limit_s)
     found: list[Ordered] = []
-    for weights in PRESETS:
+    for weights in presets(net):
         made = resident(net, settings.memory, weights, seconds=left())
         if made is None:
             break
