@@ -107,13 +107,13 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     if is_topological(net, stored):
         yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
-    yield tiles(net, best.share(0.4))
-    found = attempts(net, best.share(0.7))
+    yield tiles(net, best.share(0.2))
+    found = attempts(net, best.share(0.6))
     yield from found
     if found:
         first = min(found, key=lambda ordered: ordered.total)
         rounds = min(ROUNDS, TUNED // net.connections) if best.unlimited else MANY
-        yield from tune(net, best.share(0.6), first, rounds)
+        yield from tune(net, best.share(0.7), first, rounds)
     work = settings.annealing.iterations
     if settings.time_limit_s is None:
         work = min(work, max(100, ANNEALED // net.connections))

@@ -1,5 +1,7 @@
 """Output-stationary tiles: a group of partial sums stays in fast memory, sources stream past."""
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,14 +41,13 @@ def tiles(net: FFNN, settings: Settings) -> Ordered:
     sizes |= {max(1, most * share // 8) for share in range(2, 8)}
     left = clock(settings.time_limit_s)
     best: Ordered | None = None
-    for size in sorted(sizes, reverse=True):
-        for fused in reversed(fusions):
-            if best is not None and left() < 0:
-                return best
-            order = tiled(net, size, fused)
-            found = measured(net, order, settings, "tiles", group=size, fused=fused)
-            if best is None or found.total < best.total:
-                best = found
+    for fused, size in product(reversed(fusions), sorted(sizes, reverse=True)):
+        if best is not None and left() < 0:
+            return best
+        order = tiled(net, size, fused)
+        found = measured(net, order, settings, "tiles", group=size, fused=fused)
+        if best is None or found.total < best.total:
+            best = found
     assert best is not None
     return best
 
