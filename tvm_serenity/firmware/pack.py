@@ -6,9 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.quantize.fixed import scaled
 
 SMALL = 1 << 30
 """Sums below this can be doubled without overflow."""
+
+LEAST_SHIFT = -22
+"""Down to here a zero point shifted left by as much fits beside a sum."""
+
+OUT_OF_RANGE = 1 << 16
+"""What is clamped to 8 bits may as well be clamped to this before."""
 
 BLOCK = 4
 """Inputs whose weights stand together."""
@@ -34,11 +41,11 @@ def paired(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     return np.ascontiguousarray(blocks.transpose(2, 0, 3, 1))
 
 
-def largest_sum(weights: npt.NDArray[np.int8], bias: Array, dtype: str) -> int:
-    """Return the largest |sum| an output ``[..., outputs]`` can reach for inputs of ``dtype``."""
+def largest_sums(weights: npt.NDArray[np.int8], bias: Array, dtype: str) -> npt.NDArray[np.int64]:
+    """Return the largest |sum| of each output of ``[..., outputs]`` for inputs of ``dtype``."""
     most = 255 if dtype == "uint8" else 128
     flat = np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1])
-    return int((np.abs(bias.astype(np.int64)) + most * flat.sum(axis=0)).max(initial=0))
+    return np.asarray(np.abs(bias.astype(np.int64)) + most * flat.sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -56,15 +63,55 @@ class Rounding:
 
 
 def rounding(
-    kind: str, values: tuple[int, ...], shifts: tuple[int, ...], largest: int
+    kind: str,
+    values: tuple[int, ...],
+    shifts: tuple[int, ...],
+    largest: npt.NDArray[np.int64],
 ) -> Rounding | None:
-    """Return the library's form of a requantisation, None where it has none."""
+    """Return the library's form of a requantisation, None where it has none.
+
+    ``largest`` bounds each output's |sum|.
+    """
     names = {"tflite": "ROUND_TWICE", "single": "ROUND_ONCE"}
     if kind not in names:
         return None
     name = names[kind]
-    if kind == "tflite" and min(shifts) >= -22 and max(shifts) < 0 and largest < SMALL:
+    small = min(shifts) >= LEAST_SHIFT and max(shifts) < 0 and int(largest.max(initial=0)) < SMALL
+    if kind == "tflite" and small:
         name = "ROUND_TWICE_SMALL"
     if len(set(zip(values, shifts, strict=True))) == 1:
         values, shifts = values[:1], shifts[:1]
     return Rounding(name, np.asarray(values, np.int32), np.asarray(shifts, np.int8))
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Weights ``[..., outputs]``, and bias, multiplier and shift of each output."""
+
+    weights: npt.NDArray[np.int8]
+    bias: npt.NDArray[np.int32]
+    values: tuple[int, ...]
+    shifts: tuple[int, ...]
+
+
+def settled(channels: Channels, dtype: str) -> Channels:
+    """Return ``channels`` with outputs that no input of ``dtype`` changes in small numbers.
+
+    A dead channel of a trained network has a tiny scale and a bias near 2^30; it would keep all
+    others from the short form. Rounding twice is monotonic: where the least and the largest sum
+    give one value v, weights of 0, a bias of 4 v and the multiplier 1/4 give it as well.
+    """
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    weights, bias = channels.weights.copy(), channels.bias.astype(np.int64)
+    flat = weights.astype(np.int64).reshape(-1, weights.shape[-1])
+    reach = np.minimum(flat * low, flat * high).sum(0), np.maximum(flat * low, flat * high).sum(0)
+    shape = bias.shape
+    values = np.broadcast_to(np.asarray(channels.values, np.int64), shape).copy()
+    shifts = np.broadcast_to(np.asarray(channels.shifts, np.int64), shape).copy()
+    least, most = (scaled(bias + r, values, shifts) for r in reach)
+    same = (least == most) & (shifts <= 0)
+    result = np.clip(least, -OUT_OF_RANGE, OUT_OF_RANGE)
+    weights[..., same] = 0
+    bias[same], values[same], shifts[same] = 4 * result[same], 1 << 30, -1
+    kept = values.tolist(), shifts.tolist()
+    return Channels(weights, bias.astype(np.int32), tuple(kept[0]), tuple(kept[1]))

@@ -6,15 +6,24 @@ not fit into 8 bits once their zero point is subtracted, rounding in float.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tvm_serenity.firmware.pack import Rounding, centred, largest_sum, paired, rounding
+from tvm_serenity.firmware.pack import (
+    Channels,
+    Rounding,
+    centred,
+    largest_sums,
+    paired,
+    rounding,
+    settled,
+)
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.spec import spec_of
+from tvm_serenity.quantize.fixed import Multiplier
 
 MOST_PIECES = 16
 MOST_TAPS = 32
@@ -66,13 +75,25 @@ def _eight_bits(spec: Convolution) -> bool:
     return {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}
 
 
+def _settled(spec: Convolution, weights: Any, bias: Array) -> tuple[Convolution, Any, Array]:
+    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+    finish = spec.requantise
+    if finish.rounding != "tflite":
+        return spec, weights, bias
+    m = finish.multiplier
+    made = settled(Channels(weights, bias, m.value, m.shift), spec.dtype)
+    multiplier = Multiplier(made.values, made.shifts, ())
+    finish = replace(finish, multiplier=multiplier)
+    return replace(spec, requantise=finish), made.weights, made.bias
+
+
 def _rounding(spec: Convolution, weights: Any, bias: Array) -> Rounding | None:
     multiplier = spec.requantise.multiplier
     return rounding(
         spec.requantise.rounding,
         multiplier.value,
         multiplier.shift,
-        largest_sum(weights, bias, spec.dtype),
+        largest_sums(weights, bias, spec.dtype),
     )
 
 
@@ -80,6 +101,7 @@ def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tu
     weights, bias = centred(constants[0], spec.weight_zero), constants[1]
     if weights is None or len(spec.pieces) > MOST_PIECES or not _eight_bits(spec):
         return None
+    spec, weights, bias = _settled(spec, weights, bias)
     how = _rounding(spec, weights, bias)
     if how is None:
         return None
@@ -119,6 +141,7 @@ def _depthwise(name: str, spec: Convolution, constants: Sequence[Array]) -> Tune
     known = len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
     if weights is None or not known or not _eight_bits(spec):
         return None
+    spec, weights, bias = _settled(spec, weights, bias)
     how = _rounding(spec, weights, bias)
     if how is None:
         return None
