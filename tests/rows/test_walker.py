@@ -63,6 +63,7 @@ def _overlapping(found: Streaming, feature: int) -> tuple[int, ...]:
 def test_slots_are_straight_lines() -> None:
     assert (slot_of(0, (0, 2, 4), 5).step, slot_of(0, (0, 2, 4), 5).first) == (2, 0)
     assert slot_of(0, (None, 0, 1), 4).first == -1
+    assert slot_of(0, (None, 1), 4).step == 2
     assert slot_of(0, (0, 0, 1, 1), 2).divisor == 2
     with pytest.raises(UnsupportedError, match="no regular pattern"):
         slot_of(0, (0, 3, 1, 2), 4)

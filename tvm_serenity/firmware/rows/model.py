@@ -73,6 +73,8 @@ def _run(rows: RowProgram, index: int, layer: RowLayer) -> str:
     cases = [_call(rows, layer, name) for name in layer.kernels]
     head = f"static void run_{index}(const uint8_t *const *rows, uint8_t *out, uint32_t y)\n{{\n"
     unused = "" if layer.slots else "    (void)rows;\n"
+    if layer.merges:
+        return f"{head}    {cases[0]}\n}}\n"
     if len(cases) == 1:
         return f"{head}{unused}    (void)y;\n    {cases[0]}\n}}\n"
     if layer.variant_of == (0,) + (1,) * (len(layer.variant_of) - 1):
@@ -95,12 +97,14 @@ def _call(rows: RowProgram, layer: RowLayer, name: str) -> str:
     arguments = [f"rows[{i}]" for i in range(len(layer.slots))]
     arguments += [symbol(program, program.constants[c].name) for c in layer.constants]
     arguments.append("out")
+    if layer.merges:
+        arguments.append("&y")
     if layer.workspace_at is not None:
         arguments.append(f"ARENA + {layer.workspace_at}")
     typed = []
     for argument, param in zip(arguments, kernel.params, strict=True):
         constant = argument.startswith(symbol(program, ""))
-        if constant or param.dtype == "uint8":
+        if constant or param.dtype == "uint8" or argument == "&y":
             typed.append(argument)
         else:
             const = "const " if param.readonly else ""

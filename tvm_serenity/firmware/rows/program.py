@@ -37,6 +37,7 @@ class RowLayer:
     A kernel takes the rows of the slots, then ``constants``, then the row it makes, then
     ``workspace`` bytes at the arena's offset ``workspace_at`` if it needs any. ``pad`` is the
     constant that stands for rows outside of a feature. ``whole``: one call makes all of it.
+    ``merges``: the kernel's last parameter points at a number of rows that follow each other.
     """
 
     kernels: tuple[str, ...]
@@ -45,6 +46,7 @@ class RowLayer:
     constants: tuple[int, ...]
     pad: int | None = None
     whole: bool = False
+    merges: bool = False
     workspace_at: int | None = None
 
 
@@ -135,7 +137,7 @@ def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Slot:
 
 def _steps(known: list[tuple[int, int]], divisor: int) -> tuple[int, ...]:
     if len(known) < 2 or known[-1][0] == known[0][0]:
-        return (1, 0)
+        return (1, 0, 2, 3, 4)
     slope = (known[-1][1] - known[0][1]) * divisor / (known[-1][0] - known[0][0])
     near = round(slope)
     return (near, near - 1, near + 1)

@@ -83,6 +83,7 @@ def _layer(rows: RowProgram, index: int, layer: RowLayer, first_slot: int) -> st
     program = rows.program
     pad = "NULL" if layer.pad is None else symbol(program, program.constants[layer.pad].name)
     kind = "MAKES_ALL" if layer.whole else "ADDS_ROWS" if described.sums else "MAKES_ROWS"
+    kind = "MAKES_PIXELS" if layer.merges else kind
     feeds = int(rows.banded.feeding == index)
     return (
         f"{{run_{index}, {pad}, {first_slot}, {described.outputs[0]}, {together}, {height}, "

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
-from tvm_serenity.firmware.tir.tuned_rows import tuned_row
+from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_row
 from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming
@@ -212,7 +212,8 @@ class _Maker:
         if len(found) > 1:
             raise UnsupportedError(f"{described.name}: its inputs are padded with different values")
         pad = next(iter(found), None)
-        return RowLayer(names, kernel.rows.variant_of, slots, constants, pad)
+        merges = code.kernels[0].params[-1].name == COUNT
+        return RowLayer(names, kernel.rows.variant_of, slots, constants, pad, merges=merges)
 
     def check_order(self, kernel: LayerKernel) -> None:
         """A whole kernel is called with its tensors first, then its constants."""

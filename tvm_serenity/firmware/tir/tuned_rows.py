@@ -23,6 +23,10 @@ from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec import spec_of
 
+COUNT = "n"
+"""The last parameter of kernels that make several rows which follow each other: how many."""
+NO_BORDER = 1 << 30
+"""A width that no window leaves."""
 MOST_COLUMN_BYTES = 160
 """Windows that must be gathered and are larger than this stay with the kernels of TIR."""
 
@@ -59,10 +63,10 @@ def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tun
     depth = -(-flat.shape[0] // 4) * 4
     if not in_place and 2 * depth > MOST_COLUMN_BYTES:
         return None
+    merges = _merges(spec)
     fields = {
         "sources": len(channels),
-        "width": spec.pieces[0][2],
-        "out_width": spec.output_shape[2],
+        "width": NO_BORDER if merges else spec.pieces[0][2],
         "out_channels": spec.channels,
         "kernel_width": spec.weight_shape[1],
         "stride_x": spec.strides[1],
@@ -73,6 +77,9 @@ def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tun
     }
     ctype = f"{spec.dtype}_t"
     names = [f"x{i}" for i in range(len(channels))]
+    pixels = str(spec.output_shape[2])
+    if merges:
+        pixels = f"{pixels} * (int32_t)*n"
     columns, declared = "NULL", ""
     if not in_place:
         columns, declared = "columns", f"    {ctype} columns[{2 * depth}] = {{0}};\n"
@@ -81,11 +88,17 @@ def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tun
         f"    const {ctype} *const rows[] = {{{', '.join(names)}}};\n{declared}"
         f"    run_{spec.dtype} runs[{_runs(spec, len(channels)) if in_place else 1}];\n"
         f"    convolve_row_{spec.dtype}(\n"
-        f"        &c, rows, w, b, m, r, o, (uint8_t *)out, {columns}, runs);\n"
+        f"        &c, rows, w, b, m, r, o, (uint8_t *)out, {pixels}, {columns}, runs);\n"
     )
     outside = np.full(max(spec.weight_shape[1] * max(channels), 1), spec.input_zero, spec.dtype)
-    kernel = _kernel(name, spec, names, "products", "convolution_row", body)
+    kernel = _kernel(name, spec, names, "products", "convolution_row", body, merges)
     return Tuned(kernel, (paired(flat), bias, how.multipliers, how.shifts, outside), 0)
+
+
+def _merges(spec: Convolution) -> bool:
+    """Whether rows that follow each other can be made as one: each pixel from its own."""
+    plain = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+    return plain and not any(spec.padding)
 
 
 def _runs(spec: Convolution, sources: int) -> int:
@@ -136,11 +149,18 @@ def _depthwise(name: str, spec: Convolution, weights: Any, bias: Array) -> Tuned
 
 
 def _kernel(
-    name: str, spec: Convolution, rows: Sequence[str], sums: str, library: str, body: str
+    name: str,
+    spec: Convolution,
+    rows: Sequence[str],
+    sums: str,
+    library: str,
+    body: str,
+    merges: bool = False,
 ) -> Kernel:
     params = [Param(row, spec.dtype, True) for row in rows]
     params += [Param("w", "int8", True), Param("b", "int32", True)]
     params += [Param("m", "int32", True), Param("r", "int8", True), Param("o", spec.dtype, True)]
     params += [Param("out", spec.requantise.dtype, False)]
+    params += [Param(COUNT, "uint32", True)] if merges else []
     support = ("dot.h", "requantise.h", f"{sums}.h:{spec.dtype}", f"{library}.h:{spec.dtype}")
     return Kernel(name, tuple(params), body, support)
