@@ -1,11 +1,11 @@
-/* One row of a convolution, $X inputs, from rows that may lie anywhere.
+/* ``pixels`` of a row of a convolution, $X inputs, from rows that may lie anywhere.
 
    A window reads ``kernel_width`` pixels of each source: the rows under it, of each input. Where a
    pixel is a multiple of four channels it is read in place, else gathered into ``columns``.
    ``runs`` has room for three of each source. */
 typedef struct {
     int32_t sources;
-    int32_t width, out_width, out_channels;
+    int32_t width, out_channels;
     int32_t kernel_width, stride_x, left;
     int32_t depth; /* bytes of a column, where windows are gathered */
     requantisation to;
@@ -97,7 +97,7 @@ INLINED void two_pixels_$X(const convolution_row_$X *c,
 }
 
 /* One pixel of four channels: ``w`` are the weights of two of them, ``v`` of the other two. */
-INLINED void dot_1x4_$X(
+INLINED void dot_two_pairs_$X(
     const $X_t *x, const int8_t *w, const int8_t *v, int32_t blocks, int32_t *sums)
 {
 #if defined(__ARM_FEATURE_DSP)
@@ -150,7 +150,7 @@ NOT_INLINED const int8_t *one_pixel_$X(const convolution_row_$X *c, const run_$X
     for (int32_t o = 0; o + 3 < n; o += 4) {
         int32_t sums[4] = {bias[o], bias[o + 1], bias[o + 2], bias[o + 3]};
         for (int32_t i = 0; i < count; ++i) {
-            dot_1x4_$X(runs[i].first, w, w + pair, runs[i].blocks, sums);
+            dot_two_pairs_$X(runs[i].first, w, w + pair, runs[i].blocks, sums);
             w += 8 * runs[i].blocks;
         }
         w += pair;
@@ -183,16 +183,16 @@ NOT_INLINED void rest_of_pixel_$X(const convolution_row_$X *c, const run_$X *run
 
 NOT_INLINED void convolve_row_$X(const convolution_row_$X *c, const $X_t *const *rows,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
-    const $X_t *outside, uint8_t *out, $X_t *columns, run_$X *runs)
+    const $X_t *outside, uint8_t *out, int32_t pixels, $X_t *columns, run_$X *runs)
 {
     const bool small = c->to.rounding == ROUND_TWICE_SMALL;
     const bool full = c->to.low == ($L) && c->to.high == ($L) + 255;
     const int32_t step = c->stride_x;
     const bool even = c->out_channels % 2 == 0;
     int32_t ox = 0;
-    while (ox < c->out_width) {
+    while (ox < pixels) {
         const int32_t x0 = ox * step - c->left;
-        const bool two = small && even && ox + 1 < c->out_width;
+        const bool two = small && even && ox + 1 < pixels;
         bool pair = two;
         int32_t count = 1;
         if (columns != NULL) {

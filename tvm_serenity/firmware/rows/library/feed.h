@@ -11,7 +11,7 @@ static int32_t feed(const uint8_t *row, uint32_t height)
         (void)memcpy(to, row, features[FED].row_bytes);
         TRACE(FED, to, features[FED].row_bytes);
     } else {
-        make_row(&layers[layer], taken, row);
+        make_rows(&layers[layer], taken, 1, row);
         together = layers[layer].together;
     }
     ++taken;

@@ -15,10 +15,11 @@ typedef struct {
     int16_t first;
 } row_slot; /* reads row (y * step + first) / divisor */
 
-enum { MAKES_ROWS, MAKES_ALL, ADDS_ROWS }; /* the kinds of layers: to one row, of its input */
+/* Kinds of layers: a call makes a row; rows that follow each other; all; adds a row to sums. */
+enum { MAKES_ROWS, MAKES_PIXELS, MAKES_ALL, ADDS_ROWS };
 
 typedef struct {
-    void (*run)(const uint8_t *const *rows, uint8_t *out, uint32_t y);
+    void (*run)(const uint8_t *const *rows, uint8_t *out, uint32_t y_or_count);
     const void *outside; /* stands for a row outside of the feature */
     uint16_t slot;       /* its first one */
     uint16_t out;        /* the feature it makes */

@@ -5,8 +5,9 @@ static uint8_t *row_at(uint32_t feature, uint32_t row)
     return ARENA + offsets[f->first + band] + (row - band * f->together) * f->row_bytes;
 }
 
-/* Make row y of a layer; `fed`: the row that has arrived, where the layer reads that. */
-static void make_row(const row_layer *layer, uint32_t y, const uint8_t *fed)
+/* Make row y of a layer, or `count` rows from there on, where that is what it makes.
+   `fed`: the row that has arrived, where the layer reads that. */
+static void make_rows(const row_layer *layer, uint32_t y, uint32_t count, const uint8_t *fed)
 {
     const uint8_t *rows[MOST_SLOTS];
     for (uint32_t i = 0; i < layer->slots; ++i) {
@@ -23,24 +24,45 @@ static void make_row(const row_layer *layer, uint32_t y, const uint8_t *fed)
             rows[i] = layer->outside;
         }
     }
-    uint8_t *const out = row_at(layer->out, layer->kind == MAKES_ROWS ? y : 0u);
-    layer->run(rows, out, y);
-    if (layer->kind == MAKES_ROWS) {
-        TRACE(layer->out, out, features[layer->out].row_bytes);
+    const bool by_row = layer->kind == MAKES_ROWS || layer->kind == MAKES_PIXELS;
+    uint8_t *const out = row_at(layer->out, by_row ? y : 0u);
+    layer->run(rows, out, layer->kind == MAKES_PIXELS ? count : y);
+#if defined(SERENITY_TRACE)
+    const uint32_t row_bytes = features[layer->out].row_bytes;
+    if (by_row) {
+        for (uint32_t i = 0; i < count; ++i) {
+            TRACE(layer->out, out + i * row_bytes, row_bytes);
+        }
     } else if (layer->kind == MAKES_ALL) {
-        TRACE(layer->out, out, features[layer->out].row_bytes * features[layer->out].height);
+        TRACE(layer->out, out, row_bytes * features[layer->out].height);
     }
+#endif
+}
+
+/* The rows from y on that follow each other in what a layer reads and in what it makes. */
+static uint32_t following(const row_layer *layer, uint32_t y, uint32_t end)
+{
+    uint32_t count = end - y;
+    for (uint32_t i = 0; i <= layer->slots; ++i) {
+        const uint32_t feature = i == layer->slots ? layer->out : slots[layer->slot + i].feature;
+        const uint32_t together = features[feature].together;
+        const uint32_t left = together - y % together;
+        count = left < count ? left : count;
+    }
+    return count;
 }
 
 static void make_band(const row_layer *layer, uint32_t band)
 {
-    const uint32_t first = band * layer->together;
-    uint32_t end = first + layer->together;
+    uint32_t y = band * layer->together;
+    uint32_t end = y + layer->together;
     if (end > layer->height) {
         end = layer->height;
     }
-    for (uint32_t y = first; y < end; ++y) {
-        make_row(layer, y, NULL);
+    while (y < end) {
+        const uint32_t count = layer->kind == MAKES_PIXELS ? following(layer, y, end) : 1u;
+        make_rows(layer, y, count, NULL);
+        y += count;
     }
 }
 
