@@ -34,10 +34,10 @@ pytestmark = needs_board
         (KWS, "lm3s6965evb", 11_000_000, 16_000),
         (KWS, "mps3-an547", 6_000_000, 16_000),
         (KWS, "mps2-an521", 11_000_000, 16_000),
-        (VWW, "netduinoplus2", 24_100_000, 55_296),
+        (VWW, "netduinoplus2", 20_000_000, 55_296),
         (HELLO, "stm32vldiscovery", 5_000, 48),
-        (HELLO, "microbit", 8_000, 48),
-        (SWIFTNET, "mps2-an500", 140_000_000, 225_792),
+        (HELLO, "microbit", 10_000, 48),
+        (SWIFTNET, "mps2-an500", 120_000_000, 202_000),
     ],
 )
 def test_every_tensor_is_tvms_and_the_output_litert_s(
