@@ -1,13 +1,17 @@
 """TFLM's offline plan: in the file, read back, checked; LiteRT computes the same."""
 
+import contextlib
 import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import flatbuffers
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.run import answer, serenity
 from tests.frontends.int8_twin import int8_twin
@@ -202,3 +206,35 @@ def test_refusals(arguments: tuple[str, ...], says: str, shared: Path, tmp_path:
     assert found.returncode == 2
     assert says in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+def test_several_subgraphs_are_refused(shared: Path, tmp_path: Path) -> None:
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs((shared / VWW).read_bytes(), 0))
+    model.subgraphs *= 2
+    builder = flatbuffers.Builder(1 << 20)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    source, out = tmp_path / "two.tflite", tmp_path / "out.tflite"
+    source.write_bytes(bytes(builder.Output()))
+    found = serenity("schedule", source, "-o", out, "--plan", "tflm")
+    assert found.returncode == 2
+    assert "has 2 subgraphs" in found.stderr
+    assert not out.exists()
+
+
+@given(st.lists(st.integers(-1, 2**31 - 1)))
+def test_offsets_round_trip(offsets: list[int]) -> None:
+    assert decode(encode(offsets)) == tuple(offsets)
+
+
+def test_damaged_files_raise_one_kind_of_error(shared: Path) -> None:
+    whole = write_metadata((shared / MLTK).read_bytes(), OFFLINE_PLAN, encode([1, 2]))
+    random = np.random.default_rng(11)
+    for _ in range(150):
+        data = bytearray(
+            whole[: random.integers(8, len(whole))] if random.random() < 0.3 else whole
+        )
+        for at in random.integers(8, min(len(data), 4096), 4):
+            data[at] ^= 1 << int(random.integers(8))
+        with contextlib.suppress(InputError):
+            read_metadata(bytes(data), OFFLINE_PLAN)
+            write_metadata(bytes(data), OFFLINE_PLAN, encode([3]))
