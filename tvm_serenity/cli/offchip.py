@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.rewrite import read
 from tvm_serenity.cli.schedule import Dims
-from tvm_serenity.errors import InputError, SerenityError
+from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
 from tvm_serenity.offchip import (
     ORDERS,
@@ -38,9 +41,9 @@ from tvm_serenity.offchip.orders import Network
 from tvm_serenity.offchip.points import COLUMNS, Interrupted, Point, load_points, save_points
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
-from tvm_serenity.transform import alias_copies, fold_concat, whole
 
 WHOLE = "tensor"
+ANY_WIDTH = 1000
 
 Models = Annotated[
     list[str] | None, typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
@@ -151,22 +154,10 @@ def offchip_command(
 
 
 def network_of(spec: str, dims: list[str], rewrites: bool) -> Network:
-    """Return a model by file or name; rewritten too where that is asked for and possible.
-
-    What is no Relax module (a graph in text form) or cannot be read as one has its concats folded.
-    """
+    """Return a model by file or name; rewritten too where that is asked for and changes it."""
     opened = source(spec, dims)
-    graph = opened.file().graph
-    if not rewrites:
-        return Network(Subject(graph))
-    try:
-        from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
-
-        net = read_net(prepared(opened.module()), external=False).net
-        return Network(Subject(graph), rewritten_subject(net))
-    except (SerenityError, ImportError):
-        folded = fold_concat(alias_copies(whole(graph))).graph
-        return Network(Subject(graph), Subject(folded))
+    given = Subject(opened.file().graph)
+    return Network(given, rewritten_subject(read(opened)) if rewrites else None)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -212,12 +203,24 @@ def _show(rows: list[dict[str, Any]], json: bool, csv_rows: bool) -> None:
         writer.writerows(rows)
         typer.echo(text.getvalue(), nl=False)
     else:
-        table = Table(box=None)
-        for name in rows[0]:
-            table.add_column(name.replace("_", " "), justify="right" if "bytes" in name else "left")
-        for row in rows:
-            table.add_row(*(f"{v:,}" if type(v) in (int, float) else str(v) for v in row.values()))
-        show.console.print(table)
+        for model in dict.fromkeys(row["model"] for row in rows):
+            _table(model, [row for row in rows if row["model"] == model])
+
+
+def _table(model: str, rows: list[dict[str, Any]]) -> None:
+    """Print a model's rows; never shortened: a narrow terminal wraps the lines."""
+    table = Table(title=escape(model), title_justify="left", box=None)
+    shown = [name for name in rows[0] if name != "model"]
+    for name in shown:
+        number = isinstance(rows[0][name], int | float)
+        head = name.removesuffix("_bytes").replace("_", " ")
+        table.add_column(head, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        values = [row[name] for name in shown]
+        table.add_row(*(f"{v:,}" if type(v) in (int, float) else str(v) for v in values))
+    wide = Console(highlight=False, width=ANY_WIDTH)
+    wide.width = max(wide.measure(table).maximum, show.console.width)
+    wide.print(table)
 
 
 def _order(
