@@ -44,7 +44,7 @@ def random_module(seed: int, quantised: bool) -> Any:
     from tvm_serenity.zoo.quantised import QuantisedNet
 
     rng = Random(seed)
-    size = rng.randint(5, 11)
+    size = rng.randint(5, 9)
 
     def write(net: Any) -> Any:
         made = [net.input("x", rng.choice((1, 3, 4)), size)]
@@ -131,7 +131,7 @@ def program(built: Built, streaming: Streaming) -> RowProgram:
 
 
 def streaming(built: Built, heights: Any, *, streamed: bool = False) -> Streaming:
-    found = stream(built.kernels.network, heights, streamed=streamed, limits=Limits(0.3))
+    found = stream(built.kernels.network, heights, streamed=streamed, limits=Limits(0.1))
     found.check()
     return found
 

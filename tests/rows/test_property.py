@@ -44,7 +44,7 @@ def _close(got: Any, want: Any) -> bool:
 
 
 @needs_host
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_integers_are_the_same_at_every_band_height(seed: int, tmp_path: Path) -> None:
     built = build(random_module(seed, True), tuned=seed % 2 == 0)
     host = Host(tmp_path)
@@ -59,7 +59,7 @@ def test_integers_are_the_same_at_every_band_height(seed: int, tmp_path: Path) -
 
 
 @needs_host
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", range(100, 102))
 def test_floats_are_the_same_bits_at_every_band_height(seed: int, tmp_path: Path) -> None:
     built = build(random_module(seed, False))
     host = Host(tmp_path)
@@ -73,7 +73,7 @@ def test_floats_are_the_same_bits_at_every_band_height(seed: int, tmp_path: Path
 
 
 @needs_host
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [1])
 def test_rows_that_arrive_compute_the_same(seed: int, tmp_path: Path) -> None:
     built = build(random_module(seed, True))
     heights = heights_of(built.kernels.network, 2)

@@ -110,7 +110,7 @@ def test_arenas_of_published_networks(name: str, rows: int, streamed: bool, most
         network(model(name)),
         heights_of(network(model(name)), rows),
         streamed=streamed,
-        limits=Limits(3.0),
+        limits=Limits(2.0),
     )
     check_plan(found.plan.buffers, found.plan.offsets, found.arena_bytes)
     assert found.lower_bound_bytes <= found.schedule.peak_bytes <= found.arena_bytes <= most

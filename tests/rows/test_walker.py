@@ -19,11 +19,10 @@ KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
 
 
 @needs_host
-@pytest.mark.parametrize("tuned", [True, False])
-def test_keyword_spotting_in_a_quarter_of_its_memory(tuned: bool, tmp_path: Path) -> None:
+def test_keyword_spotting_in_a_quarter_of_its_memory(tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     path = model(KWS)
-    built = build(to_relax(str(path)), tuned=tuned)
+    built = build(to_relax(str(path)))
     found = streaming(built, heights_of(built.kernels.network, 1))
     assert found.arena_bytes <= 4096  # whole: 16,000
     rows = program(built, found)
