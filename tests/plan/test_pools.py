@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan.conflicts import check_conflicts, place_by_conflicts
 from tvm_serenity.plan.intervals import intervals_of
 from tvm_serenity.plan.pools import METHODS, Pools, check_pools, share
 
@@ -73,3 +74,27 @@ def test_conflicts_of_no_intervals_stay_apart() -> None:
     ring = [[1, 3], [0, 2], [1, 3], [2, 0]]
     found = [LiveRange("", 1, a, b, ()) for a, b in intervals_of(ring)]
     assert all(_overlap(found[i], found[j]) for i, near in enumerate(ring) for j in near)
+
+
+@given(st.lists(st.tuples(SPANS, SPANS), max_size=9))
+@settings(max_examples=30, deadline=None)
+def test_conflicts_of_what_lives_twice(
+    twice: list[tuple[tuple[int, int, int], tuple[int, int, int]]],
+) -> None:
+    """Valid, aligned, and never above the placements it starts from."""
+    pairs = [(_ranges([a])[0], _ranges([b])[0]) for a, b in twice]
+    sizes = [one.size_bytes for one, _ in pairs]
+    conflicts = [
+        {
+            j
+            for j, other in enumerate(pairs)
+            if j != i and any(_overlap(a, b) for a in one for b in other)
+        }
+        for i, one in enumerate(pairs)
+    ]
+    stacked = [sum(-(-s // 4) * 4 for s in sizes[:i]) for i in range(len(sizes))]
+    offsets = place_by_conflicts(sizes, [4] * len(sizes), conflicts, [stacked], rounds=40)
+    check_conflicts(sizes, conflicts, offsets)
+    assert all(o % 4 == 0 for o in offsets)
+    ends = [o + s for o, s in zip(offsets, sizes, strict=True)]
+    assert max(ends, default=0) <= max(map(sum, zip(stacked, sizes, strict=True)), default=0)

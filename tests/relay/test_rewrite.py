@@ -7,7 +7,7 @@ relay = pytest.importorskip("tvm.relay", reason="needs a TVM with Relay: make re
 import numpy as np  # noqa: E402
 import tvm  # noqa: E402
 
-from tests.relay.nets import Layers, computed, context, inputs, joined  # noqa: E402
+from tests.relay.nets import Layers, computed, context, inputs, joined, wide  # noqa: E402
 from tvm_serenity.passes.relay.rewrite import force, rewrite_module  # noqa: E402
 from tvm_serenity.rewrite import Options  # noqa: E402
 
@@ -34,21 +34,19 @@ def test_everywhere(layout: str, quantised: bool) -> None:
 
 
 def test_piece_by_piece_is_exact() -> None:
-    mod = joined("NHWC", False)
+    to = Layers("NHWC", False)
+    x = to.input(4, 6)
+    mod = to.module(x, to.conv(to.concat([to.conv(x, 5, 1), x]), 9, 3, depth=9))
     made, done = force(mod, "kernelwise")
-    assert len(done) == 2
+    assert len(done) == 1
     values = inputs(mod)
     for a, b in zip(computed(mod, values), computed(made, values), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_kept_where_the_peak_falls() -> None:
-    """Three pieces of 16 channels, read by 4: partial sums need no concat."""
-    to = Layers("NCHW", False)
-    x = to.input(4, 6)
-    mod = to.module(x, to.conv(to.concat([to.conv(x, 16, 1) for _ in range(3)]), 4))
     with context():
-        found = rewrite_module(mod, target="llvm")
+        found = rewrite_module(wide(), target="llvm")
     assert [m.rule for m in found.applied] == ["channelwise"]
     assert found.after_bytes < found.before_bytes
 

@@ -15,6 +15,7 @@ from tests.relay.nets import (  # noqa: E402
     module,
     outputs,
     recorded_calls,
+    wide,
 )
 from tvm_serenity import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.memory import peak_bytes  # noqa: E402
@@ -26,7 +27,7 @@ from tvm_serenity.schedule import check_schedule  # noqa: E402
 
 
 def test_the_users_line() -> None:
-    mod = module("swiftnet-a")
+    mod = wide()
     with tvm.target.Target("llvm"), context():
         plain = relay.build(mod, "llvm")
         better = tvm.transform.Sequential([SerenityRewrite(), SerenitySchedule()])(mod)
@@ -39,7 +40,7 @@ def test_the_users_line() -> None:
     assert len(graph_of(built).calls) > len(graph_of(plain).calls)
 
 
-@pytest.mark.parametrize("name", ["randwire-7", "nasnet", "resnet8"])
+@pytest.mark.parametrize("name", ["nasnet", "resnet8"])
 def test_order_storage_and_arena(name: str) -> None:
     """The same calls in another order: outputs to the bit, in ever fewer bytes."""
     mod = module(name)

@@ -12,6 +12,11 @@ from collections.abc import Collection, Sequence
 SWEEPS = 12
 
 
+def are_exact(conflicts: Sequence[Collection[int]], ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether no more pairs of ``ranges`` overlap than conflict."""
+    return 2 * _overlaps(ranges) == sum(map(len, conflicts))
+
+
 def intervals_of(conflicts: Sequence[Collection[int]]) -> list[tuple[int, int]]:
     """Return for each vertex a half-open range of steps; ranges of neighbours overlap.
 

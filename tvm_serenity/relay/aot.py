@@ -17,10 +17,7 @@ from tvm.relay.backend.executor_factory import AOTExecutorFactoryModule
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.passes.relay.lower import context_like
-from tvm_serenity.relay.usmp import NAME
-
-USMP = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
-"""The algorithms that USMP has of its own."""
+from tvm_serenity.relay.usmp import NAME, OWN
 
 ALIGNMENT = 8
 """Bytes tensors and scratch are aligned to in generated C."""
@@ -42,7 +39,7 @@ def build_aot(
     :class:`InputError` where they do not suffice. The order is that of ``mod``: run
     ``SerenitySchedule(executor="aot")`` on it under the same ``PassContext``.
     """
-    own = "algorithm" if algorithm in USMP else "custom_algorithm"
+    own = "algorithm" if algorithm in OWN else "custom_algorithm"
     config = {
         "tir.usmp.enable": True,
         f"tir.usmp.{own}": algorithm,

@@ -12,18 +12,23 @@ import tvm
 from tvm.tir.usmp.utils import PoolAllocation
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.plan import Buffer, PlanOptions, Region, plan
-from tvm_serenity.plan.intervals import intervals_of
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
+from tvm_serenity.plan.conflicts import check_conflicts, place_by_conflicts
+from tvm_serenity.plan.intervals import are_exact, intervals_of
 
 NAME = "serenity"
+OWN = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
+"""The algorithms that USMP has of its own."""
+
 TIME_LIMIT_S = 5.0
 
 
 @tvm.register_func(f"tir.usmp.algo.{NAME}", override=True)
-def allocate(infos: Sequence[Any], _pressure: int) -> dict[Any, Any]:
+def allocate(infos: Sequence[Any], pressure: int) -> dict[Any, Any]:
     """Return a pool and an offset for each of USMP's buffers.
 
-    Pools with a size are not exceeded: :class:`InputError` where they do not suffice.
+    Never more than USMP's own algorithms make of a pool. Pools with a size are not exceeded:
+    :class:`InputError` where they do not suffice.
     """
     result: dict[Any, Any] = {}
     groups: dict[tuple[str, ...], list[Any]] = {}
@@ -31,33 +36,71 @@ def allocate(infos: Sequence[Any], _pressure: int) -> dict[Any, Any]:
         groups.setdefault(tuple(str(p.pool_name) for p in info.pool_candidates), []).append(info)
     for together in _components(list(groups)):
         members = [info for names in together for info in groups[names]]
-        result.update(_placed(sorted(members, key=_key)))
+        result.update(_placed(_Wanted(sorted(members, key=_key)), pressure))
     return result
 
 
-def _placed(infos: Sequence[Any]) -> dict[Any, Any]:
-    """The buffers of some pools that no others use."""
-    number = {info: i for i, info in enumerate(infos)}
-    conflicts = [[number[c] for c in info.conflicts if c in number] for info in infos]
-    pools = {str(p.pool_name): p for info in infos for p in info.pool_candidates}
+class _Wanted:
+    """The buffers of some pools that no others use, their conflicts and live ranges."""
+
+    def __init__(self, infos: Sequence[Any]) -> None:
+        self.infos = infos
+        number = {info: i for i, info in enumerate(infos)}
+        near: list[set[int]] = [set() for _ in infos]
+        for i, info in enumerate(infos):
+            for j in (number[c] for c in info.conflicts if c in number):
+                near[i].add(j)
+                near[j].add(i)
+        self.conflicts = near
+        self.ranges = intervals_of(near)
+        self.sizes = [int(info.size_bytes) for info in infos]
+        self.alignments = [int(info.alignment) for info in infos]
+        self.pools = {str(p.pool_name): p for info in infos for p in info.pool_candidates}
+
+    def starts(self, pressure: int) -> list[list[int]]:
+        """The placements of USMP's own algorithms."""
+        result = []
+        for name in OWN:
+            found = tvm.get_global_func(f"tir.usmp.algo.{name}")(list(self.infos), pressure)
+            result.append([int(found[info].byte_offset) for info in self.infos])
+        return result
+
+
+def _placed(wanted: _Wanted, pressure: int) -> dict[Any, Any]:
+    found = _planned(wanted)
+    names, offsets = found.regions, found.offsets
+    if len(wanted.pools) == 1 and not are_exact(wanted.conflicts, wanted.ranges):
+        starts = [*wanted.starts(pressure), *([list(offsets)] if offsets else [])]
+        offsets = place_by_conflicts(wanted.sizes, wanted.alignments, wanted.conflicts, starts)
+        check_conflicts(wanted.sizes, wanted.conflicts, offsets)
+        ((name, pool),) = wanted.pools.items()
+        names = (name,) * len(offsets)
+        capacity = _capacity(pool)
+        ends = (o + s for o, s in zip(offsets, wanted.sizes, strict=True))
+        if capacity is not None and max(ends, default=0) > capacity:
+            offsets = ()
+    if len(offsets) != len(wanted.infos):
+        raise InputError(f"the pools {', '.join(wanted.pools)} are too small: {found}")
+    return {
+        info: PoolAllocation(wanted.pools[name], offset)
+        for info, name, offset in zip(wanted.infos, names, offsets, strict=True)
+    }
+
+
+def _planned(wanted: _Wanted) -> Plan:
+    """What our planner makes of the live ranges."""
     buffers = [
         Buffer(
             f"{info.name_hint}_{i}",
-            *span,
-            int(info.size_bytes),
-            int(info.alignment),
+            *wanted.ranges[i],
+            wanted.sizes[i],
+            wanted.alignments[i],
             regions=tuple(str(p.pool_name) for p in info.pool_candidates),
         )
-        for i, (info, span) in enumerate(zip(infos, intervals_of(conflicts), strict=True))
+        for i, info in enumerate(wanted.infos)
     ]
-    regions = tuple(Region(name, _capacity(pool)) for name, pool in pools.items())
-    found = plan(buffers, "auto", PlanOptions(time_limit_s=TIME_LIMIT_S, regions=regions))
-    if len(found.offsets) != len(infos):
-        raise InputError(f"the pools {', '.join(pools)} are too small: {found}")
-    return {
-        info: PoolAllocation(pools[region], offset)
-        for info, region, offset in zip(infos, found.regions, found.offsets, strict=True)
-    }
+    regions = tuple(Region(name, _capacity(pool)) for name, pool in wanted.pools.items())
+    return plan(buffers, "auto", PlanOptions(time_limit_s=TIME_LIMIT_S, regions=regions))
 
 
 def _capacity(pool: Any) -> int | None:
