@@ -133,24 +133,31 @@ def aot_row(mod: Any) -> str:
     return " | ".join(f"{c:,}" for c in cells)
 
 
+TABLES = {
+    "graph": (
+        "calls | pools, TVM's order | pools, ours | our ids | arena | bound "
+        "| rewritten: pools | arena",
+        graph_row,
+    ),
+    "aot": (
+        "default | greedy_by_size | greedy_by_conflicts | hill_climb | serenity | largest scratch",
+        aot_row,
+    ),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(NETWORKS))
-    parser.add_argument("--skip-aot", action="store_true")
+    parser.add_argument("--table", choices=list(TABLES), action="append")
     options = parser.parse_args()
     tvm.autotvm.GLOBAL_SCOPE.silent = True
-    print(
-        "| network | calls | pools, TVM's order | pools, ours | our ids | arena | bound "
-        "| rewritten: pools | arena | AOT default | ours + greedy_by_size | greedy_by_conflicts "
-        "| hill_climb | serenity | largest scratch |"
-    )
-    print("|---" + "|--:" * 14 + "|")
-    for name in options.names or NETWORKS:
-        mod = NETWORKS[name]()
-        cells = graph_row(mod)
-        if not options.skip_aot:
-            cells += " | " + aot_row(mod)
-        print(f"| {name} | {cells} |", flush=True)
+    for table in options.table or TABLES:
+        head, row = TABLES[table]
+        print(f"| network | {head} |")
+        print("|---" + "|--:" * (head.count("|") + 1) + "|")
+        for name in options.names or NETWORKS:
+            print(f"| {name} | {row(NETWORKS[name]())} |", flush=True)
 
 
 if __name__ == "__main__":
