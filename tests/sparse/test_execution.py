@@ -1,6 +1,7 @@
 """Compiled networks against the dense computation, whatever the order, batch, tile."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,3 +114,14 @@ def test_rivals_refuse_what_is_not_layered() -> None:
     skip = FFNN.from_edges([(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)])
     with pytest.raises(UnsupportedError, match="skips a level"):
         Layers(skip)
+
+
+def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sparse.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, object] = {}
+    exec(code, names)
+    ratio = float(capsys.readouterr().out.split()[0])
+    assert 1 <= ratio < 1.33
+    assert isinstance(names["y"], np.ndarray)
+    assert names["y"].shape == (128, 1)

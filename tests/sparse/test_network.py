@@ -7,8 +7,10 @@ import pytest
 from scipy import sparse
 
 from tests.sparse.nets import random_net
-from tvm_serenity.errors import CycleError, GraphError, InputError
+from tvm_serenity.errors import CycleError, GraphError, InputError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, compact_growth, random_mlp
+from tvm_serenity.sparse.perceptron import from_torch
+from tvm_serenity.sparse.prune import prune
 
 
 def test_layers_compute_what_their_matrices_do() -> None:
@@ -96,3 +98,36 @@ def test_generators_check_their_numbers() -> None:
 def test_columns_must_fit() -> None:
     with pytest.raises(GraphError, match="2 columns"):
         FFNN.from_edges([(0, 2, 1.0), (1, 2, 1.0)]).forward(np.ones((3, 3)))
+
+
+def test_torch_perceptrons_are_pruned_by_magnitude() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(12, 30), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(30, 4)
+    ).eval()
+    x = np.random.RandomState(0).randn(5, 12).astype(np.float32)
+    whole = from_torch(module).pruned(1.0)
+    expected = module(torch.from_numpy(x)).detach().numpy()
+    assert np.allclose(whole.forward(x), expected, atol=1e-5)
+
+    weights = [module[0].weight.detach().numpy(), module[3].weight.detach().numpy()]
+    cuts = [np.sort(np.abs(w).ravel())[w.size - round(0.1 * w.size)] for w in weights]
+    a, b = (np.where(np.abs(w) >= cut, w, 0) for w, cut in zip(weights, cuts, strict=True))
+    hidden = np.maximum(x @ a.T + module[0].bias.detach().numpy(), 0)
+    dense = hidden @ b.T + module[3].bias.detach().numpy()
+    assert np.allclose(from_torch(module).pruned(0.1).forward(x), dense, atol=1e-5)
+
+
+def test_what_is_no_perceptron() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(UnsupportedError, match="Tanh"):
+        from_torch(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh()))
+    with pytest.raises(UnsupportedError, match="no matrix product"):
+        from_torch(torch.nn.Sequential(torch.nn.Identity())).pruned(0.5)
+    with pytest.raises(InputError, match="density"):
+        prune([np.ones((2, 2))], density=0.0)
+    with pytest.raises(GraphError, match="not finite"):
+        prune([np.full((2, 2), NAN)])
+    with pytest.raises(GraphError, match="nothing is left"):
+        prune([np.eye(2), np.diag([0.1, 0.1])], density=0.25, together=True)

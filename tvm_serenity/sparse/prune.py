@@ -39,12 +39,15 @@ def prune(
     density: float = 1.0,
     activation: Activation = Activation.RELU,
     output_activation: Activation = Activation.IDENTITY,
+    *,
+    together: bool = False,
 ) -> Pruned:
-    """Return the network of the ``density * weights`` largest weights by magnitude.
+    """Return the network of the ``density * weights`` largest weights of each layer.
 
-    ``layers``: ``(outputs, inputs)`` each; one threshold for all, earlier weights first where two
-    are equal. Raises :class:`InputError` for a density outside of (0, 1], :class:`GraphError` where
-    a weight is not finite or no input reaches an output.
+    ``layers``: ``(outputs, inputs)`` each. ``together``: one threshold for all layers, which may
+    leave nothing of one. Earlier weights first where two are equal. Raises :class:`InputError`
+    for a density outside of (0, 1], :class:`GraphError` where a weight is not finite or no
+    connection reaches an output.
     """
     if not 0 < density <= 1:
         raise InputError(f"density {density}: above 0, at most 1")
@@ -54,9 +57,9 @@ def prune(
             raise GraphError(f"layer {number} has shape {matrix.shape}: a matrix is expected")
         if not np.isfinite(matrix).all():
             raise GraphError(f"layer {number} has a weight that is not finite")
-    sizes = np.concatenate([np.abs(matrix).ravel() for matrix in matrices])
-    kept = np.zeros(len(sizes), dtype=bool)
-    kept[_largest(sizes, max(1, round(density * len(sizes))))] = True
+    sizes = [np.abs(matrix).ravel() for matrix in matrices]
+    parts = [np.concatenate(sizes)] if together else sizes
+    kept = np.concatenate([_largest(part, density) for part in parts])
     masked, begin = [], 0
     for matrix in matrices:
         mask = kept[begin : begin + matrix.size].reshape(matrix.shape)
@@ -65,10 +68,13 @@ def prune(
     return _connected(masked, _biases(matrices, biases), activation, output_activation)
 
 
-def _largest(sizes: NDArray[Any], count: int) -> NDArray[np.int64]:
+def _largest(sizes: NDArray[Any], density: float) -> NDArray[np.bool_]:
+    """Return a mask of the largest, the first ones where several are equal."""
+    count = max(1, round(density * len(sizes)))
     threshold = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
-    above = np.flatnonzero(sizes > threshold)
-    return np.concatenate([above, np.flatnonzero(sizes == threshold)[: count - len(above)]])
+    mask: NDArray[np.bool_] = sizes > threshold
+    mask[np.flatnonzero(sizes == threshold)[: count - np.count_nonzero(mask)]] = True
+    return mask
 
 
 def _biases(
