@@ -134,13 +134,17 @@ def greedy(net: FFNN, settings: Settings) -> Ordered:
 def tune(net: FFNN, settings: Settings, start: Ordered, rounds: int) -> Iterator[Ordered]:
     """Yield ever better greedy orders: up to three weights of the best so far change at random.
 
-    ``start``: an order of :func:`greedy`. Ends after ``rounds`` or at the time limit.
+    ``start``: an order of :func:`greedy`. Ends after ``rounds``, at the time limit, or after
+    ``PATIENCE`` rounds in a row that were no better.
     """
     random = np.random.RandomState(settings.seed)
     names = [field.name for field in fields(Weights)]
     best, total = Weights(**{name: float(start.statistics[name]) for name in names}), start.total
     left = clock(settings.time_limit_s)
+    failed = 0
     for _ in range(rounds):
+        if failed >= PATIENCE:
+            return
         changed = {}
         for name in random.choice(names, random.randint(1, 4), replace=False):
             changed[str(name)] = getattr(best, name) * float(np.exp(0.4 * random.standard_normal()))
@@ -149,6 +153,11 @@ def tune(net: FFNN, settings: Settings, start: Ordered, rounds: int) -> Iterator
         if made is None:
             return
         found = measured(net, made, settings, "greedy", **asdict(tried))
+        failed = 0 if found.total < total else failed + 1
         if found.total <= total:
             best, total = tried, found.total
             yield found
+
+
+PATIENCE = 60
+"""Rounds without success that end :func:`tune`: annealing gains more from then on."""
