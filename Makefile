@@ -28,6 +28,7 @@ run: $(VENV)/.run
 	fi
 
 test: $(VENV)/.test $(RELAY_TEST)
+	scripts/system_packages.sh
 	$(BIN)/python -m pytest --ignore=tests/relay $(PYTEST)
 
 relay-test: $(RELAY)/.test

@@ -22,6 +22,7 @@ else
     exit 0
 fi
 command -v apt-get >/dev/null || { echo "system_packages.sh: no apt-get for:$missing" >&2; exit 0; }
-$run apt-get update -qq
+$run apt-get update -qq || true # what is missing is said below
 # shellcheck disable=SC2086
-DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq --no-install-recommends $missing
+DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq --no-install-recommends $missing ||
+    echo "system_packages.sh: could not be installed:$missing" >&2

@@ -18,7 +18,7 @@ from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
 from tvm_serenity.firmware.formats import FORMATS, files
 from tvm_serenity.firmware.memory import STACK_BYTES, rooms
 from tvm_serenity.firmware.names import identifier
-from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.firmware.toolchain import PACKAGES, have, make
 from tvm_serenity.schedule import Options
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ def build_command(
         serenity build person.tflite --board microbit --rows auto -o person
     """
     _check_choices(codegen, order, quantized, formats, stack)
+    if external_arena and formats in ("mlf", "arduino"):
+        raise InputError(f"--format {formats} has its own arena; leave out --external-arena")
     ram_bytes = requested(rows, ram, stream_input)
     target = board(board_name)
     check_target(Path(output), force)
@@ -228,5 +230,7 @@ def _print(model: str, output: str, result: dict[str, Any], found: Fit) -> None:
     rows["kernels"] = f"{result['kernels']}, called in {result['steps']} steps"
     if result["kept_float"]:
         rows["stays float"] = "; ".join(result["kept_float"])
+    if not have("make", "arm-none-eabi-gcc"):
+        rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
     rows["next"] = f"serenity verify {output}"
     show.facts(f"{model} on {found.board}: {output}", rows)
