@@ -56,7 +56,7 @@ def module(seed: int) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.reads = [(rng.randrange(i + 1), rng.randrange(i + 1)) for i in range(nodes)]
-            self.ops = nn.ModuleList(self.separable() for _ in range(nodes))
+            self.layers = nn.ModuleList(self.separable() for _ in range(nodes))
             self.out = nn.Conv2d(channels * nodes, channels, 1)
 
         @staticmethod
@@ -66,7 +66,7 @@ def module(seed: int) -> Any:
 
         def forward(self, x: Any) -> Any:
             made = [x]
-            for (a, b), op in zip(self.reads, self.ops, strict=True):
+            for (a, b), op in zip(self.reads, self.layers, strict=True):
                 made.append(op(made[a] + made[b]))
             return self.out(torch.cat(made[1:], 1))
 

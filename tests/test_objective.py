@@ -1,6 +1,7 @@
 """The objective of architecture search: alone, in a batch, in processes, from PyTorch."""
 
 import random
+import threading
 import warnings
 from typing import Any
 
@@ -29,6 +30,8 @@ def test_refusals() -> None:
         peak_bytes_batch([random_graph(random.Random(1), 5)], jobs=0)
     with pytest.raises(InputError, match="a list is no Graph"):
         peak_bytes_batch([random_graph(random.Random(1), 5), []], jobs=2)
+    with pytest.raises(InputError, match="cannot be sent to another process"):
+        peak_bytes_batch([threading.Lock(), threading.Lock()], jobs=2)
 
 
 @pytest.fixture(scope="module")

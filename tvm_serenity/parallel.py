@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pickle import PicklingError
 from typing import Any, TypeVar
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
@@ -20,7 +21,8 @@ def results(
 
     Results come as they are finished. ``jobs`` processes of this machine work (1: this one), or
     those of the Dask scheduler at address ``dask``. Raises :class:`InputError` where that cannot
-    be reached, :class:`MissingPartError` without Dask, and the first error of ``work``.
+    be reached or an item cannot be sent, :class:`MissingPartError` without Dask, and the first
+    error of ``work``.
     """
     import joblib
 
@@ -34,12 +36,17 @@ def results(
             batch_size=1,
             pre_dispatch="all" if dask else "2*n_jobs",
         )
-        for index, found in parallel(
-            joblib.delayed(_one)(work, i, item) for i, item in enumerate(items)
-        ):
-            if isinstance(found, SerenityError):
-                raise found
-            yield index, found
+        tasks = (joblib.delayed(_one)(work, i, item) for i, item in enumerate(items))
+        try:
+            for index, found in parallel(tasks):
+                if isinstance(found, SerenityError):
+                    raise found
+                yield index, found
+        except PicklingError as error:
+            raise InputError(
+                "an item cannot be sent to another process (define its class at the top of a "
+                f"module, or use one process): {error.__cause__ or error}"
+            ) from error
 
     if dask is None:
         yield run()
