@@ -200,20 +200,13 @@ def _node(op: Op, index: int, source: Source, read: Sequence[int], usual: int | 
     if kind is Kind.CONV:
         conv = _conv(source, axis)
         operands, addends = operands[:1], tuple(read[1:])
-    one = axis is not None and len(read) == 1
-    return Node(
-        op.name,
-        kind,
-        operands,
-        op.outputs,
-        index,
-        axis,
-        conv,
-        one and (conv.groups > 1 if conv else kind in (Kind.POOL, Kind.MAP)),
+    alone = kind in (Kind.POOL, Kind.MAP) if conv is None else conv.groups > 1
+    node = Node(op.name, kind, operands, op.outputs, index, axis, conv, tail=index, why_opaque=why)
+    return replace(
+        node,
+        separate=alone and axis is not None and len(read) == 1,
         addends=addends,
-        biases=(index,) if conv else (),
-        tail=index,
-        why_opaque=why,
+        biases=() if conv is None else (index,),
     )
 
 
