@@ -240,8 +240,7 @@ _FREE: Mapping[str, Rule] = {
     fold.NAME: fold,
 }
 _CHOSEN: Mapping[str, Rule] = {
-    channelwise.NAME: channelwise,
-    kernelwise.NAME: kernelwise,
-    residual.NAME: residual,
+    **{name: rule for name, rule in RULES.items() if rule not in (fold, in_place)},
     no_copies.NAME: _Only(no_copies, (no_copies.BUFFER,)),
 }
+"""Every rule but those that never need more: a new one is chosen from by being in ``RULES``."""
