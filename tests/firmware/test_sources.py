@@ -86,6 +86,21 @@ def test_clean_of_warnings_and_under_sanitizers(
 
 
 @needs_board
+@pytest.mark.skipif(not have("cmake"), reason="needs CMake")
+def test_cmake_builds_the_same_project(tmp_path: Path) -> None:
+    found = project(tmp_path / "hello", HELLO, "mps2-an386").directory
+    made = tmp_path / "cmake"
+    for command in (
+        ("-S", found, "-B", made, "--toolchain", found / "toolchain.cmake"),
+        ("--build", made),
+    ):
+        arguments = ["cmake", *map(str, command)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (made / "firmware.elf").is_file()
+
+
+@needs_board
 @pytest.mark.parametrize(("model", "target"), [(KWS, "mps3-an547"), (HELLO, "microbit")])
 def test_kernels_compiled_by_llvm(model: str, target: str, tmp_path: Path) -> None:
     found = report(project(tmp_path, model, target, codegen="llvm"))
