@@ -12,6 +12,7 @@ from tests.relay.nets import (  # noqa: E402
     dataflow,
     graph_executor_of,
     inputs,
+    joined,
     module,
     outputs,
     recorded_calls,
@@ -82,7 +83,7 @@ def test_exported_storage_loads_in_a_stock_runtime(tmp_path: object) -> None:
 
 def test_execution_order() -> None:
     """The kernels that really ran, recorded from within, are those of the order asked for."""
-    mod = module("randwire-8")
+    mod = joined("NCHW", False)
     with recorded_calls() as calls:
         lowered = fused(mod, "llvm")
         given = read_function(lowered["main"]).graph
