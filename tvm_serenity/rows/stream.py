@@ -18,6 +18,10 @@ from tvm_serenity.schedule import Schedule, check_schedule
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
 
+BASES = 12
+"""Places for the inputs that are tried, and the share of the peak they may cost."""
+SLACK = 75
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -47,6 +51,8 @@ class Streaming:
     outcome: Outcome
     start_bytes: int
     seconds: float
+    input_base: int = 0
+    """Where the inputs begin that lie in memory from the start."""
 
     @property
     def arena_bytes(self) -> int:
@@ -93,30 +99,60 @@ def stream(
     first = segment_order(banded)
     found = order_from(banded, first, limits)
 
-    def place(order: Sequence[int], seconds: float) -> tuple[tuple[LiveRange, ...], Plan]:
-        return place_bands(banded, order, PlanOptions(time_limit_s=seconds, seed=limits.seed))
-
-    joint = _best_joint(banded, found, first, place, limits)
+    best, at = _best_joint(banded, found, first, 0, limits), 0
+    if best.outcome is not Outcome.OPTIMAL and _held(banded):
+        base = _promising_base(banded, found.order, found.peak_bytes, limits)
+        joint = _best_joint(banded, found, first, base, limits)
+        if joint.plan.arena_bytes < best.plan.arena_bytes:
+            best, at = joint, base
     problem = problem_of(banded.graph)
     return Streaming(
         banded,
-        joint.schedule,
-        joint.ranges,
-        joint.plan,
-        joint.outcome,
+        best.schedule,
+        best.ranges,
+        best.plan,
+        best.outcome,
         peak_of(problem, _positions(problem.ops, first)),
         time.perf_counter() - started,
+        at,
     )
+
+
+def _promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
+    """Where inputs should begin: the best of some places between the arena's start and its end.
+
+    Further up, rows that are done with leave one free block with what lies below.
+    """
+    align = max([1, *(banded.network.features[f].align for f in banded.resident)])
+    room = max(0, peak + peak // SLACK - _held(banded))
+    quick = PlanOptions(time_limit_s=limits.time_limit_s / 40, seed=limits.seed)
+    bases = sorted({room * k // BASES // align * align for k in range(1, BASES + 1)})
+    arenas = [(place_bands(banded, order, quick, base)[1].arena_bytes, base) for base in bases]
+    return min(arenas)[1]
+
+
+def _held(banded: Banded) -> int:
+    """Bytes of the inputs that lie in memory from the start."""
+    ends = [
+        place + banded.graph.tensors[tensor].size_bytes
+        for tensor, place in input_offsets(banded).items()
+    ]
+    return max(ends, default=0)
 
 
 def _best_joint(
     banded: Banded,
     found: Schedule,
     first: tuple[int, ...],
-    place: Callable[[Sequence[int], float], tuple[tuple[LiveRange, ...], Plan]],
+    base: int,
     limits: Limits,
 ) -> Joint:
     """The better placed of the order found and the one it began with, improved while time is."""
+
+    def place(order: Sequence[int], seconds: float) -> tuple[tuple[LiveRange, ...], Plan]:
+        options = PlanOptions(time_limit_s=seconds, seed=limits.seed)
+        return place_bands(banded, order, options, base)
+
     deadline = time.perf_counter() + limits.time_limit_s
     problem = problem_of(banded.graph)
     begun = replace(found, order=first, peak_bytes=peak_of(problem, _positions(problem.ops, first)))
@@ -157,15 +193,15 @@ def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule
 
 
 def place_bands(
-    banded: Banded, order: Sequence[int], options: PlanOptions
+    banded: Banded, order: Sequence[int], options: PlanOptions, base: int = 0
 ) -> tuple[tuple[LiveRange, ...], Plan]:
     """Return the live ranges of an order and an offset for each.
 
     The bands of the inputs that lie in memory from the start are at fixed offsets, each input as
-    one block from the beginning of the arena on.
+    one block from ``base`` on.
     """
-    graph, ranges = banded.graph, live_ranges(banded.graph, order)
-    fixed = input_offsets(banded)
+    ranges = live_ranges(banded.graph, order)
+    fixed = input_offsets(banded, base)
     features = banded.network.features
     buffers = []
     for index, live in enumerate(ranges):
@@ -175,14 +211,13 @@ def place_bands(
         buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
     found = plan(buffers, options=options)
     # Rows that nothing reads are in memory at the start all the same.
-    held = sum(features[f].size_bytes for f in banded.resident)
-    whole = max([held, *(p + graph.tensors[t].size_bytes for t, p in fixed.items())])
-    return ranges, replace(found, arena_bytes=max(found.arena_bytes, whole))
+    held = base + _held(banded) if fixed else 0
+    return ranges, replace(found, arena_bytes=max(found.arena_bytes, held))
 
 
-def input_offsets(banded: Banded) -> dict[int, int]:
-    """Where the bands of the resident inputs lie."""
-    features, places, start = banded.network.features, {}, 0
+def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
+    """Where the bands of the resident inputs lie, the first input from ``base`` on."""
+    features, places, start = banded.network.features, {}, base
     bases: dict[int, int] = {}
     for feature in banded.resident:
         align = features[feature].align

@@ -76,7 +76,7 @@ class RowProgram:
         there. Rows of an input that nothing reads have their place too.
         """
         found: dict[int, dict[int, int]] = {}
-        for tensor, offset in input_offsets(self.banded).items():
+        for tensor, offset in input_offsets(self.banded, self.streaming.input_base).items():
             band = self.banded.bands[tensor]
             found.setdefault(band.feature, {})[band.first] = offset
         for tensor, offset in self.streaming.offsets.items():

@@ -16,7 +16,7 @@ from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
 from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_row
 from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
-from tvm_serenity.rows.stream import Streaming
+from tvm_serenity.rows.stream import Streaming, input_offsets
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,15 @@ class _Maker:
     def offset(self, feature: int) -> int:
         """Where a feature that is one block begins; 0 for those in bands."""
         banded = self.streaming.banded
+        if feature in banded.resident:
+            fixed = input_offsets(banded, self.streaming.input_base)
+            return min(o for t, o in fixed.items() if banded.bands[t].feature == feature)
         places = [
-            (banded.bands[t].first, offset)
+            offset
             for t, offset in self.streaming.offsets.items()
             if banded.bands[t].feature == feature
         ]
-        in_place = feature in self.network.contiguous or feature in banded.resident
-        return min(places)[1] if places and in_place else 0
+        return places[0] if places and feature in self.network.contiguous else 0
 
     def constant(self, array: Any) -> int:
         array = np.ascontiguousarray(array)
