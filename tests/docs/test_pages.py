@@ -83,3 +83,9 @@ def test_every_command_is_in_the_reference() -> None:
     page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `serenity ")]
     assert {row.split()[2].strip("`") for row in rows} == known
+
+
+def test_every_benchmark_is_on_the_page_of_figures() -> None:
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    for script in sorted((ROOT / "benchmarks").glob("*.py")):
+        assert f"python benchmarks/{script.name}" in page, script.name
