@@ -17,6 +17,7 @@ from tvm_serenity.firmware.tir.tuned import (
     _eight_bits,
     _initialiser,
     _rounding,
+    _settled,
     _target,
 )
 from tvm_serenity.kernels.convolution import Convolution
@@ -46,10 +47,11 @@ def tuned_row(name: str, function: Any, arguments: Sequence[Any], rows: RowKerne
     weights = centred(constants[0], spec.weight_zero)
     if weights is None:
         return None
+    spec, weights, bias = _settled(spec, weights, constants[1])
     if spec.depthwise and spec.pieces[0][3] > 1:
-        return _depthwise(name, spec, weights, constants[1])
+        return _depthwise(name, spec, weights, bias)
     if spec.groups == 1 or spec.depthwise:
-        return _convolution(name, spec, weights, constants[1])
+        return _convolution(name, spec, weights, bias)
     return None
 
 
