@@ -18,6 +18,7 @@ from tvm_serenity.cli import (
     sparse_figures,
     sparse_grow,
     sparse_order,
+    tune,
     verify,
     zoo,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "sparse_figures",
     "sparse_grow",
     "sparse_order",
+    "tune",
     "verify",
     "zoo",
 ]

@@ -39,6 +39,14 @@ def compile_command(
     ] = "all",
     quantized: Quantized = "auto",
     rounding: Rounding = "auto",
+    tuned: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
+    ] = None,
+    workspace_limit: Annotated[
+        int,
+        typer.Option(metavar="BYTES", help="With --tuned: scratch that a kernel may need."),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
@@ -77,6 +85,7 @@ def compile_command(
             Options(time_limit_s=time_limit, progress=report),
             seed=seed,
             rewritten=changed,
+            tuned=None if tuned is None else _measured(tuned, target, workspace_limit),
             notify=lambda text: terminal.print(f"[dim]{text}[/]") if terminal.is_terminal else None,
         )
     if check:
@@ -107,6 +116,14 @@ def _in_rows(module: Any, time_limit: float | None, target: str) -> tuple[Any, d
         "left_whole": list(found.banded.network.left_whole),
     }
     return made, {"rows": said}
+
+
+def _measured(file: Path, target: str, limit: int) -> Any:
+    import tvm
+
+    from tvm_serenity.kernels.tune import tuned
+
+    return tuned(file, tvm.target.Target(target), limit)
 
 
 def _rewritten(

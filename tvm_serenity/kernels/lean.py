@@ -52,7 +52,7 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
             if _is_reduction(schedule, block):
                 _accumulate_in_place(schedule, block)
     module = s_tir.transform.PlanAndUpdateBufferAllocationLocation()(schedule.mod)
-    result = module["main"]
+    result = module["main"].with_attr(LEAN, True)
     symbol = (kernel.attrs or {}).get("global_symbol")
     return result if symbol is None else result.with_attr("global_symbol", symbol)
 

@@ -70,17 +70,20 @@ def compile_and_compare(
     inputs: Sequence[np.ndarray[Any, Any]] | None = None,
     seed: int = 0,
     rewritten: Any = None,
+    tuned: Callable[[Any], Any] | None = None,
     notify: Notify = lambda _text: None,
 ) -> Comparison:
     """Return the three builds of ``module`` for ``target``, run on the same inputs.
 
     Inputs default to seeded random ones. ``rewritten``: what is ordered and placed in place of
-    ``module``; stock TVM gets ``module``. ``notify`` is told each step.
+    ``module``; stock TVM gets ``module``. ``tuned`` makes the kernels' lean forms.
+    ``notify`` is told each step.
     """
     machine = tvm.target.Target(target)
     inputs = random_inputs(module, seed) if inputs is None else inputs
+    start = module if rewritten is None else rewritten
     with machine:
-        lean = LeanKernels(machine, tiling_for(machine))(module if rewritten is None else rewritten)
+        lean = LeanKernels(machine, tiling_for(machine), tuned)(start)
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
     found = schedule(graph, "auto", options or Options())
