@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.run import serenity
 from tests.firmware.projects import HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
-from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.errors import CheckError, InputError, MissingPartError
 from tvm_serenity.firmware.emit.project import write_project
 from tvm_serenity.firmware.toolchain import require
 
@@ -116,6 +116,15 @@ def test_tensors_are_spread_over_two_memories(tmp_path: Path) -> None:
     found = serenity("verify", tmp_path / "kws", "--json")
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["qemu"]["identical"]
+
+
+def test_what_fails_to_compile_leaves_nothing(tmp_path: Path) -> None:
+    def failing(_directory: Path) -> None:
+        raise CheckError("overflow")
+
+    with pytest.raises(CheckError):
+        write_project({"new.c": b"new"}, tmp_path / "project", prepare=failing)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("end", [OSError(28, "No space left on device"), KeyboardInterrupt()])

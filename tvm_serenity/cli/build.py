@@ -169,10 +169,13 @@ def _write(
     contents = files(made.program, layout, formats)
     if formats == "project":
         contents[REFERENCE] = packed(reference(made, 0, model))
-    write_project(contents, output, force)
-    if formats == "project" and have("make", "arm-none-eabi-gcc"):
-        notify("compiling")
-        make(Path(output), "all")
+
+    def prepare(directory: Path) -> None:
+        if formats == "project" and have("make", "arm-none-eabi-gcc"):
+            notify("compiling")
+            make(directory, "all")
+
+    write_project(contents, output, force, prepare)
 
 
 def _json(model: str, made: "Compiled", found: Fit, arena_limit: int | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,15 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
     }
 
 
-def write_project(files: Mapping[str, bytes], directory: str | Path, force: bool = False) -> None:
+def write_project(
+    files: Mapping[str, bytes],
+    directory: str | Path,
+    force: bool = False,
+    prepare: Callable[[Path], None] = lambda _directory: None,
+) -> None:
     """Write ``files`` to ``directory``, all of them or none.
 
+    ``prepare`` works on the project before it takes its place; what it raises leaves nothing.
     Raises :class:`InputError` where it exists and is not empty, unless ``force``: then what it
     holds is replaced.
     """
@@ -99,6 +105,7 @@ def write_project(files: Mapping[str, bytes], directory: str | Path, force: bool
                 path = inside / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
+            prepare(inside)
             if target.exists():
                 target.rename(old)
             inside.rename(target)
