@@ -45,8 +45,10 @@ docs: $(VENV)/.test
 sanitize: $(VENV)/.test
 	scripts/sanitize.sh
 
-bench: $(VENV)/.test
-	for table in benchmarks/*.py; do $(BIN)/python $$table || exit 1; done
+bench: $(VENV)/.test $(if $(RELAY_TEST),$(RELAY)/.test)
+	for table in $(filter-out benchmarks/relay.py,$(wildcard benchmarks/*.py)); do \
+		$(BIN)/python $$table || exit 1; done
+	$(if $(RELAY_TEST),$(RELAY)/bin/python benchmarks/relay.py)
 
 clean:
 	rm -rf $(VENV) $(RELAY) build dist

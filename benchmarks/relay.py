@@ -1,6 +1,6 @@
 """The tables of docs/relay.md: the graph executor's memory, and that of ahead-of-time C.
 
-    make relay-test && PYTHONPATH=. .venv-relay/bin/python benchmarks/relay.py [NAME ...]
+    make relay-test && .venv-relay/bin/python benchmarks/relay.py [--table graph|aot] [NAME ...]
 
 Without names: all networks. Outputs are compared with those of TVM's own order: to the bit, and
 within 1e-4 after rewriting.
