@@ -4,9 +4,8 @@ The weights are stored as ``[kh, kw, input channels of a group, output channels]
 ``[kh, kw, output channels]``), so that neighbouring outputs are neighbours in memory. The input's
 zero point is folded into the bias by whoever makes the spec: padding then reads the zero point.
 
-``convolution`` computes a whole tensor, reading an input that is stored in several pieces along
-the channels (a folded concat); ``convolution_row`` one row of the output from one buffer a
-row of the input (``docs/kernels.md``).
+``convolution`` reads an input that is stored in several pieces along the channels (a folded
+concat). Rows of a convolution, one buffer a row of the input, are made in ``kernels.rows``.
 """
 
 from collections.abc import Callable, Sequence

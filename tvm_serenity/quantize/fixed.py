@@ -1,7 +1,7 @@
 """Real multipliers as integers, and the rounding of TFLite's reference kernels.
 
 A multiplier m > 0 is ``value * 2**(shift - 31)`` with ``value`` in [2**30, 2**31). ``scaled``
-is what the kernels compute, here on numpy arrays: the specification of ``kernels/integer.py``.
+is what the kernels compute, here on numpy arrays: the specification of ``kernels/arithmetic.py``.
 
 * ``tflite``: round after the multiplication and again after the shift, as LiteRT does
   (``SaturatingRoundingDoublingHighMul``, then ``RoundingDivideByPOT``);
