@@ -70,6 +70,7 @@ INLINED void two_pixels_$X(const convolution_row_$X *c,
 {
     const int32_t n = c->out_channels;
     const requantisation to = c->to;
+    const int32_t twice = 2 * to.zero_point + 1;
     const run_$X *const end = runs + count;
     const run_$X alone = *runs;
     for (int32_t o = 0; o + 1 < n; o += 2) {
@@ -83,16 +84,14 @@ INLINED void two_pixels_$X(const convolution_row_$X *c,
                 ++run;
             } while (run != end);
         }
-        const scale first = scale_of(&to, multipliers, shifts, o);
-        const scale second = scale_of(&to, multipliers, shifts, o + 1);
-        const int32_t v0 = scaled_small(sums[0], first);
-        const int32_t v1 = scaled_small(sums[1], second);
-        const int32_t v2 = scaled_small(sums[2], first);
-        const int32_t v3 = scaled_small(sums[3], second);
-        out[o] = (uint8_t)(full ? clamped_$S(v0) : clamped(v0, to.low, to.high));
-        out[o + 1] = (uint8_t)(full ? clamped_$S(v1) : clamped(v1, to.low, to.high));
-        out[n + o] = (uint8_t)(full ? clamped_$S(v2) : clamped(v2, to.low, to.high));
-        out[n + o + 1] = (uint8_t)(full ? clamped_$S(v3) : clamped(v3, to.low, to.high));
+        const int32_t m0 = multipliers[o * to.step];
+        const int32_t m1 = multipliers[(o + 1) * to.step];
+        const int32_t s0 = ~(int32_t)shifts[o * to.step];
+        const int32_t s1 = ~(int32_t)shifts[(o + 1) * to.step];
+        out[o] = stored_row_$X(sums[0], m0, s0, twice, &to, full);
+        out[o + 1] = stored_row_$X(sums[1], m1, s1, twice, &to, full);
+        out[n + o] = stored_row_$X(sums[2], m0, s0, twice, &to, full);
+        out[n + o + 1] = stored_row_$X(sums[3], m1, s1, twice, &to, full);
     }
 }
 
@@ -154,9 +153,11 @@ NOT_INLINED const int8_t *one_pixel_$X(const convolution_row_$X *c, const run_$X
             w += 8 * runs[i].blocks;
         }
         w += pair;
-        for (int32_t k = 0; k < 4; ++k) {
-            const int32_t v = scaled_small(sums[k], scale_of(&to, multipliers, shifts, o + k));
-            out[o + k] = (uint8_t)(full ? clamped_$S(v) : clamped(v, to.low, to.high));
+        const int32_t at = o * to.step;
+        if (full) {
+            store_four_$X(sums, multipliers + at, shifts + at, &to, true, out + o);
+        } else {
+            store_four_$X(sums, multipliers + at, shifts + at, &to, false, out + o);
         }
     }
     return w;

@@ -46,10 +46,12 @@ NOT_INLINED void depthwise_row_convolve_$X(const depthwise_row_$X *d, const $X_t
         for (int32_t c = 0; c < whole; c += 4) {
             int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
             sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
-            out[c] = stored_$X(&to, sums[0], multipliers, shifts, c, full);
-            out[c + 1] = stored_$X(&to, sums[1], multipliers, shifts, c + 1, full);
-            out[c + 2] = stored_$X(&to, sums[2], multipliers, shifts, c + 2, full);
-            out[c + 3] = stored_$X(&to, sums[3], multipliers, shifts, c + 3, full);
+            const int32_t at = c * to.step;
+            if (full) {
+                store_four_$X(sums, multipliers + at, shifts + at, &to, true, out + c);
+            } else {
+                store_four_$X(sums, multipliers + at, shifts + at, &to, false, out + c);
+            }
         }
         for (int32_t c = whole; c < n; ++c) {
             const int32_t at = c * to.step;

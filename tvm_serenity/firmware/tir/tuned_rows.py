@@ -164,5 +164,5 @@ def _kernel(
     params += [Param("m", "int32", True), Param("r", "int8", True), Param("o", spec.dtype, True)]
     params += [Param("out", spec.requantise.dtype, False)]
     params += [Param(COUNT, "uint32", True)] if merges else []
-    support = ("dot.h", "requantise.h", f"{sums}.h:{spec.dtype}", f"{library}.h:{spec.dtype}")
-    return Kernel(name, tuple(params), body, support)
+    typed = (f"{file}.h:{spec.dtype}" for file in ("requantise_row", sums, library))
+    return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", *typed))
