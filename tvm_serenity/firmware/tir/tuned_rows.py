@@ -28,7 +28,7 @@ COUNT = "n"
 """The last parameter of kernels that make several rows which follow each other: how many."""
 NO_BORDER = 1 << 30
 """A width that no window leaves."""
-MOST_COLUMN_BYTES = 160
+MOST_COLUMN_BYTES = 320
 """Windows that must be gathered and are larger than this stay with the kernels of TIR."""
 
 
