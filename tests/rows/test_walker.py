@@ -9,8 +9,8 @@ import pytest
 from tests.rows.nets import Host, build, model, needs_host, program, streaming
 from tests.rows.test_property import differing
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.rows.program import RowProgram, slot_of
-from tvm_serenity.firmware.rows.table import tables, width
+from tvm_serenity.firmware.rows.program import RowProgram, Slot, slot_of
+from tvm_serenity.firmware.rows.table import slot_runs, tables, width
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming
@@ -29,7 +29,7 @@ def test_keyword_spotting_in_a_quarter_of_its_memory(tmp_path: Path) -> None:
     run = Host(tmp_path).run(rows, built.inputs)
     assert not differing(built, rows, run)
     assert run.outputs == tuple(np.asarray(o).tobytes() for o in built.outputs)
-    assert tables(rows).size_bytes < 2048
+    assert tables(rows).size_bytes < 1536
 
 
 @needs_host
@@ -70,3 +70,11 @@ def test_slots_are_straight_lines() -> None:
 
 def test_widths_of_tables() -> None:
     assert [width([v]) for v in (0, 255, 256, 65536)] == [8, 8, 16, 32]
+
+
+def test_rows_that_follow_each_other_are_one_slot() -> None:
+    window = [Slot(0, 2, first) for first in (-1, 0, 1)]
+    other, halves = Slot(1, 2, 2), [Slot(1, 1, first, 2) for first in (0, 1)]
+    expected = [(window[0], 3), (other, 1), (halves[0], 1), (halves[1], 1)]
+    assert slot_runs([*window, other, *halves]) == expected
+    assert slot_runs([window[0], window[2]]) == [(window[0], 1), (window[2], 1)]

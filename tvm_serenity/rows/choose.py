@@ -18,7 +18,7 @@ from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 FAR = 1.2
 """Orders above this share of the limit are not searched from: finer bands are looked at."""
-LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 20, 6, 12
+LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 16, 6, 8
 """Bytes of an entry of the walker's tables on a 32-bit machine."""
 
 
@@ -120,15 +120,11 @@ def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> S
 def table_bytes(banded: Banded) -> int:
     """Return an estimate of the bytes of the walker's tables for a split network.
 
-    A layer is taken to read as many rows at a time as the most that one of its rows needs.
+    Rows that a layer reads are taken to follow each other.
     """
     network = banded.network
     layers = [layer for layer in network.layers if not layer.view]
-    slots = sum(
-        1 if need is None or layer.sums else max(end - first for first, end in need)
-        for layer in layers
-        for need in layer.needs
-    )
+    slots = sum(len(layer.needs) for layer in layers)
     ops = sum(op.view_of is None for op in banded.graph.ops)
     calls = max(ops, len(banded.calls))
     wide = 2 if max(banded.network.features, key=lambda f: f.height).height > 255 else 1

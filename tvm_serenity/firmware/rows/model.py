@@ -41,6 +41,7 @@ def source(rows: RowProgram) -> str:
             arenas(program),
             whole._trace(program),
             f"#define ARENA arena_{next(iter(program.arena_bytes))}\n",
+            tables(rows).types,
             _library("types.h"),
             *(_run(rows, i, layer) for i, layer in enumerate(rows.layers) if layer is not None),
             tables(rows).text,

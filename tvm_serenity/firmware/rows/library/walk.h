@@ -2,7 +2,8 @@ static uint8_t *row_at(uint32_t feature, uint32_t row)
 {
     const row_feature *const f = &features[feature];
     const uint32_t band = row / f->together;
-    return ARENA + offsets[f->first + band] + (row - band * f->together) * f->row_bytes;
+    return ARENA + OFFSET_UNIT * (uint32_t)offsets[f->first + band] +
+           (row - band * f->together) * f->row_bytes;
 }
 
 /* Make row y of a layer, or `count` rows from there on, where that is what it makes.
@@ -10,18 +11,22 @@ static uint8_t *row_at(uint32_t feature, uint32_t row)
 static void make_rows(const row_layer *layer, uint32_t y, uint32_t count, const uint8_t *fed)
 {
     const uint8_t *rows[MOST_SLOTS];
+    const uint8_t **to = rows;
     for (uint32_t i = 0; i < layer->slots; ++i) {
         const row_slot *const slot = &slots[layer->slot + i];
         int32_t row = (int32_t)y * slot->step + slot->first;
         if (slot->divisor > 1u && row >= 0) {
             row /= slot->divisor;
         }
-        if (fed != NULL) {
-            rows[i] = fed;
-        } else if ((uint32_t)row < features[slot->feature].height) {
-            rows[i] = row_at(slot->feature, (uint32_t)row);
-        } else {
-            rows[i] = layer->outside;
+        for (uint32_t left = slot->count; left > 0u; --left) {
+            if (fed != NULL) {
+                *to++ = fed;
+            } else if ((uint32_t)row < features[slot->feature].height) {
+                *to++ = row_at(slot->feature, (uint32_t)row);
+            } else {
+                *to++ = layer->outside;
+            }
+            ++row;
         }
     }
     const bool by_row = layer->kind == MAKES_ROWS || layer->kind == MAKES_PIXELS;
@@ -71,7 +76,7 @@ static uint32_t walk(uint32_t entry)
 {
     for (; entry < ENTRIES; ++entry) {
         const uint32_t layer = sequence[entry][0];
-        if (layer == LAYERS || layers[layer].feeds != 0u) {
+        if (layer == LAYERS || layer == FEEDING) {
             break;
         }
         make_band(&layers[layer], sequence[entry][1]);
