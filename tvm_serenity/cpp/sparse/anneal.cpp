@@ -5,7 +5,9 @@
 #include <cmath>
 #include <memory>
 
+#include "sparse/belady.hpp"
 #include "sparse/replay.hpp"
+#include "sparse/uses.hpp"
 
 namespace sparse {
 
@@ -83,38 +85,83 @@ Stretch move_window(Line& line, int first, int last, bool left) {
   return moved;
 }
 
-// The cost of the current order, incrementally or from the start.
-class Cost {
+// An order that moves; a move is kept or taken back.
+class Walk {
  public:
-  Cost(const Network& net, const std::vector<int>& order, const Rule& rule, bool incremental)
-      : net_(net), rule_(rule), total_(simulate(net, order, rule).total()) {
-    if (incremental && (rule.policy == Policy::min || rule.policy == Policy::write_aware)) {
-      replay_ = std::make_unique<Replay>(net, order, rule);
-    }
+  virtual ~Walk() = default;
+  virtual bool move(int first, int last, bool left) = 0;  // false: nothing moved
+  virtual std::int64_t cost() = 0;                         // after a move
+  virtual void settle(bool accepted) = 0;
+  virtual const std::vector<int>& order() const = 0;  // before the move
+  virtual std::int64_t simulated() const { return 0; }
+};
+
+// Every order from the start, or, with a Replay, the stretch that a move permutes.
+class Plain : public Walk {
+ public:
+  Plain(const Network& net, const std::vector<int>& order, const Rule& rule, bool incremental)
+      : net_(net), rule_(rule), line_(net, order), before_(line_) {
+    if (incremental) replay_ = std::make_unique<Replay>(net, order, rule);
   }
 
-  std::int64_t total() const { return total_; }
-
-  std::int64_t of(const Line& line, Stretch moved) {
-    if (!replay_) return simulate(net_, line.order, rule_).total();
-    stretch_.assign(line.order.begin() + moved.low, line.order.begin() + moved.high + 1);
-    return replay_->change(moved.low, stretch_);
+  bool move(int first, int last, bool left) override {
+    moved_ = move_window(line_, first, last, left);
+    return moved_.high >= 0;
   }
 
-  void settle(bool accepted, std::int64_t total) {
-    if (accepted) total_ = total;
+  std::int64_t cost() override {
+    if (!replay_) return simulate(net_, line_.order, rule_).total();
+    const auto begin = line_.order.begin();
+    stretch_.assign(begin + moved_.low, begin + moved_.high + 1);
+    return replay_->change(moved_.low, stretch_);
+  }
+
+  void settle(bool accepted) override {
     if (!accepted && replay_) replay_->undo();
+    Line &from = accepted ? line_ : before_, &to = accepted ? before_ : line_;
+    to.put(moved_.low, from, moved_.high);
   }
 
-  std::int64_t simulated() const { return replay_ ? replay_->simulated() : 0; }
+  const std::vector<int>& order() const override { return before_.order; }
+  std::int64_t simulated() const override { return replay_ ? replay_->simulated() : 0; }
 
  private:
   const Network& net_;
   Rule rule_;
-  std::int64_t total_;
+  Line line_, before_;
+  Stretch moved_{0, -1};
   std::unique_ptr<Replay> replay_;
   std::vector<int> stretch_;
 };
+
+// MIN, incrementally.
+class Light : public Walk {
+ public:
+  Light(const Network& net, const std::vector<int>& order, int memory)
+      : uses_(net, order), belady_(net, memory, uses_) {}
+
+  bool move(int first, int last, bool left) override { return uses_.move(first, last, left); }
+  std::int64_t cost() override { return belady_.change(); }
+  void settle(bool accepted) override {
+    accepted ? belady_.keep() : belady_.undo();
+    accepted ? uses_.keep() : uses_.undo();
+  }
+  const std::vector<int>& order() const override { return uses_.order(); }
+  std::int64_t simulated() const override { return belady_.simulated(); }
+
+ private:
+  Uses uses_;
+  Belady belady_;
+};
+
+std::unique_ptr<Walk> walk_of(const Network& net, const std::vector<int>& order, const Rule& rule,
+                              bool incremental) {
+  if (incremental && rule.policy == Policy::min) {
+    return std::make_unique<Light>(net, order, rule.memory);
+  }
+  incremental = incremental && rule.policy == Policy::write_aware;
+  return std::make_unique<Plain>(net, order, rule, incremental);
+}
 
 // Stops at the time limit or when the report says so; looks at the clock once in a while.
 class Watch {
@@ -144,43 +191,39 @@ class Watch {
 Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& rule,
                 const Annealing& options, const Report& report) {
   Random random(options.seed);
-  Line line(net, start), before = line;
-  Cost cost(net, start, rule, options.incremental);
-  Annealed best{start, cost.total(), 0, 0, 0, 0, ""};
+  const std::unique_ptr<Walk> walk = walk_of(net, start, rule, options.incremental);
+  std::int64_t current = simulate(net, start, rule).total();
+  Annealed best{start, current, 0, 0, 0, 0, ""};
   bool saved = true;  // best.order is the best order, or the current one is
   Watch watch(options.seconds, report);
   while (best.iterations < options.iterations) {
     best.limit = watch.look(best.iterations, best.total);
     if (!best.limit.empty()) break;
     const std::int64_t t = options.first_iteration + best.iterations++;
-    const int first = random.below(line.size());
-    const int last = std::min(first + random.below(options.window), line.size() - 1);
-    const Stretch moved = move_window(line, first, last, random.next() & 1);
-    if (moved.high < 0) continue;
+    const int first = random.below(net.connections());
+    const int last = std::min(first + random.below(options.window), net.connections() - 1);
+    if (!walk->move(first, last, random.next() & 1)) continue;
     ++best.changed;
-    const std::int64_t total = cost.of(line, moved);
-    const double worse = static_cast<double>(total - cost.total());
+    const std::int64_t total = walk->cost();
+    const double worse = static_cast<double>(total - current);
     const bool accepted =
         worse <= 0 || random.unit() < std::exp2(-worse * std::pow(static_cast<double>(t),
                                                                   options.cooling));
     if (accepted && total >= best.total && !saved) {
-      best.order = before.order;
+      best.order = walk->order();
       saved = true;
     }
-    cost.settle(accepted, total);
-    best.accepted += accepted;
-    if (accepted) {
-      before.put(moved.low, line, moved.high);
-      if (total < best.total) {
-        best.total = total;
-        saved = false;
-      }
-    } else {
-      line.put(moved.low, before, moved.high);
+    walk->settle(accepted);
+    if (!accepted) continue;
+    ++best.accepted;
+    current = total;
+    if (total < best.total) {
+      best.total = total;
+      saved = false;
     }
   }
-  if (!saved) best.order = before.order;
-  best.simulated = cost.simulated();
+  if (!saved) best.order = walk->order();
+  best.simulated = walk->simulated();
   return best;
 }
 
