@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2-an500
+PYTEST ?= -n auto
 CORE := $(shell find tvm_serenity/cpp -type f)
 
 RELAY := .venv-relay

@@ -1,8 +1,12 @@
-"""Where the shared models lie, for the tests that read them."""
+"""Where the shared models lie, for the tests that read them; what all tests run under."""
 
+import signal
 from pathlib import Path
 
 import pytest
+
+# A job in the background of a shell ignores Ctrl-C, and so would the commands that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
