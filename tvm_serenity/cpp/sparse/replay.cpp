@@ -5,11 +5,10 @@
 namespace sparse {
 
 Replay::Replay(const Network& net, std::vector<int> order, const Rule& rule)
-    : net_(net), rule_(rule), aware_(rule.policy == Policy::write_aware),
-      spacing_(std::max(128, rule.memory)), order_(std::move(order)),
+    : net_(net), rule_(rule), spacing_(std::max(128, rule.memory)), order_(std::move(order)),
       next_(next_uses(net, order_)), evicted_(next_.size(), kNever),
       first_use_(net.neurons + 1, 0), uses_(next_.size()),
-      clean_uses_(next_.size()), dirty_uses_(aware_ ? next_.size() : 0), in_(net.neurons, 0),
+      clean_uses_(next_.size()), dirty_uses_(next_.size()), in_(net.neurons, 0),
       dirty_(net.neurons, 0), slot_(net.neurons, -1), tag_(2 * net.neurons),
       cursor_(net.neurons, 0), stamp_(net.neurons, 0) {
   Random random(1);
@@ -37,20 +36,9 @@ std::int64_t Replay::change(int low, const std::vector<int>& stretch) {
   old_checkpoints_.clear();
   old_evicted_.clear();
   old_total_ = total_;
-  if (aware_) {
-    const int first = restart_of(low, high) / spacing_;
-    forget_evictions(low, high);
-    place(low, stretch);
-    total_ += rerun(first, high);
-    return total_;
-  }
-  find_waiting(low);
+  const int first = restart_of(low, high) / spacing_;
   forget_evictions(low, high);
   place(low, stretch);
-  const int first = first_difference(low) / spacing_;
-  for (const Waiting& w : waiting_) {  // these evictions stay, the use they wait for moved
-    if (w.evicted < first * spacing_) note_eviction(w.use, w.evicted);
-  }
   total_ += rerun(first, high);
   return total_;
 }
@@ -59,53 +47,6 @@ void Replay::forget_evictions(int low, int high) {
   for (int use = 2 * low; use <= 2 * high + 1; ++use) {
     if (evicted_[use] != kNever) note_eviction(use, kNever);
   }
-}
-
-// The values that wait in or out of fast memory for their next use in the stretch.
-void Replay::find_waiting(int low) {
-  ++round_;
-  waiting_.clear();
-  for (std::size_t i = 0; i < 2 * old_stretch_.size(); ++i) {
-    const int c = old_stretch_[i >> 1], neuron = i & 1 ? net_.target[c] : net_.source[c];
-    if (stamp_[neuron] == round_) continue;
-    stamp_[neuron] = round_;
-    const int use = 2 * low + static_cast<int>(i);
-    const auto begin = uses_.begin() + first_use_[neuron];
-    const auto at = std::lower_bound(begin, uses_.begin() + first_use_[neuron + 1], use);
-    if (at != begin) waiting_.push_back({neuron, at[-1] >> 1, evicted_[use], use});
-  }
-}
-
-// MIN once more, on the waiting values only: the first eviction before `low` that chooses another
-// of them than it did. All other choices are unchanged: uses outside of the stretch keep their
-// places, and those within stay within.
-int Replay::first_difference(int low) {
-  times_.clear();
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const Waiting& w = waiting_[i];
-    times_.push_back({2 * w.since + 1, 0, static_cast<int>(i)});
-    // Of two evictions for one connection the first took the value used later.
-    if (w.evicted < low) times_.push_back({2 * w.evicted, -w.use, static_cast<int>(i)});
-  }
-  std::sort(times_.begin(), times_.end());
-  for (Waiting& w : waiting_) {
-    const auto begin = uses_.begin() + first_use_[w.neuron];
-    w.use = *std::lower_bound(begin, uses_.begin() + first_use_[w.neuron + 1], 2 * low);
-  }
-  int found = low;
-  for (const auto& [time, rank, index] : times_) {
-    const int use = waiting_[index].use;
-    if (time & 1) {
-      clean_uses_.insert(use);
-    } else if (clean_uses_.top() == use) {
-      clean_uses_.erase(use);
-    } else {
-      found = time >> 1;
-      break;
-    }
-  }
-  for (const Waiting& w : waiting_) clean_uses_.erase(w.use);
-  return found;
 }
 
 void Replay::undo() {
@@ -247,10 +188,8 @@ void Replay::note_eviction(int use, int position) {
 
 void Replay::evict(int position) {
   std::int64_t use = clean_uses_.top();
-  if (aware_) {
-    const std::int64_t other = dirty_uses_.top();
-    if (other >= 0 && (use < 0 || other - 2 * rule_.delay > use)) use = other;
-  }
+  const std::int64_t other = dirty_uses_.top();
+  if (other >= 0 && (use < 0 || other - 2 * rule_.delay > use)) use = other;
   const int c = order_[use >> 1], victim = use & 1 ? net_.target[c] : net_.source[c];
   uses_of(victim).erase(use);
   note_eviction(static_cast<int>(use), position);

@@ -1,4 +1,4 @@
-// The I/Os of an order under MIN, kept up to date while stretches of the order are permuted.
+// The I/Os of an order under write-aware MIN, kept up to date while stretches of it are permuted.
 //
 // Checkpoints hold the content of fast memory every few positions. After a permutation of the
 // stretch [low, high] the simulation restarts at the last checkpoint before anything differs:
@@ -36,22 +36,8 @@ class Replay {
     std::int64_t cost = 0;  // reads and writes from here to the next checkpoint
   };
 
-  // A value used before the stretch and next in it: since when it is in fast memory, at which
-  // position it was evicted, and the use it waits for.
-  struct Waiting {
-    int neuron, since, evicted, use;
-  };
-  struct Time {  // twice a position, plus one for a value that comes in; then the rank
-    int time, rank, index;
-    bool operator<(const Time& other) const {
-      return time != other.time ? time < other.time : rank < other.rank;
-    }
-  };
-
   void place(int low, const std::vector<int>& stretch);
   void forget_evictions(int low, int high);
-  void find_waiting(int low);
-  int first_difference(int low);
   int restart_of(int low, int high) const;
   std::int64_t rerun(int first, int high);
   void step(int position);
@@ -64,12 +50,11 @@ class Replay {
   void evict(int position);
   void keep(int position, int neuron, int use);
   void soil(int neuron);
-  TopSet& uses_of(int neuron) { return aware_ && dirty_[neuron] ? dirty_uses_ : clean_uses_; }
+  TopSet& uses_of(int neuron) { return dirty_[neuron] ? dirty_uses_ : clean_uses_; }
   void note_eviction(int use, int position);
 
   const Network& net_;
   Rule rule_;
-  bool aware_;
   int spacing_;
   std::vector<int> order_;
   std::vector<int> next_, evicted_;     // of each use: the next one; when its value was evicted
@@ -83,8 +68,6 @@ class Replay {
   std::vector<std::uint64_t> tag_;
   std::uint64_t hash_ = 0;
 
-  std::vector<Waiting> waiting_;
-  std::vector<Time> times_;
   std::vector<int> cursor_, stamp_;
   int round_ = 0;
   // What the last change replaced.
