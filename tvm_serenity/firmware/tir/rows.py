@@ -13,7 +13,7 @@ from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
-from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_row
+from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_pixels, tuned_row
 from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming, input_offsets
@@ -69,7 +69,9 @@ def _from_library(kernel: LayerKernel | None) -> LayerCode | None:
     for position in kernel.data:
         arguments.insert(position, None)
     if kernel.rows is None:
-        found = tuned_whole(f"{kernel.name}_whole", kernel.source, arguments)
+        name = f"{kernel.name}_whole"
+        found = tuned_pixels(name, kernel.source, arguments)
+        found = found or tuned_whole(name, kernel.source, arguments)
     else:
         found = tuned_row(f"{kernel.name}_row", kernel.source, arguments, kernel.rows)
     if found is None:

@@ -14,13 +14,14 @@ from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir.tuned import (
     MOST_TAPS,
     Tuned,
+    _as_convolution,
     _eight_bits,
     _initialiser,
     _rounding,
     _settled,
     _target,
 )
-from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec import spec_of
 
@@ -51,11 +52,31 @@ def tuned_row(name: str, function: Any, arguments: Sequence[Any], rows: RowKerne
     if spec.depthwise and spec.pieces[0][3] > 1:
         return _depthwise(name, spec, weights, bias)
     if spec.groups == 1 or spec.depthwise:
-        return _convolution(name, spec, weights, bias)
+        return _convolution(name, spec, weights, bias, merges=_merges(spec))
     return None
 
 
-def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tuned | None:
+def tuned_pixels(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | None:
+    """Return a dense layer or a 1x1 convolution of one row as a row kernel, None if it is neither.
+
+    So the whole kernels of the library are in the flash only where a layer needs them.
+    """
+    spec = spec_of(function, arguments)
+    spec = _as_convolution(spec) if isinstance(spec, Dense) else spec
+    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or not _eight_bits(spec):
+        return None
+    if not _merges(spec) or spec.output_shape[:2] != (1, 1) or spec.groups != 1:
+        return None
+    constants = [a for a in arguments if a is not None]
+    weights = centred(constants[0], spec.weight_zero)
+    if weights is None:
+        return None
+    return _convolution(name, *_settled(spec, weights, constants[1]), merges=False)
+
+
+def _convolution(
+    name: str, spec: Convolution, weights: Any, bias: Array, *, merges: bool
+) -> Tuned | None:
     how = _rounding(spec, weights, bias)
     channels = [shape[3] for shape in spec.pieces for _ in range(spec.weight_shape[0])]
     if how is None or spec.dilation[1] != 1 or len(channels) > 10:
@@ -65,7 +86,6 @@ def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tun
     depth = -(-flat.shape[0] // 4) * 4
     if not in_place and 2 * depth > MOST_COLUMN_BYTES:
         return None
-    merges = _merges(spec)
     fields = {
         "sources": len(channels),
         "width": NO_BORDER if merges else spec.pieces[0][2],
@@ -92,7 +112,8 @@ def _convolution(name: str, spec: Convolution, weights: Any, bias: Array) -> Tun
         f"    convolve_row_{spec.dtype}(\n"
         f"        &c, rows, w, b, m, r, o, (uint8_t *)out, {pixels}, {columns}, runs);\n"
     )
-    outside = np.full(max(spec.weight_shape[1] * max(channels), 1), spec.input_zero, spec.dtype)
+    longest = spec.weight_shape[1] * max(channels) if any(spec.padding[1::2]) else 1
+    outside = np.full(longest, spec.input_zero, spec.dtype)
     kernel = _kernel(name, spec, names, "products", "convolution_row", body, merges)
     return Tuned(kernel, (paired(flat), bias, how.multipliers, how.shifts, outside), 0)
 
