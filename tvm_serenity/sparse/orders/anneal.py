@@ -39,7 +39,7 @@ def anneal(net: FFNN, settings: Settings, start: Ints | None = None) -> Ordered:
         seed=settings.seed,
         first_iteration=options.first_iteration,
         seconds=math.inf if settings.time_limit_s is None else settings.time_limit_s,
-        incremental=options.incremental_of(net),
+        incremental=options.incremental_of(net, settings.policy),
         report=tell if progress is not None else None,
     )
     return Ordered(

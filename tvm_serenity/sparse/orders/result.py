@@ -18,7 +18,7 @@ from tvm_serenity.sparse.simulate import (
 
 INTERRUPT, TIME = "interrupt", "time"
 LARGE = 25_000
-"""Connections from which incremental annealing is faster: moves touch a small share of them."""
+"""Connections from which incremental annealing is faster under write-aware MIN."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Annealing:
 
     ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``first_iteration``:
     t of the first one; later is cooler. ``incremental``: an iteration simulates only what its move
-    changed; the trajectory is the same. Default: where it pays, from ``LARGE`` connections on.
+    changed; the trajectory is the same. Default: where it pays, under ``min`` always, under
+    ``min-write-aware`` from ``LARGE`` connections on.
     """
 
     iterations: int = 1_000_000
@@ -61,9 +62,11 @@ class Annealing:
         mean = net.connections / (net.neurons - net.given)
         return self.window or 4 * max(1, round(mean))
 
-    def incremental_of(self, net: FFNN) -> bool:
+    def incremental_of(self, net: FFNN, policy: Policy) -> bool:
         """Return whether iterations on ``net`` are incremental."""
-        return net.connections >= LARGE if self.incremental is None else self.incremental
+        if self.incremental is not None:
+            return self.incremental
+        return policy is Policy.MIN or net.connections >= LARGE
 
 
 @dataclass(frozen=True)
