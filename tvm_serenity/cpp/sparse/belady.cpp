@@ -14,8 +14,8 @@ Belady::Belady(const Network& net, int memory, const Uses& uses)
     : net_(net), uses_(uses), room_(memory - 3), points_(net.connections()),
       given_up_(2 * net.connections(), -1), late_(net.neurons, 0),
       state_(2 * net.connections(), State::same), old_start_(2 * net.connections(), -1),
-      old_given_up_(2 * net.connections(), -1), in_old_(2 * net.connections(), 0), left_(net.connections(), 0),
-      slot_(2 * net.connections(), -1) {
+      old_given_up_(2 * net.connections(), -1), in_old_(2 * net.connections(), 0),
+      left_(net.connections(), 0), slot_(2 * net.connections(), -1) {
   rebuild(uses.order());
 }
 
