@@ -6,8 +6,8 @@ namespace sparse {
 
 Uses::Uses(const Network& net, const std::vector<int>& order)
     : net_(net), order_(order), tried_(order), position_(order.size()),
-      before_(2 * order.size(), -1), after_(2 * order.size(), -1), head_(net.neurons, -1), gap_(order.size(), -1),
-      rank_(order.size(), 0), noted_(2 * order.size(), 0) {
+      before_(2 * order.size(), -1), after_(2 * order.size(), -1), head_(net.neurons, -1),
+      gap_(order.size(), -1), rank_(order.size(), 0), noted_(2 * order.size(), 0) {
   std::vector<int> last(net.neurons, -1);
   for (int p = 0; p < size(); ++p) {
     position_[order[p]] = p;
