@@ -38,6 +38,10 @@ TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="S", help="Stop with the best so far.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write the connections in order."),
+]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tvm_serenity.cli.sparse import (
     Memory,
     Mlp,
     Onnx,
+    Output,
     Seed,
     Subject,
     TimeLimit,
@@ -35,10 +36,7 @@ def grow_command(
     in_degree: Annotated[int, typer.Option(min=1, help="Connections into a grown neuron.")] = 5,
     time_limit: TimeLimit = None,
     json: Json = False,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the connections in order."),
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Grow a network that M values compute without temporary I/O, or examine one.
 

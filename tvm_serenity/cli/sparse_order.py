@@ -16,6 +16,7 @@ from tvm_serenity.cli.sparse import (
     Memory,
     Mlp,
     Onnx,
+    Output,
     Seed,
     Subject,
     TimeLimit,
@@ -48,10 +49,7 @@ def order_command(
         bool, typer.Option("--bound", help="Work out a lower bound of this very network, too.")
     ] = False,
     json: Json = False,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the connections in order."),
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Order the connections of a sparse network for few reads and writes.
 

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.names import identifier, unique
 from tvm_serenity.firmware.program import (
     Const,
-    Constant,
     Data,
     Kernel,
     Place,
@@ -21,6 +18,7 @@ from tvm_serenity.firmware.program import (
     Step,
     Tensor,
 )
+from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.quantisation import initial_values, quantisations
 from tvm_serenity.graph import Graph, Role
@@ -49,7 +47,7 @@ def assembled(
     return Program(
         name,
         tuple(made.kernels.values()),
-        tuple(made.constants),
+        tuple(made.constants.all),
         tuple(made.described(quantisations(module, graph), initial_values(module, graph))),
         tuple(made.places),
         tuple(made.steps),
@@ -71,8 +69,7 @@ class _Assembly:
         self.written = kernels.written
         self.tuned = kernels.tuned
         self.kernels: dict[str, Kernel] = {}
-        self.constants: list[Constant] = []
-        self.known: dict[tuple[str, bytes], int] = {}
+        self.constants = Constants()
         self.index: dict[int, int] = {}
         self.tensors: list[int] = []
         self.places: list[Place] = []
@@ -96,14 +93,6 @@ class _Assembly:
             self.places.append(self.place.get(tensor) or self.place[root])
         return self.index[tensor]
 
-    def constant(self, array: Any) -> int:
-        array = np.ascontiguousarray(array)
-        key = (str(array.dtype), array.tobytes())
-        if key not in self.known:
-            self.known[key] = len(self.constants)
-            self.constants.append(Constant(f"c{len(self.constants)}", array))
-        return self.known[key]
-
     def step(self, op: int) -> None:
         described = self.graph.ops[op]
         if self.calls[op] is None:
@@ -114,7 +103,7 @@ class _Assembly:
         for argument in _compat.kernel_arguments(call):
             if _compat.is_constant(argument):
                 if tuned_call is None:
-                    arguments.append(Const(self.constant(_compat.constant_array(argument))))
+                    arguments.append(Const(self.constants.number(_compat.constant_array(argument))))
                 continue
             value = self.region.values.get(argument)
             if not isinstance(value, int):
@@ -123,7 +112,7 @@ class _Assembly:
                 raise UnsupportedError(f"op {described.name!r}: weights are parameters; bind them")
             arguments.append(Data(self.tensor(value)))
         if tuned_call is not None:
-            arguments += [Const(self.constant(array)) for array in tuned_call.constants]
+            arguments += [Const(self.constants.number(array)) for array in tuned_call.constants]
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
         if described.view_of is None:  # else the result is an argument, overwritten

@@ -8,8 +8,9 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import identifier, unique
-from tvm_serenity.firmware.program import Array, Constant, Kernel, Place, Program, Tensor
+from tvm_serenity.firmware.program import Array, Kernel, Place, Program, Tensor
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_of
+from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
@@ -112,8 +113,7 @@ class _Maker:
         self.kernels = kernels
         self.streaming = streaming
         self.network = streaming.banded.network
-        self.constants: list[Constant] = []
-        self.known: dict[tuple[str, bytes], int] = {}
+        self.constants = Constants()
         self.used: dict[str, Kernel] = {}
 
     def program(self, name: str, region: str, alignment: int) -> RowProgram:
@@ -129,7 +129,7 @@ class _Maker:
         program = Program(
             name,
             tuple(self.used.values()),
-            tuple(self.constants),
+            tuple(self.constants.all),
             tensors,
             tuple(Place(region, self.offset(f)) for f in range(len(features))),
             (),
@@ -153,14 +153,6 @@ class _Maker:
         ]
         return places[0] if places and feature in self.network.contiguous else 0
 
-    def constant(self, array: Any) -> int:
-        array = np.ascontiguousarray(array)
-        key = (str(array.dtype), array.tobytes())
-        if key not in self.known:
-            self.known[key] = len(self.constants)
-            self.constants.append(Constant(f"c{len(self.constants)}", array))
-        return self.known[key]
-
     def kernel(self, made: Kernel) -> str:
         """The name of a kernel, which differs from those of all others."""
         name, count = made.name, 1
@@ -179,7 +171,7 @@ class _Maker:
                 elements = known.row_bytes // np.dtype(known.dtype).itemsize
                 longest[key] = max(longest.get(key, 0), elements)
         return {
-            key: self.constant(np.full(elements, key[1], key[0]))
+            key: self.constants.number(np.full(elements, key[1], key[0]))
             for key, elements in longest.items()
         }
 
@@ -196,7 +188,7 @@ class _Maker:
         if kernel is None or code is None:
             return None
         names = tuple(self.kernel(made) for made in code.kernels)
-        constants = tuple(self.constant(array) for array in code.constants)
+        constants = tuple(self.constants.number(array) for array in code.constants)
         if kernel.rows is None:
             slots = tuple(Slot(f, 0, 0) for f in described.inputs)
             at = self.workspace(index) if described.workspace_bytes else None

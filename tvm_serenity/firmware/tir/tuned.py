@@ -46,7 +46,7 @@ def tuned(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | None:
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
     if isinstance(spec, Dense):
-        return _convolution(name, _as_convolution(spec), constants)
+        return _convolution(name, as_convolution(spec), constants)
     if not isinstance(spec, Convolution) or spec.layout != "NHWC" or spec.pieces[0][0] != 1:
         return None
     if spec.depthwise and spec.pieces[0][3] > 1:
@@ -54,7 +54,8 @@ def tuned(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | None:
     return _convolution(name, spec, constants) if spec.groups == 1 or spec.depthwise else None
 
 
-def _as_convolution(spec: Dense) -> Convolution:
+def as_convolution(spec: Dense) -> Convolution:
+    """Return a dense layer as a convolution of one pixel."""
     return Convolution(
         "NHWC",
         ((1, 1, spec.rows, spec.inputs),),
@@ -71,12 +72,15 @@ def _as_convolution(spec: Dense) -> Convolution:
     )
 
 
-def _eight_bits(spec: Convolution) -> bool:
+def is_eight_bits(spec: Convolution) -> bool:
+    """Whether what is read and what is made are 8-bit integers."""
     return {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}
 
 
-def _settled(spec: Convolution, weights: Any, bias: Array) -> tuple[Convolution, Any, Array]:
-    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+def in_small_numbers(
+    spec: Convolution, weights: Any, bias: Array
+) -> tuple[Convolution, Any, Array]:
+    """Return the same layer with its constant channels in small numbers (``pack.settled``)."""
     finish = spec.requantise
     if finish.rounding != "tflite":
         return spec, weights, bias
@@ -87,7 +91,8 @@ def _settled(spec: Convolution, weights: Any, bias: Array) -> tuple[Convolution,
     return replace(spec, requantise=finish), made.weights, made.bias
 
 
-def _rounding(spec: Convolution, weights: Any, bias: Array) -> Rounding | None:
+def rounding_of(spec: Convolution, weights: Any, bias: Array) -> Rounding | None:
+    """Return how the library rounds to the layer's result, None if it cannot."""
     multiplier = spec.requantise.multiplier
     return rounding(
         spec.requantise.rounding,
@@ -99,10 +104,10 @@ def _rounding(spec: Convolution, weights: Any, bias: Array) -> Rounding | None:
 
 def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tuned | None:
     weights, bias = centred(constants[0], spec.weight_zero), constants[1]
-    if weights is None or len(spec.pieces) > MOST_PIECES or not _eight_bits(spec):
+    if weights is None or len(spec.pieces) > MOST_PIECES or not is_eight_bits(spec):
         return None
-    spec, weights, bias = _settled(spec, weights, bias)
-    how = _rounding(spec, weights, bias)
+    spec, weights, bias = in_small_numbers(spec, weights, bias)
+    how = rounding_of(spec, weights, bias)
     if how is None:
         return None
     kh, kw = spec.weight_shape[:2]
@@ -119,7 +124,7 @@ def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tu
         "blocks": blocks,
         "in_place": int(in_place),
         "input_zero": spec.input_zero,
-        "to": _target(spec, how),
+        "to": target_of(spec, how),
         "piece_channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
     }
     workspace = 0 if in_place else 8 * blocks
@@ -127,7 +132,7 @@ def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tu
     ctype = f"{spec.dtype}_t"
     columns = "NULL" if in_place else f"({ctype} *)(void *)workspace"
     body = (
-        f"    static const convolution_{spec.dtype} c = {_initialiser(fields)};\n"
+        f"    static const convolution_{spec.dtype} c = {initialiser(fields)};\n"
         f"    const {ctype} *const pieces[] = {{{', '.join(pieces)}}};\n"
         f"    convolve_{spec.dtype}(&c, pieces, w, b, m, r, (uint8_t *)out, {columns});\n"
     )
@@ -137,22 +142,27 @@ def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tu
 
 def _depthwise(name: str, spec: Convolution, constants: Sequence[Array]) -> Tuned | None:
     weights, bias = centred(constants[0], spec.weight_zero), constants[1]
-    kh, kw, channels = spec.weight_shape
-    known = len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
-    if weights is None or not known or not _eight_bits(spec):
+    channels = spec.weight_shape[2]
+    if weights is None or not has_few_taps(spec) or not is_eight_bits(spec):
         return None
-    spec, weights, bias = _settled(spec, weights, bias)
-    how = _rounding(spec, weights, bias)
+    spec, weights, bias = in_small_numbers(spec, weights, bias)
+    how = rounding_of(spec, weights, bias)
     if how is None:
         return None
-    fields = {**_geometry(spec), "channels": channels, "to": _target(spec, how)}
+    fields = {**_geometry(spec), "channels": channels, "to": target_of(spec, how)}
     body = (
-        f"    static const depthwise_{spec.dtype} d = {_initialiser(fields)};\n"
+        f"    static const depthwise_{spec.dtype} d = {initialiser(fields)};\n"
         f"    depthwise_convolve_{spec.dtype}(&d, x0, w, b, m, r, o, (uint8_t *)out);\n"
     )
     outside = np.full(channels, spec.input_zero, spec.dtype)
     kernel = _kernel(name, spec, ["x0"], "depthwise", body, False, outside=True)
     return Tuned(kernel, (weights, bias, how.multipliers, how.shifts, outside), 0)
+
+
+def has_few_taps(spec: Convolution) -> bool:
+    """Whether the library has a depthwise convolution like this: no channel multiplier."""
+    kh, kw, channels = spec.weight_shape
+    return len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
 
 
 def _geometry(spec: Convolution) -> dict[str, int]:
@@ -174,12 +184,14 @@ def _geometry(spec: Convolution) -> dict[str, int]:
     }
 
 
-def _target(spec: Convolution, how: Rounding) -> str:
+def target_of(spec: Convolution, how: Rounding) -> str:
+    """Return the C initialiser of a ``requantisation``."""
     r = spec.requantise
     return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
 
 
-def _initialiser(fields: dict[str, Any]) -> str:
+def initialiser(fields: dict[str, Any]) -> str:
+    """Return a C initialiser of a structure."""
     rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
     return f"{{\n{rows}    }}"
 
@@ -193,12 +205,17 @@ def _kernel(
     workspace: bool,
     outside: bool = False,
 ) -> Kernel:
-    params = [Param(piece, spec.dtype, True) for piece in pieces]
-    params += [Param("w", "int8", True), Param("b", "int32", True)]
-    params += [Param("m", "int32", True), Param("r", "int8", True)]
-    params += [Param("o", spec.dtype, True)] if outside else []
-    params += [Param("out", spec.requantise.dtype, False)]
+    params = parameters(spec, pieces, outside)
     params += [Param("workspace", "uint8", False)] if workspace else []
     sums = "products" if library == "convolution" else "taps"
     support = ("dot.h", "requantise.h", f"{sums}.h:{spec.dtype}", f"{library}.h:{spec.dtype}")
     return Kernel(name, tuple(params), body, support)
+
+
+def parameters(spec: Convolution, data: Sequence[str], outside: bool) -> list[Param]:
+    """Return the parameters of a library kernel: data, constants, the row outside, result."""
+    params = [Param(name, spec.dtype, True) for name in data]
+    params += [Param("w", "int8", True), Param("b", "int32", True)]
+    params += [Param("m", "int32", True), Param("r", "int8", True)]
+    params += [Param("o", spec.dtype, True)] if outside else []
+    return [*params, Param("out", spec.requantise.dtype, False)]

@@ -12,14 +12,15 @@ import numpy as np
 from tvm_serenity.firmware.pack import centred, paired
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir.tuned import (
-    MOST_TAPS,
     Tuned,
-    _as_convolution,
-    _eight_bits,
-    _initialiser,
-    _rounding,
-    _settled,
-    _target,
+    as_convolution,
+    has_few_taps,
+    in_small_numbers,
+    initialiser,
+    is_eight_bits,
+    parameters,
+    rounding_of,
+    target_of,
 )
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.rows import RowKernel
@@ -41,14 +42,14 @@ def tuned_row(name: str, function: Any, arguments: Sequence[Any], rows: RowKerne
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
-    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or not _eight_bits(spec):
+    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or not is_eight_bits(spec):
         return None
     if len(rows.variants) != 1 or len(rows.slots) != len(spec.pieces) * spec.weight_shape[0]:
         return None
     weights = centred(constants[0], spec.weight_zero)
     if weights is None:
         return None
-    spec, weights, bias = _settled(spec, weights, constants[1])
+    spec, weights, bias = in_small_numbers(spec, weights, constants[1])
     if spec.depthwise and spec.pieces[0][3] > 1:
         return _depthwise(name, spec, weights, bias)
     if spec.groups == 1 or spec.depthwise:
@@ -62,8 +63,8 @@ def tuned_pixels(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | 
     So the whole kernels of the library are in the flash only where a layer needs them.
     """
     spec = spec_of(function, arguments)
-    spec = _as_convolution(spec) if isinstance(spec, Dense) else spec
-    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or not _eight_bits(spec):
+    spec = as_convolution(spec) if isinstance(spec, Dense) else spec
+    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or not is_eight_bits(spec):
         return None
     if not _merges(spec) or spec.output_shape[:2] != (1, 1) or spec.groups != 1:
         return None
@@ -71,13 +72,13 @@ def tuned_pixels(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | 
     weights = centred(constants[0], spec.weight_zero)
     if weights is None:
         return None
-    return _convolution(name, *_settled(spec, weights, constants[1]), merges=False)
+    return _convolution(name, *in_small_numbers(spec, weights, constants[1]), merges=False)
 
 
 def _convolution(
     name: str, spec: Convolution, weights: Any, bias: Array, *, merges: bool
 ) -> Tuned | None:
-    how = _rounding(spec, weights, bias)
+    how = rounding_of(spec, weights, bias)
     channels = [shape[3] for shape in spec.pieces for _ in range(spec.weight_shape[0])]
     if how is None or spec.dilation[1] != 1 or len(channels) > 10:
         return None
@@ -94,7 +95,7 @@ def _convolution(
         "stride_x": spec.strides[1],
         "left": spec.padding[1],
         "depth": 0 if in_place else depth,
-        "to": _target(spec, how),
+        "to": target_of(spec, how),
         "channels": f"{{{', '.join(map(str, channels))}}}",
     }
     ctype = f"{spec.dtype}_t"
@@ -106,7 +107,7 @@ def _convolution(
     if not in_place:
         columns, declared = "columns", f"    {ctype} columns[{2 * depth}] = {{0}};\n"
     body = (
-        f"    static const convolution_row_{spec.dtype} c = {_initialiser(fields)};\n"
+        f"    static const convolution_row_{spec.dtype} c = {initialiser(fields)};\n"
         f"    const {ctype} *const rows[] = {{{', '.join(names)}}};\n{declared}"
         f"    run_{spec.dtype} runs[{_runs(spec, len(channels)) if in_place else 1}];\n"
         f"    convolve_row_{spec.dtype}(\n"
@@ -144,9 +145,8 @@ def _by_sources(spec: Convolution, weights: Any) -> Any:
 
 def _depthwise(name: str, spec: Convolution, weights: Any, bias: Array) -> Tuned | None:
     kh, kw, channels = spec.weight_shape
-    how = _rounding(spec, weights, bias)
-    known = len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
-    if how is None or not known:
+    how = rounding_of(spec, weights, bias)
+    if how is None or not has_few_taps(spec):
         return None
     fields = {
         "width": spec.pieces[0][2],
@@ -157,12 +157,12 @@ def _depthwise(name: str, spec: Convolution, weights: Any, bias: Array) -> Tuned
         "stride_x": spec.strides[1],
         "dilation_x": spec.dilation[1],
         "left": spec.padding[1],
-        "to": _target(spec, how),
+        "to": target_of(spec, how),
     }
     ctype = f"{spec.dtype}_t"
     names = [f"x{i}" for i in range(kh)]
     body = (
-        f"    static const depthwise_row_{spec.dtype} d = {_initialiser(fields)};\n"
+        f"    static const depthwise_row_{spec.dtype} d = {initialiser(fields)};\n"
         f"    const {ctype} *const rows[] = {{{', '.join(names)}}};\n"
         f"    depthwise_row_convolve_{spec.dtype}(&d, rows, w, b, m, r, o, (uint8_t *)out);\n"
     )
@@ -180,10 +180,7 @@ def _kernel(
     body: str,
     merges: bool = False,
 ) -> Kernel:
-    params = [Param(row, spec.dtype, True) for row in rows]
-    params += [Param("w", "int8", True), Param("b", "int32", True)]
-    params += [Param("m", "int32", True), Param("r", "int8", True), Param("o", spec.dtype, True)]
-    params += [Param("out", spec.requantise.dtype, False)]
+    params = parameters(spec, rows, outside=True)
     params += [Param(COUNT, "uint32", True)] if merges else []
     typed = (f"{file}.h:{spec.dtype}" for file in ("requantise_row", sums, library))
     return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", *typed))
