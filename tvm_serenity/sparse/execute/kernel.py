@@ -71,7 +71,9 @@ def _body(batch: int, tile: int, width: int, parallel: bool) -> Any:
         weight = T.match_buffer(weight_handle, (edges,), "float32")
         bias = T.match_buffer(bias_handle, (count,), "float32")
         for b in over(tiles):
-            total = T.alloc_buffer((tile,), "float32", scope="local")
+            # The default scope: below 1 KB it is the stack, which LLVM promotes to registers
+            # ("local" would be TVM's workspace, stored to after every loop).
+            total = T.alloc_buffer((tile,), "float32")
             for i in T.serial(staged):
                 for k in T.unroll(vectors):
                     values[b, i, T.ramp(k * width, 1, width)] = x[
