@@ -5,12 +5,13 @@
 namespace sparse {
 
 Uses::Uses(const Network& net, const std::vector<int>& order)
-    : net_(net), order_(order), tried_(order), position_(order.size()),
+    : net_(net), order_(order), position_(order.size()), label_(order.size()),
       before_(2 * order.size(), -1), after_(2 * order.size(), -1), head_(net.neurons, -1),
-      gap_(order.size(), -1), rank_(order.size(), 0), noted_(2 * order.size(), 0) {
+      row_at_(order.size() + 1, -1), noted_(2 * order.size(), 0) {
   std::vector<int> last(net.neurons, -1);
   for (int p = 0; p < size(); ++p) {
     position_[order[p]] = p;
+    label_[order[p]] = label_of(p, kUnmoved);
     for (int use : {2 * order[p], 2 * order[p] + 1}) {
       link(use, last[neuron(use)]);
       last[neuron(use)] = use;
@@ -22,9 +23,13 @@ bool Uses::move(int first, int last, bool left) {
   for (int i = 0; i <= last - first; ++i) {
     left ? move_left(order_[first + i]) : move_right(order_[last - i]);
   }
-  if (moved_.empty()) return false;
-  write();
-  return true;
+  low_ = size();
+  high_ = -1;
+  for (int c : moved_) {
+    low_ = std::min({low_, position_[c], gap(c)});
+    high_ = std::max({high_, position_[c], gap(c) - 1});
+  }
+  return !moved_.empty();
 }
 
 // To right behind the last connection before it that touches its source.
@@ -35,7 +40,7 @@ void Uses::move_left(int connection) {
   if (p == 0 || (found >= 0 && !moved(found) && position_[found] == p - 1)) return;
   put(connection, found < 0 ? 0 : position_[found] + 1, found, true);
   int at = before_[mine];
-  while (at >= 0 && precedes(connection, at >> 1)) at = before_[at];
+  while (at >= 0 && label_[connection] < label_[at >> 1]) at = before_[at];
   relink(mine, at);
 }
 
@@ -47,20 +52,20 @@ void Uses::move_right(int connection) {
   if (p == size() - 1 || (found >= 0 && !moved(found) && position_[found] == p + 1)) return;
   put(connection, found < 0 ? size() : position_[found], found, false);
   int at = mine;
-  while (after_[at] >= 0 && precedes(after_[at] >> 1, connection)) at = after_[at];
+  while (after_[at] >= 0 && label_[after_[at] >> 1] < label_[connection]) at = after_[at];
   relink(mine, at == mine ? before_[mine] : at);
 }
 
-void Uses::put(int connection, int gap, int next_to, bool behind) {
+void Uses::put(int connection, int gap_before, int next_to, bool behind) {
   const bool beside = next_to >= 0 && moved(next_to);
-  Row& row = row_of(beside ? gap_[next_to] : gap);
+  Row& row = row_of(beside ? gap(next_to) : gap_before);
   std::vector<int>& members = row.connections;
-  const auto at = beside ? members.begin() + rank_[next_to] + behind
-                         : behind ? members.begin() : members.end();
-  const int from = static_cast<int>(at - members.begin());
-  members.insert(at, connection);
-  for (int i = from; i < static_cast<int>(members.size()); ++i) rank_[members[i]] = i;
-  gap_[connection] = row.gap;
+  const auto from = beside ? static_cast<std::size_t>(label_[next_to] & kUnmoved) + behind
+                           : behind ? 0 : members.size();
+  members.insert(members.begin() + from, connection);
+  for (std::size_t i = from; i < members.size(); ++i) {
+    label_[members[i]] = label_of(row.gap, static_cast<Label>(i));
+  }
   moved_.push_back(connection);
   for (int use : {2 * connection, 2 * connection + 1}) {
     note(use);
@@ -69,24 +74,15 @@ void Uses::put(int connection, int gap, int next_to, bool behind) {
 }
 
 Uses::Row& Uses::row_of(int gap) {
-  for (std::size_t i = 0; i < rows_used_; ++i) {
-    if (rows_[i].gap == gap) return rows_[i];
+  int& at = row_at_[gap];
+  if (at < 0) {
+    at = static_cast<int>(rows_used_);
+    if (rows_used_ == rows_.size()) rows_.emplace_back();
+    Row& row = rows_[rows_used_++];
+    row.gap = gap;
+    row.connections.clear();
   }
-  if (rows_used_ == rows_.size()) rows_.emplace_back();
-  Row& row = rows_[rows_used_++];
-  row.gap = gap;
-  row.connections.clear();
-  return row;
-}
-
-bool Uses::precedes(int connection, int other) const {
-  const int gap = gap_[connection], other_gap = gap_[other];
-  if (gap >= 0 && other_gap >= 0) {
-    return gap != other_gap ? gap < other_gap : rank_[connection] < rank_[other];
-  }
-  if (gap >= 0) return gap <= position_[other];
-  if (other_gap >= 0) return position_[connection] < other_gap;
-  return position_[connection] < position_[other];
+  return rows_[at];
 }
 
 void Uses::note(int use) {
@@ -119,34 +115,21 @@ void Uses::link(int use, int before) {
 }
 
 // The new order: the old one without what moved, and the rows in their gaps.
-void Uses::write() {
-  low_ = size();
-  high_ = -1;
-  for (int c : moved_) {
-    low_ = std::min({low_, position_[c], gap_[c]});
-    high_ = std::max({high_, position_[c], gap_[c] - 1});
-  }
-  std::sort(rows_.begin(), rows_.begin() + rows_used_,
-            [](const Row& a, const Row& b) { return a.gap < b.gap; });
-  int to = low_;
-  std::size_t row = 0;
-  for (int p = low_; p <= high_ + 1; ++p) {
-    for (; row < rows_used_ && rows_[row].gap == p; ++row) {
-      for (int c : rows_[row].connections) tried_[to++] = c;
-    }
-    if (p <= high_ && !moved(order_[p])) tried_[to++] = order_[p];
-  }
-  for (int p = low_; p <= high_; ++p) position_[tried_[p]] = p;
-}
-
 void Uses::keep() {
-  std::copy(tried_.begin() + low_, tried_.begin() + high_ + 1, order_.begin() + low_);
-  for (int c : moved_) gap_[c] = -1;
-  for (const Changed& changed : changed_) noted_[changed.use] = 0;
-  moved_.clear();
-  changed_.clear();
-  relinked_.clear();
-  rows_used_ = 0;
+  written_.clear();
+  for (int p = low_; p <= high_ + 1; ++p) {
+    if (const Row* here = row(p)) {
+      written_.insert(written_.end(), here->connections.begin(), here->connections.end());
+    }
+    if (p <= high_ && !moved(order_[p])) written_.push_back(order_[p]);
+  }
+  for (int p = low_; p <= high_; ++p) {
+    const int c = written_[p - low_];
+    order_[p] = c;
+    position_[c] = p;
+    label_[c] = label_of(p, kUnmoved);
+  }
+  clear();
 }
 
 void Uses::undo() {
@@ -154,9 +137,17 @@ void Uses::undo() {
     unlink(relinked_[i].use);
     link(relinked_[i].use, relinked_[i].before);
   }
-  std::copy(order_.begin() + low_, order_.begin() + high_ + 1, tried_.begin() + low_);
-  for (int p = low_; p <= high_; ++p) position_[order_[p]] = p;
-  keep();
+  for (int c : moved_) label_[c] = label_of(position_[c], kUnmoved);
+  clear();
+}
+
+void Uses::clear() {
+  for (const Changed& changed : changed_) noted_[changed.use] = 0;
+  for (std::size_t i = 0; i < rows_used_; ++i) row_at_[rows_[i].gap] = -1;
+  rows_used_ = 0;
+  moved_.clear();
+  changed_.clear();
+  relinked_.clear();
 }
 
 }  // namespace sparse

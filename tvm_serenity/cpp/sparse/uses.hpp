@@ -1,14 +1,19 @@
 // An order as an array and as the list of each neuron's uses, and the moves of Connection
 // Reordering on them: the cost of a move is what moves, not what lies in between.
 //
-// A use is named by its connection here: 2 * connection + side.
+// A use is named by its connection here: 2 * connection + side. A move is tried without a new
+// array: moved connections stand in rows, a row in the gap before a position of the old order.
+// Labels order all connections as tried, moved or not.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "sparse/network.hpp"
 
 namespace sparse {
+
+using Label = std::int64_t;
 
 class Uses {
  public:
@@ -17,23 +22,33 @@ class Uses {
     int use, began;
   };
 
+  // Moved connections in the gap before a position of the old order.
+  struct Row {
+    int gap;
+    std::vector<int> connections;
+  };
+
   Uses(const Network& net, const std::vector<int>& order);
 
-  // Move the window's connections, each to its place; false: none moved. Until `keep` or `undo`,
-  // `order` has the old order and `tried` the new one; they differ in [low, high] only.
+  // Move the window's connections, each to its place; false: none moved. `order` has the old
+  // order until `keep`.
   bool move(int first, int last, bool left);
   void keep();
   void undo();
 
   const std::vector<int>& order() const { return order_; }
-  const std::vector<int>& tried() const { return tried_; }
-  int low() const { return low_; }
-  int high() const { return high_; }
   int size() const { return static_cast<int>(order_.size()); }
-  int position(int connection) const { return position_[connection]; }  // in tried
-  int key(int use) const { return 2 * position_[use >> 1] + (use & 1); }
-  bool moved(int connection) const { return gap_[connection] >= 0; }
+  int position(int connection) const { return position_[connection]; }  // in the old order
+  int low() const { return low_; }  // old positions of all that a move shifts
+  int high() const { return high_; }
+
+  Label label(int connection) const { return label_[connection]; }
+  Label key(int use) const { return 2 * label_[use >> 1] + (use & 1); }
+  bool moved(int connection) const { return (~label_[connection] & kUnmoved) != 0; }
+  int gap(int connection) const { return static_cast<int>(label_[connection] >> 31); }
   const std::vector<int>& moved() const { return moved_; }
+  const Row* row(int gap) const { return row_at_[gap] < 0 ? nullptr : &rows_[row_at_[gap]]; }
+
   const std::vector<Changed>& changed() const { return changed_; }
   int before(int use) const { return before_[use]; }
   int after(int use) const { return after_[use]; }
@@ -44,33 +59,32 @@ class Uses {
     int use, before;
   };
 
-  // Moved connections stand in the gap before a position of the old order, in a row.
-  struct Row {
-    int gap;
-    std::vector<int> connections;
-  };
+  // A row's connections come before the one whose position is its gap.
+  static constexpr Label kUnmoved = (Label{1} << 31) - 1;
+  static Label label_of(int gap, Label rank) { return (static_cast<Label>(gap) << 31) | rank; }
 
   void move_left(int connection);
   void move_right(int connection);
   void put(int connection, int gap, int next_to, bool behind);
-  bool precedes(int connection, int other) const;
+  Row& row_of(int gap);
   void relink(int use, int before);
   void link(int use, int before);
   void unlink(int use);
   void note(int use);
-  void write();
-  Row& row_of(int gap);
+  void clear();
 
   const Network& net_;
-  std::vector<int> order_, tried_, position_;
+  std::vector<int> order_, position_;
+  std::vector<Label> label_;
   std::vector<int> before_, after_, head_;
-  std::vector<int> gap_, rank_;  // of each connection that moved: its gap, its place in the row
   std::vector<int> moved_;
   std::vector<Row> rows_;  // those in use come first
   std::size_t rows_used_ = 0;
+  std::vector<int> row_at_;  // of each gap: its row, or -1
   std::vector<Changed> changed_;
   std::vector<char> noted_;
   std::vector<Relinked> relinked_;
+  std::vector<int> written_;
   int low_ = 0, high_ = -1;
 };
 

@@ -1,0 +1,96 @@
+#include "sparse/candidates.hpp"
+
+#include <algorithm>
+
+namespace sparse {
+
+namespace {
+
+constexpr int kLong = 512;  // connections searched for one that gives up, where nothing is known
+constexpr int kSoon = 64;   // elsewhere
+constexpr int kFar = 1500;  // connections scanned at most for what began and ended since
+
+}  // namespace
+
+Candidates::Candidates(const Uses& uses, const Evictions& evictions, const Difference& difference)
+    : uses_(uses), evictions_(evictions), difference_(difference), passed_(uses.size(), 0) {}
+
+int Candidates::farthest(int begun, int next, int held) {
+  const bool near = seen_ >= 0 && begun - seen_ + bound_ - next < kFar;
+  int use = next_victim(begun, next, near ? kSoon : kLong);
+  if (use < 0) {
+    use = near ? scan_back(begun, next) : scan(begun, next, held - difference_.only_old());
+  }
+  seen_ = begun;
+  bound_ = use < 0 ? begun : end(use);
+  return use;
+}
+
+void Candidates::add(int use) { bound_ = std::max(bound_, end(use)); }
+
+int Candidates::next_victim(int begun, int next, int count) const {
+  const std::vector<int>& order = uses_.order();
+  const int last = std::min(uses_.size(), next + count);
+  for (int q = next; q < last; ++q) {
+    const int* victims = evictions_.point(order[q]).victims;
+    int found = -1;
+    for (int i = 0; i < 2 && victims[i] >= 0; ++i) {
+      const int use = victims[i];
+      if (difference_.in_one(use) || !has_begun(use, begun)) continue;
+      if (found < 0 || end_key(use) > end_key(found)) found = use;
+    }
+    if (found >= 0) return found;
+  }
+  return -1;
+}
+
+// What began since the last query, then the ends up to the bound, the last one first.
+int Candidates::scan_back(int begun, int next) const {
+  const std::vector<int>& order = uses_.order();
+  int found = -1, last = 2 * next - 1;
+  for (int q = seen_; q < begun; ++q) {
+    for (int start : {2 * order[q], 2 * order[q] + 1}) {
+      const int use = uses_.after(start);
+      if (use < 0 || end_key(use) <= last) continue;
+      if (!difference_.is_plain(use) || !held_by_both(use, next)) continue;
+      found = use;
+      last = end_key(use);
+    }
+  }
+  for (int key = 2 * bound_ + 1; key > last; --key) {
+    const int use = 2 * order[key >> 1] + (key & 1);
+    if (has_begun(use, begun) && held_by_both(use, next)) return use;
+  }
+  return found;
+}
+
+// The ends from here on, until all `count` are found.
+int Candidates::scan(int begun, int next, int count) const {
+  const std::vector<int>& order = uses_.order();
+  int found = -1;
+  for (int key = 2 * next; count > 0 && key < 2 * uses_.size(); ++key) {
+    const int use = 2 * order[key >> 1] + (key & 1);
+    if (!has_begun(use, begun) || !held_by_both(use, next)) continue;
+    found = use;
+    --count;
+  }
+  return found;
+}
+
+bool Candidates::has_begun(int use, int begun) const {
+  if (difference_.has_changed(use)) return false;  // in one of both, if at all
+  const int start = uses_.before(use);
+  return start >= 0 && (uses_.position(start >> 1) < begun || !difference_.is_plain(use));
+}
+
+// Whether both schedules have what this use waits for, if it has begun and not ended.
+bool Candidates::held_by_both(int use, int next) const {
+  if (difference_.in_one(use)) return false;
+  const int by = evictions_.given_up(use);
+  if (by < 0) return true;
+  if (!uses_.moved(by)) return uses_.position(by) >= next;
+  const int* victims = evictions_.point(by).victims;
+  return !passed_[by] && (victims[0] == use || victims[1] == use);
+}
+
+}  // namespace sparse

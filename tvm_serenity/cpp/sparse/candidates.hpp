@@ -1,0 +1,49 @@
+// What the schedules of two orders both have in fast memory: which interval of it ends last.
+//
+// MIN gives up what ends last. So of the intervals that span a point, those it will give up later
+// end after all that it keeps, and the first of them to be given up ends last. Where the old
+// schedule soon gives up an interval that both have, this is the one; else its ends are scanned.
+#pragma once
+
+#include "sparse/difference.hpp"
+#include "sparse/evictions.hpp"
+#include "sparse/uses.hpp"
+
+namespace sparse {
+
+class Candidates {
+ public:
+  Candidates(const Uses& uses, const Evictions& evictions, const Difference& difference);
+
+  void clear() { seen_ = -1; }
+
+  // Of what both have, the interval that ends last; -1 if there is nothing. What starts at position
+  // `begun` of the old order or later has not begun; what ends or the old schedule gives up before
+  // position `next` is gone, the old schedule has `held` intervals in all.
+  int farthest(int begun, int next, int held);
+
+  // Both have from here on what a changed interval keeps.
+  void add(int use);
+
+  // The old schedule has passed a connection that moved.
+  void pass(int connection) { passed_[connection] = 1; }
+  void forget(int connection) { passed_[connection] = 0; }
+
+ private:
+  int end(int use) const { return uses_.position(use >> 1); }
+  int end_key(int use) const { return 2 * end(use) + (use & 1); }
+  bool has_begun(int use, int begun) const;
+  bool held_by_both(int use, int next) const;
+  int next_victim(int begun, int next, int count) const;
+  int scan_back(int begun, int next) const;
+  int scan(int begun, int next, int count) const;
+
+  const Uses& uses_;
+  const Evictions& evictions_;
+  const Difference& difference_;
+  std::vector<char> passed_;
+  int seen_ = -1;   // what began before this position...
+  int bound_ = -1;  // ...ends at this one at the latest; nothing is known if seen_ is -1
+};
+
+}  // namespace sparse
