@@ -82,7 +82,8 @@ int Belady::first_given_up(int begin) const {
   for (int p = low; p <= high; ++p) {
     for (int use : {2 * order[p], 2 * order[p] + 1}) {
       const int by = evictions_.given_up(use);
-      if (by >= 0) first = std::min(first, uses_.position(by));
+      const int at = uses_.position(by < 0 ? order[low] : by);
+      first = at < first ? at : first;
     }
   }
   return first;
@@ -124,7 +125,17 @@ void Belady::run(int first) {
     }
     const Point& point = evictions_.point(c);
     pass_old(point);
-    if ((marked && is_touched(c)) || (!difference_.none() && !same_at(c, point))) at_common(c);
+    if (marked && is_touched(c)) {
+      at_common(c);
+    } else if (const int more = difference_.count(); more != 0) {
+      if (point.victims[0] >= 0 || more > point.slack) {
+        at_common(c);
+      } else {
+        evictions_.use_slack(c, more);
+      }
+    } else if (point.victims[0] >= 0 && !gives_up_the_same(point)) {
+      at_common(c);
+    }
   }
 }
 
@@ -153,20 +164,13 @@ void Belady::leave_old(int c) {
   candidates_.pass(c);
 }
 
-// Whether both schedules do the same at a connection where nothing that differs begins or ends.
-bool Belady::same_at(int c, const Point& point) {
-  const int more = difference_.count();
-  if (more > point.slack) return false;
+// Whether both schedules give up the same where nothing that differs begins or ends, and as many
+// intervals are in the one only as in the other.
+bool Belady::gives_up_the_same(const Point& point) {
+  const int top = difference_.top();
+  const Label end = top < 0 ? -1 : uses_.key(top);
   for (int use : point.victims) {
-    if (use < 0) continue;
-    if (more != 0 || difference_.in_old(use)) return false;
-    const int top = difference_.top();
-    if (top >= 0 && uses_.key(top) > uses_.key(use)) return false;
-  }
-  if (more != 0) {
-    Point made = point;
-    made.slack -= more;
-    evictions_.put(c, made);
+    if (use >= 0 && (difference_.in_old(use) || end > uses_.key(use))) return false;
   }
   return true;
 }

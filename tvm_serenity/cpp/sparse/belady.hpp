@@ -40,7 +40,7 @@ class Belady {
   bool is_touched(int connection) const;
   void pass_old(const Point& point);
   void leave_old(int connection);
-  bool same_at(int connection, const Point& point);
+  bool gives_up_the_same(const Point& point);
   void at_common(int connection);
   void at_new(int connection);
   Label give_back(const Point& old);

@@ -6,8 +6,8 @@ namespace sparse {
 
 namespace {
 
-constexpr int kLong = 512;  // connections searched for one that gives up, where nothing is known
-constexpr int kSoon = 64;   // elsewhere
+constexpr int kLong = 256;  // connections searched for one that gives up, where nothing is known
+constexpr int kSoon = 48;   // elsewhere
 constexpr int kFar = 1500;  // connections scanned at most for what began and ended since
 
 }  // namespace
@@ -22,7 +22,7 @@ int Candidates::farthest(int begun, int next, int held) {
     use = near ? scan_back(begun, next) : scan(begun, next, held - difference_.only_old());
   }
   seen_ = begun;
-  bound_ = use < 0 ? begun : end(use);
+  bound_ = use < 0 ? begun - 1 : end(use);
   return use;
 }
 
@@ -57,9 +57,10 @@ int Candidates::scan_back(int begun, int next) const {
       last = end_key(use);
     }
   }
-  for (int key = 2 * bound_ + 1; key > last; --key) {
-    const int use = 2 * order[key >> 1] + (key & 1);
-    if (has_begun(use, begun) && held_by_both(use, next)) return use;
+  for (int q = bound_; 2 * q + 1 > last; --q) {
+    const int first = 2 * order[q];
+    if (has_begun(first + 1, begun) && held_by_both(first + 1, next)) return first + 1;
+    if (2 * q > last && has_begun(first, begun) && held_by_both(first, next)) return first;
   }
   return found;
 }

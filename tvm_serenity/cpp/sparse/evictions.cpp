@@ -58,11 +58,6 @@ void Evictions::set(int use, int given_up) {
   total_ += (late_[v] > 0) - (before > 0);
 }
 
-void Evictions::put(int connection, const Point& point) {
-  was_points_.push_back({connection, points_[connection]});
-  points_[connection] = point;
-}
-
 void Evictions::keep() {
   kept_total_ = total_;
   was_.clear();

@@ -32,7 +32,14 @@ class Evictions {
   }
 
   void set(int use, int given_up);
-  void put(int connection, const Point& point);
+  void put(int connection, const Point& point) {
+    was_points_.push_back({connection, points_[connection]});
+    points_[connection] = point;
+  }
+  void use_slack(int connection, int count) {
+    was_points_.push_back({connection, points_[connection]});
+    points_[connection].slack -= count;
+  }
   void keep();
   void undo();
 

@@ -7,7 +7,7 @@ namespace sparse {
 Uses::Uses(const Network& net, const std::vector<int>& order)
     : net_(net), order_(order), position_(order.size()), label_(order.size()),
       before_(2 * order.size(), -1), after_(2 * order.size(), -1), head_(net.neurons, -1),
-      row_at_(order.size() + 1, -1), noted_(2 * order.size(), 0) {
+      has_moved_(order.size(), 0), row_at_(order.size() + 1, -1), noted_(2 * order.size(), 0) {
   std::vector<int> last(net.neurons, -1);
   for (int p = 0; p < size(); ++p) {
     position_[order[p]] = p;
@@ -67,6 +67,7 @@ void Uses::put(int connection, int gap_before, int next_to, bool behind) {
     label_[members[i]] = label_of(row.gap, static_cast<Label>(i));
   }
   moved_.push_back(connection);
+  has_moved_[connection] = 1;
   for (int use : {2 * connection, 2 * connection + 1}) {
     note(use);
     if (after_[use] >= 0) note(after_[use]);
@@ -142,6 +143,7 @@ void Uses::undo() {
 }
 
 void Uses::clear() {
+  for (int c : moved_) has_moved_[c] = 0;
   for (const Changed& changed : changed_) noted_[changed.use] = 0;
   for (std::size_t i = 0; i < rows_used_; ++i) row_at_[rows_[i].gap] = -1;
   rows_used_ = 0;

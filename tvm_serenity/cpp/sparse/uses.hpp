@@ -44,7 +44,7 @@ class Uses {
 
   Label label(int connection) const { return label_[connection]; }
   Label key(int use) const { return 2 * label_[use >> 1] + (use & 1); }
-  bool moved(int connection) const { return (~label_[connection] & kUnmoved) != 0; }
+  bool moved(int connection) const { return has_moved_[connection]; }
   int gap(int connection) const { return static_cast<int>(label_[connection] >> 31); }
   const std::vector<int>& moved() const { return moved_; }
   const Row* row(int gap) const { return row_at_[gap] < 0 ? nullptr : &rows_[row_at_[gap]]; }
@@ -78,6 +78,7 @@ class Uses {
   std::vector<Label> label_;
   std::vector<int> before_, after_, head_;
   std::vector<int> moved_;
+  std::vector<char> has_moved_;
   std::vector<Row> rows_;  // those in use come first
   std::size_t rows_used_ = 0;
   std::vector<int> row_at_;  // of each gap: its row, or -1
