@@ -1,6 +1,7 @@
 """Compiled networks against the dense computation, whatever the order, batch, tile."""
 
 import random
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 from tests.sparse.nets import random_net, random_order
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
-from tvm_serenity.sparse.execute import compile, tuned
-from tvm_serenity.sparse.execute.kernel import lanes
-from tvm_serenity.sparse.execute.plan import blocked, groups
+from tvm_serenity.sparse.check import check_order
+from tvm_serenity.sparse.execute import Compiled, compile, tuned
+from tvm_serenity.sparse.execute.blocks import blocked
+from tvm_serenity.sparse.execute.kernel import lanes, largest_tile
+from tvm_serenity.sparse.execute.plan import groups
 from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
+from tvm_serenity.sparse.execute.steps import LOOPS, steps
 from tvm_serenity.sparse.orders import two_optimal
 from tvm_serenity.sparse.orders.greedy import resident
 
@@ -24,14 +28,29 @@ def close(found: object, expected: object) -> None:
     assert np.abs(values - exact).max() <= 1e-5 * max(1.0, np.abs(exact).max())
 
 
-def test_any_graph_in_any_order() -> None:
+@pytest.mark.parametrize("together", LOOPS)
+def test_any_graph_in_any_order(together: int) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         net = random_net(rng, 30)
         x = np.random.RandomState(seed).randn(5, len(net.inputs)).astype(np.float32)
-        run = compile(net, random_order(net, rng), 5, tile=lanes(), staged=bool(seed % 2))
-        close(run(x), net.forward(x))
-        close(run(2 * x), net.forward(2 * x))  # nothing is left of the run before
+        order = random_order(net, rng)
+        for staged in (False, True):
+            run = compile(net, order, 5, tile=lanes(), staged=staged, together=together)
+            close(run(x), net.forward(x))
+            close(run(2 * x), net.forward(2 * x))  # nothing is left of the run before
+
+
+@pytest.mark.parametrize("together", LOOPS)
+def test_blocked_orders_of_any_graph(together: int) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        net = random_net(rng, 30)
+        made = blocked(net, rng.choice((None, 2, 5)), rng.choice((None, 2, 4)), together)
+        check_order(net, made.order)
+        plan = groups(net, made.order, bool(seed % 2), together, made.block)
+        x = np.random.RandomState(seed).randn(5, len(net.inputs)).astype(np.float32)
+        close(Compiled(net, plan, 5, lanes(), False)(x), net.forward(x))
 
 
 @pytest.mark.parametrize("density", [0.001, 0.05, 0.6])
@@ -39,11 +58,15 @@ def test_perceptrons_blocked_and_in_other_orders(density: float) -> None:
     net = random_mlp([90, 120, 70, 9], density, seed=4)
     x = np.random.RandomState(1).randn(64, 90).astype(np.float32)
     dense = net.forward(x)
-    orders = [blocked(net, 20), blocked(net, None), two_optimal(net), resident(net, 30)]
-    for order in orders:
-        for staged in (False, True):
-            for tile in (lanes(), 4 * lanes()):
-                close(compile(net, order, 64, tile=tile, staged=staged)(x), dense)
+    orders = [blocked(net, 20).order, blocked(net).order, two_optimal(net), resident(net, 30)]
+    for order, together, staged in product(orders, LOOPS, (False, True)):
+        for tile in (lanes(), 4 * lanes()):
+            run = compile(net, order, 64, tile=tile, staged=staged, together=together)
+            close(run(x), dense)
+    for together in LOOPS:
+        made = blocked(net, 20, 50, together)
+        plan = groups(net, made.order, True, together, made.block)
+        close(Compiled(net, plan, 64, largest_tile(together), False)(x), dense)
     close(tuned(net, 64, repeats=1).columns(np.ascontiguousarray(x.T)), dense.T)
 
 
@@ -52,7 +75,9 @@ def test_every_batch(batch: int) -> None:
     net = baseline_mlp(30, 2, 0.2, seed=2)
     x = np.random.RandomState(1).randn(batch, 30).astype(np.float32)
     close(compile(net, two_optimal(net), batch)(x), net.forward(x))
-    close(compile(net, two_optimal(net), batch, threads=2)(x), net.forward(x))
+    for together in LOOPS:
+        run = compile(net, two_optimal(net), batch, threads=2, together=together)
+        close(run(x), net.forward(x))
 
 
 def test_activations_outputs_and_constants() -> None:
@@ -67,6 +92,44 @@ def test_activations_outputs_and_constants() -> None:
         )
         x = np.random.RandomState(0).randn(7, 2).astype(np.float32)
         close(compile(net, two_optimal(net), 7)(x), net.forward(x))
+
+
+def test_sources_of_several_neurons_are_loaded_once() -> None:
+    dense = FFNN.from_layers([np.ones((9, 5)), np.ones((6, 9))])
+    for together, loads in ((1, 99), (2, 25 + 27), (3, 33)):  # of 9 neurons in twos one is alone
+        made = blocked(dense, None, None, together)
+        plan = groups(dense, made.order, True, together, made.block)
+        assert (len(plan.source), len(plan.weight)) == (loads, 99)
+
+
+@pytest.mark.parametrize("size", LOOPS)
+def test_steps_hold_every_connection_once(size: int) -> None:
+    """Each load feeds neurons of its group that read it, in loops of the sizes that are counted."""
+    for seed in range(40):
+        rng = np.random.RandomState(seed)
+        masks = rng.randint(1, 1 << size, (6, rng.randint(1, 12)))
+        feeds = [[masks[g] >> m & 1 for m in range(size)] for g in range(len(masks))]
+        ordered = [sorted(rows, key=lambda row: -int(row.sum())) for rows in feeds]
+        wires = [
+            (g, m, s)
+            for g, rows in enumerate(ordered)
+            for m, row in enumerate(rows)
+            for s in np.flatnonzero(row).tolist()
+        ]
+        group, label, source = np.array(wires).T
+        made = steps(np.full(len(masks), size), group, label, source.astype(np.int32))
+        found = []
+        for g in range(len(masks)):
+            load, weight = int(made.source_at[g]), int(made.weight_at[g])
+            for count, loop in zip(made.counts[g], LOOPS[size], strict=False):
+                for mask in loop * int(count):
+                    read = source[made.loads[load]]
+                    for m in (m for m in range(size) if mask >> m & 1):
+                        assert wires[made.weights[weight]] == (g, m, read)
+                        found.append(made.weights[weight])
+                        weight += 1
+                    load += 1
+        assert sorted(found) == list(range(len(wires)))
 
 
 def test_dead_values_give_their_slots_away() -> None:
@@ -87,6 +150,8 @@ def test_what_cannot_run() -> None:
         compile(net, order[::-1], 4)
     with pytest.raises(InputError, match="tile 3"):
         compile(net, order, 4, tile=3)
+    with pytest.raises(InputError, match="4 neurons together: 1 to 3"):
+        compile(net, order, 4, together=4)
     with pytest.raises(InputError, match="threads"):
         compile(net, order, 4, threads=0)
     run = compile(net, order, 4)

@@ -5,6 +5,7 @@ y = run(x)                                  # (batch, inputs) -> (batch, outputs
 y = run.columns(x)                          # (inputs, batch) -> (outputs, batch), no transposes
 """
 
-from tvm_serenity.sparse.execute.compiled import Compiled, compile, tuned
+from tvm_serenity.sparse.execute.compiled import Compiled
+from tvm_serenity.sparse.execute.tuning import compile, tuned
 
 __all__ = ["Compiled", "compile", "tuned"]

@@ -6,9 +6,10 @@ from functools import cache
 import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
-from tvm_serenity.sparse.execute.compiled import REPEATS, Compiled, compile, measure, tuned
-from tvm_serenity.sparse.execute.plan import blocked
+from tvm_serenity.sparse.execute.blocks import blocked
+from tvm_serenity.sparse.execute.compiled import Compiled
 from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
+from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
 TOLERANCE = 1e-4
@@ -71,7 +72,7 @@ def ceiling(batch: int = 128) -> float:
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
-    run = compile(net, blocked(net, None), batch, staged=True)
+    run = compile(net, blocked(net).order, batch, staged=True)
     x = np.ones((width, batch), dtype=np.float32)
     return 2e-9 * net.connections * batch / measure(lambda: run.columns(x), 4 * REPEATS)
 

@@ -1,12 +1,18 @@
-"""The TIR kernel: groups of connections, sums in vector registers, batch in tiles."""
+"""The TIR kernel: groups of connections, sums in vector registers, batch in tiles.
 
+Its script calls Python functions that emit the parts, unrolled over vectors and over the members of
+a group.
+"""
+
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import tvm
 from tvm.script import tirx as T  # noqa: N812
 
-from tvm_serenity.sparse.execute.plan import FRESH, FROM_INPUTS, OUTPUT, RELU
+from tvm_serenity.sparse.execute.plan import COPY, FRESH, FROM_INPUTS, OUTPUT, RELU
+from tvm_serenity.sparse.execute.steps import LOOPS, MOST
 
 
 def lanes() -> int:
@@ -26,21 +32,153 @@ def host() -> Any:
     return tvm.target.Target({"kind": "llvm", **({"mcpu": str(cpu())} if cpu is not None else {})})
 
 
+SUMS = {16: 24, 8: 12, 4: 12}
+"""Sums that stay in registers, by floats of a register; the others hold weights and values."""
+LARGEST_TILE = 8
+"""Vectors of a tile."""
+
+
+def largest_tile(together: int = 1) -> int:
+    """Return the most columns at a time where ``together`` neurons are computed at once."""
+    width = lanes()
+    return width * min(LARGEST_TILE, SUMS[width] // together)
+
+
 @cache
-def kernel(batch: int, tile: int, width: int, parallel: bool) -> Any:
+def kernel(batch: int, tile: int, width: int, parallel: bool, together: int) -> Any:
     """Return the compiled kernel for ``batch`` columns, ``tile`` at a time, ``width`` a vector.
 
-    Arguments: x (inputs, batch), values (batch / tile, slots, tile), out (outputs, batch), then the
-    arrays of :class:`Groups`: first, target, flags, place, source, weight, bias;
-    how many inputs are staged.
+    It takes groups of one neuron and of ``together``. Arguments: x (inputs, batch), values
+    (batch / tile, slots, tile), out (outputs, batch), then the arrays of :class:`Groups`.
     """
-    module = tvm.IRModule({"sparse": _body(batch, tile, width, parallel)})
+    module = tvm.IRModule({"sparse": _body(batch, tile, width, parallel, together)})
     return tvm.compile(module, target=host())["sparse"]
 
 
-def _body(batch: int, tile: int, width: int, parallel: bool) -> Any:
-    vectors, tiles = tile // width, batch // tile
-    fresh, from_inputs, relu, output = FRESH, FROM_INPUTS, RELU, OUTPUT
+SLOT, FLAGS, PLACE = 0, 1, 2
+"""Columns of ``Groups.member``."""
+LOADS, WEIGHTS, STEPS = 0, 1, 2
+"""Columns of ``Groups.group``: where its loads and weights begin, steps of its loops."""
+SIZE, COUNT, FIRST, MEMBER = 0, 1, 2, 3
+"""Columns of ``Groups.phase``."""
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """One tile of the batch, ``number``: the kernel's arguments by name, and the sums."""
+
+    buffers: dict[str, Any]
+    number: Any
+    tile: int
+    width: int
+    sums: list[Any]
+
+    def get(self, name: str, *indices: Any) -> Any:
+        return self.buffers[name][indices if len(indices) > 1 else indices[0]]
+
+    def vectors(self, first: Any = 0) -> list[Any]:
+        return [T.ramp(first + k, 1, self.width) for k in range(0, self.tile, self.width)]
+
+    def splat(self, value: Any) -> list[Any]:
+        return [T.broadcast(value, self.width)] * (self.tile // self.width)
+
+    def places(self, name: str, row: Any) -> list[list[Any]]:
+        """Return the indices of a row of ``values`` (of this tile), or of ``x`` or ``out``."""
+        if name == "values":
+            return [[self.number, row, v] for v in self.vectors()]
+        return [[row, v] for v in self.vectors(self.number * self.tile)]
+
+    def read(self, name: str, row: Any) -> list[Any]:
+        return [self.buffers[name][tuple(place)] for place in self.places(name, row)]
+
+    def write(self, name: str, row: Any, vectors: list[Any]) -> None:
+        for place, vector in zip(self.places(name, row), vectors, strict=True):
+            T.buffer_store(self.buffers[name], vector, place)
+
+    def sum(self, label: int) -> list[Any]:
+        return [self.sums[label][v] for v in self.vectors()]
+
+    def set(self, label: int, vectors: list[Any]) -> None:
+        for v, vector in zip(self.vectors(), vectors, strict=True):
+            T.buffer_store(self.sums[label], vector, [v])
+
+
+def _copy(t: _Tile, member: Any) -> None:
+    """Emit the copy of an input to its slot."""
+    t.write("values", t.get("member", member, SLOT), t.read("x", t.get("member", member, PLACE)))
+
+
+def _start(t: _Tile, label: int, member: Any) -> None:
+    """Emit what a sum starts from."""
+    with T.If(T.bitwise_and(t.get("member", member, FLAGS), FRESH) != 0):
+        with T.Then():
+            t.set(label, t.splat(t.get("bias", member)))
+        with T.Else():
+            t.set(label, t.read("values", t.get("member", member, SLOT)))
+
+
+def _end(t: _Tile, label: int, member: Any) -> None:
+    """Emit the activation of a sum and where it goes."""
+    flags = t.get("member", member, FLAGS)
+    with T.If(T.bitwise_and(flags, RELU) != 0), T.Then():
+        zero = T.broadcast(T.float32(0), t.width)
+        t.set(label, [T.max(vector, zero) for vector in t.sum(label)])
+    t.write("values", t.get("member", member, SLOT), t.sum(label))
+    with T.If(T.bitwise_and(flags, OUTPUT) != 0), T.Then():
+        t.write("out", t.get("member", member, PLACE), t.sum(label))
+
+
+def _loop(
+    t: _Tile, name: str, masks: tuple[int, ...], steps: Any, loads: Any, weights: Any
+) -> None:
+    """Emit one loop: each load of a step is multiplied into the sums its mask names."""
+    feeds = [[m for m in range(len(t.sums)) if mask >> m & 1] for mask in masks]
+    with T.serial(0, steps) as step:
+        load, weight = loads + step * len(masks), weights + step * sum(map(len, feeds))
+        for fed in feeds:
+            row = t.read(name, t.get("source", load))
+            factors = [t.splat(t.get("weight", weight + i)) for i in range(len(fed))]
+            for k, v in enumerate(t.vectors()):
+                for m, factor in zip(fed, factors, strict=True):
+                    T.buffer_store(t.sums[m], t.sums[m][v] + factor[k] * row[k], [v])
+            load, weight = load + 1, weight + len(fed)
+
+
+def _group(t: _Tile, size: int, group: Any, member: Any) -> None:
+    """Emit a group of ``size`` neurons; only single ones read inputs in place."""
+    for label in range(size):
+        _start(t, label, member + label)
+    load, weight = t.get("group", group, LOADS), t.get("group", group, WEIGHTS)
+    for number, masks in enumerate(LOOPS[size]):
+        steps = t.get("group", group, STEPS + number)
+        if size > 1:
+            _loop(t, "values", masks, steps, load, weight)
+        else:
+            with T.If(T.bitwise_and(t.get("member", member, FLAGS), FROM_INPUTS) != 0):
+                with T.Then():
+                    _loop(t, "x", masks, steps, load, weight)
+                with T.Else():
+                    _loop(t, "values", masks, steps, load, weight)
+        load = load + steps * len(masks)
+        weight = weight + steps * sum(mask.bit_count() for mask in masks)
+    for label in range(size):
+        _end(t, label, member + label)
+
+
+def _phase(t: _Tile, phase: Any, together: int) -> None:
+    """Emit the groups of a phase: copies, single neurons, or ``together`` at once."""
+    for size in sorted({COPY, 1, together}):
+        groups = T.serial(0, t.get("phase", phase, COUNT))
+        with T.If(t.get("phase", phase, SIZE) == size), T.Then(), groups as g:
+            member = t.get("phase", phase, MEMBER) + g * max(1, size)
+            if size == COPY:
+                _copy(t, member)
+            else:
+                _group(t, size, t.get("phase", phase, FIRST) + g, member)
+
+
+def _body(batch: int, tile: int, width: int, parallel: bool, together: int) -> Any:
+    tiles = batch // tile
     over = T.parallel if parallel else T.serial
 
     @T.prim_func
@@ -48,76 +186,42 @@ def _body(batch: int, tile: int, width: int, parallel: bool) -> Any:
         x_handle: T.handle,
         values_handle: T.handle,
         out_handle: T.handle,
-        first_handle: T.handle,
-        target_handle: T.handle,
-        flags_handle: T.handle,
-        place_handle: T.handle,
+        phase_handle: T.handle,
+        group_handle: T.handle,
+        member_handle: T.handle,
+        bias_handle: T.handle,
         source_handle: T.handle,
         weight_handle: T.handle,
-        bias_handle: T.handle,
-        staged: T.int64,
     ) -> None:
         T.func_attr({"global_symbol": "sparse", "tirx.noalias": True})
         inputs, slots, outputs = T.int64(), T.int64(), T.int64()
-        count, edges = T.int64(), T.int64()
+        phases, groups, members = T.int64(), T.int64(), T.int64()
+        loads, weights = T.int64(), T.int64()
         x = T.match_buffer(x_handle, (inputs, batch), "float32", align=4)
         values = T.match_buffer(values_handle, (tiles, slots, tile), "float32")
         out = T.match_buffer(out_handle, (outputs, batch), "float32", align=4)
-        first = T.match_buffer(first_handle, (count + 1,), "int32")
-        target = T.match_buffer(target_handle, (count,), "int32")
-        flags = T.match_buffer(flags_handle, (count,), "int32")
-        place = T.match_buffer(place_handle, (count,), "int32")
-        source = T.match_buffer(source_handle, (edges,), "int32")
-        weight = T.match_buffer(weight_handle, (edges,), "float32")
-        bias = T.match_buffer(bias_handle, (count,), "float32")
+        phase = T.match_buffer(phase_handle, (phases, 4), "int32")
+        group = T.match_buffer(group_handle, (groups, 2 + MOST), "int32")
+        member = T.match_buffer(member_handle, (members, 3), "int32")
+        bias = T.match_buffer(bias_handle, (members,), "float32")
+        source = T.match_buffer(source_handle, (loads,), "int32")
+        weight = T.match_buffer(weight_handle, (weights,), "float32")
+        buffers = T.meta_var(
+            {"x": x, "values": values, "out": out, "phase": phase, "group": group}
+            | {"member": member, "bias": bias, "source": source, "weight": weight}
+        )
         for b in over(tiles):
-            # The default scope: below 1 KB it is the stack, which LLVM promotes to registers
-            # ("local" would be TVM's workspace, stored to after every loop).
-            total = T.alloc_buffer((tile,), "float32")
-            for i in T.serial(staged):
-                for k in T.unroll(vectors):
-                    values[b, i, T.ramp(k * width, 1, width)] = x[
-                        i, T.ramp(b * tile + k * width, 1, width)
-                    ]
-            for g in T.serial(count):
-                if T.bitwise_and(flags[g], fresh) != 0:
-                    for k in T.unroll(vectors):
-                        total[T.ramp(k * width, 1, width)] = T.broadcast(bias[g], width)
-                else:
-                    for k in T.unroll(vectors):
-                        total[T.ramp(k * width, 1, width)] = values[
-                            b, target[g], T.ramp(k * width, 1, width)
-                        ]
-                if T.bitwise_and(flags[g], from_inputs) != 0:
-                    for e in T.serial(first[g + 1] - first[g]):
-                        for k in T.unroll(vectors):
-                            total[T.ramp(k * width, 1, width)] = (
-                                total[T.ramp(k * width, 1, width)]
-                                + T.broadcast(weight[first[g] + e], width)
-                                * x[source[first[g] + e], T.ramp(b * tile + k * width, 1, width)]
-                            )
-                else:
-                    for e in T.serial(first[g + 1] - first[g]):
-                        for k in T.unroll(vectors):
-                            total[T.ramp(k * width, 1, width)] = (
-                                total[T.ramp(k * width, 1, width)]
-                                + T.broadcast(weight[first[g] + e], width)
-                                * values[b, source[first[g] + e], T.ramp(k * width, 1, width)]
-                            )
-                if T.bitwise_and(flags[g], relu) != 0:
-                    for k in T.unroll(vectors):
-                        total[T.ramp(k * width, 1, width)] = T.max(
-                            total[T.ramp(k * width, 1, width)],
-                            T.broadcast(T.float32(0), width),
-                        )
-                for k in T.unroll(vectors):
-                    values[b, target[g], T.ramp(k * width, 1, width)] = total[
-                        T.ramp(k * width, 1, width)
-                    ]
-                if T.bitwise_and(flags[g], output) != 0:
-                    for k in T.unroll(vectors):
-                        out[place[g], T.ramp(b * tile + k * width, 1, width)] = total[
-                            T.ramp(k * width, 1, width)
-                        ]
+            sums = T.meta_var(_sums(tile, together))
+            for p in T.serial(phases):
+                _phase(_Tile(buffers, b, tile, width, sums), p, together)
 
     return sparse
+
+
+def _sums(tile: int, together: int) -> list[Any]:
+    """Return buffers for sums.
+
+    Each in the default scope and below 1 KB, TVM's limit for the stack, so that LLVM promotes them
+    to registers ("local" would be TVM's workspace, stored to after every loop).
+    """
+    return [T.alloc_buffer((tile,), "float32") for _ in range(together)]

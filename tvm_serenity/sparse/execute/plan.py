@@ -1,95 +1,138 @@
-"""What the kernel executes: an order as groups of connections into one neuron.
+"""What the kernel executes: an order as groups of connections, in phases of groups of one size.
 
-A group is a run of the order with the same target and sources of one kind (inputs of the network,
-or computed values); its sum stays in registers. A neuron's first group starts from the bias, its
-last one applies the activation. What depends on constants only is folded into biases. The I/O
-model is applied at the level of the cache: ``blocked``
-orders connections so that the sources of many groups in a row fit in it.
+A run is a stretch of the order with one target and sources of one kind (inputs of the network, or
+computed values). A group is a run, or neighbouring runs that share the loads of their sources
+(``steps``); its sums stay in registers. A neuron's first group starts from the bias, its last one
+applies the activation. What depends on constants only is folded into biases.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.sparse.constants import folded
+from tvm_serenity.sparse.execute.slots import slots
+from tvm_serenity.sparse.execute.steps import steps
 from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints
 
 Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
+COPY = 0
+"""Size of the groups that copy an input to its slot."""
 FRESH, FROM_INPUTS, RELU, OUTPUT = 1, 2, 4, 8
-"""Flags of a group: starts from the bias; reads inputs; ends in ReLU; ends an output."""
+"""Flags of a member: starts from the bias; reads inputs; ends in ReLU; ends an output."""
+AHEAD = 64
+"""Groups whose inputs are copied at once: few enough for the first cache."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Arrays the kernel reads.
+    """Arrays the kernel reads: phases (P) of groups (G) of members (N).
 
-    ``staged``: how many inputs are copied to the first slots before anything else: all or none.
-    ``first`` (G + 1): connections of each group; ``target``, ``flags``, ``place``, ``bias`` (G):
-    its neuron's slot, what to do, its column of the outputs, its start; ``source``, ``weight``
-    (W): of each connection in order, the slot or the column of the inputs. ``slot``: of each
-    neuron, -1 for inputs that are not staged; there are ``slots``, neurons share them in turn.
+    ``phase`` (P, 4): members of each of its groups, or COPY; how many groups; its first group and
+    member. ``group`` (G, 2 + MOST): where its loads and weights begin, steps of each loop.
+    ``member`` (N, 3): the neuron's slot, flags, column of the outputs (of the inputs, for a copy);
+    ``bias`` (N): its start. ``source``: of each load, the slot or the column of the inputs;
+    ``weight`` (W).
     """
 
-    staged: int
-
-    first: Ints
-    target: Ints
-    flags: Ints
-    place: Ints
+    phase: Ints
+    group: Ints
+    member: Ints
+    bias: Floats
     source: Ints
     weight: Floats
-    bias: Floats
-    slot: Ints
-    slots: int
+
+    @property
+    def slots(self) -> int:
+        """Return how many values are held; neurons share slots in turn."""
+        return 1 + int(self.member[:, 0].max())
+
+    @property
+    def together(self) -> int:
+        """Return the most members of a group."""
+        return max(1, int(self.phase[:, 0].max()))
+
+    def arrays(self) -> list[NDArray[np.generic]]:
+        """Return the arrays in the order of the kernel's arguments."""
+        return [np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)]
 
 
-def groups(net: FFNN, order: Ints, staged: bool = False) -> Groups:
+@dataclass(frozen=True)
+class _Runs:
+    """Runs (R): ``of`` (W), that of each connection; ``target``, ``fed`` by inputs, ``length``."""
+
+    of: Longs
+    target: Ints
+    fed: Bools
+    length: Longs
+
+
+def groups(
+    net: FFNN,
+    order: Ints,
+    staged: bool = False,
+    together: int = 1,
+    block: Longs | None = None,
+) -> Groups:
     """Return the groups of a checked order.
 
     ``staged``: inputs are copied to slots, aligned and tile by tile, instead of read in place.
+    ``together``: so many neighbouring runs are computed at once, where they are of one level and,
+    if given, of one ``block`` (W, rising).
     """
     fold = folded(net)
-    order = order[fold.varies[net.sources[order]]]
-    sources, targets = net.sources[order], net.targets[order]
-    column = _numbered(net.neurons, net.inputs)
-    if staged:
-        column[:] = -1
-    fed = column[sources] >= 0
-    starts = np.ones(len(order), dtype=bool)
-    starts[1:] = (targets[1:] != targets[:-1]) | (fed[1:] != fed[:-1])
-    begin = np.flatnonzero(starts)
-    target = targets[begin]
-    slot = _slots(net, order, np.cumsum(starts) - 1, column)
-    fresh = np.zeros(len(begin), dtype=bool)
-    fresh[np.unique(target, return_index=True)[1]] = True
-    last = np.zeros(len(begin), dtype=bool)
-    last[len(begin) - 1 - np.unique(target[::-1], return_index=True)[1]] = True
-    rectified = np.where(
-        net.is_output,
-        net.output_activation is Activation.RELU,
-        net.activation is Activation.RELU,
+    kept = fold.varies[net.sources[order]]
+    order = order[kept]
+    sources, column = net.sources[order], _numbered(net.neurons, net.inputs)
+    runs = _runs(net.targets[order], (column[sources] >= 0) & (not staged))
+    within: NDArray[Any] = net.levels[net.targets[order]] if block is None else block[kept]
+    group, size = _joined(runs, within, together)
+    label = _labels(runs, group)
+    made = steps(size, group[runs.of], label[runs.of], sources)
+
+    copied, before = _copies(net, sources, group[runs.of]) if staged else (net.inputs[:0],) * 2
+    copies = before + np.arange(len(copied))  # the place of each copy and group among all
+    places = np.arange(len(size)) + np.searchsorted(before, np.arange(len(size)), side="right")
+    sizes = _spread(len(size) + len(copied), (places, size), (copies, COPY))
+    member = np.append(0, np.cumsum(np.maximum(sizes, 1)))
+
+    slot = _slots(net, sources, runs, copied, (places[group], copies))
+    wide = np.where(
+        runs.fed[runs.of[made.loads]], column[sources[made.loads]], slot[sources[made.loads]]
     )
-    place = _numbered(net.neurons, net.outputs)[target]
-    flags = (
-        FRESH * fresh
-        + FROM_INPUTS * fed[begin]
-        + RELU * (last & rectified[target])
-        + OUTPUT * (last & (place >= 0))
+    mine, theirs = member[places[group]] + label, member[copies]
+    out = _numbered(net.neurons, net.outputs)
+
+    members = np.column_stack(
+        [slot[runs.target], _flags(net, runs, out), np.maximum(out[runs.target], 0)]
     )
+    copying = np.column_stack([slot[copied], np.zeros_like(copied), column[copied]])
+    first = np.flatnonzero(np.diff(sizes, prepend=-1))
     return Groups(
-        len(net.inputs) if staged else 0,
-        np.append(begin, len(order)).astype(np.int32),
-        slot[target],
-        flags.astype(np.int32),
-        np.maximum(place, 0).astype(np.int32),
-        np.where(fed, column[sources], slot[sources]).astype(np.int32),
-        net.weights[order],
-        fold.biases[target],
-        slot,
-        max(1, int(slot.max()) + 1),
+        _ints([sizes[first], np.diff(np.append(first, len(sizes))), first, member[first]]),
+        _spread(len(sizes), (places, _ints([made.source_at, made.weight_at, *made.counts.T]))),
+        _spread(int(member[-1]), (mine, members.astype(np.int32)), (theirs, copying)),
+        _spread(int(member[-1]), (mine, fold.biases[runs.target])),
+        wide,
+        net.weights[order][made.weights],
     )
+
+
+def _ints(columns: list[Longs]) -> Ints:
+    return np.column_stack(columns).astype(np.int32)
+
+
+def _spread(count: int, *parts: tuple[Longs, Any]) -> NDArray[Any]:
+    """Return ``count`` rows, each from the part that names its place, else 0."""
+    values = np.asarray(parts[0][1])
+    rows = np.zeros((count, *values.shape[1:]), dtype=values.dtype)
+    for places, part in parts:
+        rows[places] = part
+    return rows
 
 
 def _numbered(count: int, listed: Ints) -> Ints:
@@ -98,65 +141,80 @@ def _numbered(count: int, listed: Ints) -> Ints:
     return number
 
 
-def _slots(net: FFNN, order: Ints, group: Longs, column: Ints) -> Ints:
-    """Return the slot of each neuron; a slot is taken over by another when its value is dead.
+def _runs(targets: Ints, fed: Bools) -> _Runs:
+    starts = np.ones(len(targets), dtype=bool)
+    starts[1:] = (targets[1:] != targets[:-1]) | (fed[1:] != fed[:-1])
+    begin = np.flatnonzero(starts)
+    length = np.diff(np.append(begin, len(targets)))
+    return _Runs(np.cumsum(starts) - 1, targets[begin], fed[begin], length)
 
-    Staged inputs come first. The last value that died is replaced first:
-    it is the most likely to be in the cache. A neuron may take the slot of a source that dies in
-    its own, only group: sums are stored when all is read.
+
+def _joined(runs: _Runs, within: NDArray[Any], together: int) -> tuple[Longs, Longs]:
+    """Return the group of each run and the size of each group; no group leaves its level or block.
+
+    A value is never used on its own level, so runs of one level do not wait for each other.
     """
-    slot = np.full(net.neurons, -1, dtype=np.int32)
-    kept = net.inputs[column[net.inputs] < 0]
-    slot[kept] = np.arange(len(kept))
-    count = int(group[-1]) + 1
-    begins = np.full(net.neurons, count, dtype=np.int64)
-    dies = np.full(net.neurons, -1, dtype=np.int64)
-    np.minimum.at(begins, net.targets[order], group)
-    np.maximum.at(dies, net.targets[order], group)
-    np.maximum.at(dies, net.sources[order], group)
-    born = np.unique(net.targets[order])
-    born = born[np.argsort(begins[born], kind="stable")]
-    deaths = np.concatenate([kept, born])
-    deaths = deaths[np.argsort(dies[deaths], kind="stable")]
-    free: list[int] = []
-    used, dead = len(kept), 0
-    dying, when = deaths.tolist(), dies[deaths].tolist()
-    single = _single_group(net, order, group)
-    for neuron, at in zip(born.tolist(), begins[born].tolist(), strict=True):
-        limit = at if single[neuron] else at - 1
-        while dead < len(dying) and when[dead] <= limit:
-            if slot[dying[dead]] >= 0:
-                free.append(int(slot[dying[dead]]))
-            dead += 1
-        if free:
-            slot[neuron] = free.pop()
-        else:
-            slot[neuron] = used
-            used += 1
-    return slot
+    count = len(runs.target)
+    key = within[np.cumsum(runs.length) - runs.length]
+    alone = runs.fed | np.append(True, runs.fed[:-1])
+    breaks = np.flatnonzero((np.diff(key, prepend=key[0]) != 0) | alone)
+    index = np.arange(count) - np.repeat(breaks, np.diff(np.append(breaks, count)))
+    starts = index % together == 0
+    chunk = np.cumsum(starts) - 1
+    many = int(runs.target.max()) + 1
+    distinct = np.unique(chunk * many + runs.target) // many
+    whole = (np.bincount(chunk) == together) & (np.bincount(distinct) == together)
+    group = np.cumsum(starts | ~whole[chunk]) - 1
+    return group, np.bincount(group)
 
 
-def _single_group(net: FFNN, order: Ints, group: Longs) -> NDArray[np.bool_]:
-    """Return which neurons are computed in one group."""
-    first = np.full(net.neurons, -1, dtype=np.int64)
-    last = np.full(net.neurons, -2, dtype=np.int64)
-    first[net.targets[order[::-1]]] = group[::-1]
-    last[net.targets[order]] = group
-    single: NDArray[np.bool_] = first == last
-    return single
+def _labels(runs: _Runs, group: Longs) -> Longs:
+    """Return which member of its group each run is: those with most connections come first."""
+    order = np.lexsort((-runs.length, group))
+    label = np.empty_like(group)
+    label[order] = np.arange(len(group)) - np.searchsorted(group, group[order])
+    return label
 
 
-def blocked(net: FFNN, rows: int | None) -> Ints:
-    """Return the order by level, by block of ``rows`` sources, by target; None: one block.
+def _copies(net: FFNN, sources: Ints, group: Longs) -> tuple[Ints, Longs]:
+    """Return the inputs that are used, and before which group each is copied (rising)."""
+    first = np.full(net.neurons, len(group), dtype=np.int64)
+    np.minimum.at(first, sources, group)
+    used = net.inputs[first[net.inputs] < len(group)]
+    used = used[np.argsort(first[used], kind="stable")]
+    before, start = first[used], -AHEAD
+    for number, needed in enumerate(before.tolist()):
+        if needed >= start + AHEAD:
+            start = needed
+        before[number] = start
+    return used, before
 
-    Inside a block, targets with as many connections follow each other: loops of one length are
-    predicted by the processor.
-    """
-    level = net.levels
-    rank = np.empty(net.neurons, dtype=np.int64)
-    rank[np.lexsort((np.arange(net.neurons), level))] = np.arange(net.neurons)
-    block = rank[net.sources] // (rows or net.neurons)
-    cell = block * net.neurons + net.targets
-    _, inverse, counts = np.unique(cell, return_inverse=True, return_counts=True)
-    keys = (net.sources, net.targets, counts[inverse], block, level[net.targets])
-    return np.lexsort(keys).astype(np.int32)
+
+def _slots(net: FFNN, sources: Ints, runs: _Runs, copied: Ints, at: tuple[Longs, Longs]) -> Ints:
+    """Return the slot of each neuron; ``at``: the places of the runs and of the copies."""
+    begins = np.full(net.neurons, np.iinfo(np.int64).max // 4)
+    read, written = np.full(net.neurons, -1), np.full(net.neurons, -1)
+    np.minimum.at(begins, runs.target, at[0])
+    np.maximum.at(written, runs.target, at[0])
+    np.maximum.at(read, sources, at[0][runs.of])
+    begins[copied] = written[copied] = at[1]
+    return slots(np.where(written < 0, -1, begins), read, written)
+
+
+def _flags(net: FFNN, runs: _Runs, out: Ints) -> Longs:
+    count = len(runs.target)
+    fresh, last = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    fresh[np.unique(runs.target, return_index=True)[1]] = True
+    last[count - 1 - np.unique(runs.target[::-1], return_index=True)[1]] = True
+    rectified = np.where(
+        net.is_output,
+        net.output_activation is Activation.RELU,
+        net.activation is Activation.RELU,
+    )
+    flags: Longs = (
+        FRESH * fresh
+        + FROM_INPUTS * runs.fed
+        + RELU * (last & rectified[runs.target])
+        + OUTPUT * (last & (out[runs.target] >= 0))
+    )
+    return flags

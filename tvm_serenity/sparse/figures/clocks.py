@@ -18,7 +18,7 @@ def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None
     """Add our time in the start's, the paper's and our own order, and those of the others."""
     try:
         from tvm_serenity.sparse.execute.bench import times
-        from tvm_serenity.sparse.execute.compiled import compile, measure
+        from tvm_serenity.sparse.execute.tuning import compile, measure
     except ImportError as error:
         raise MissingPartError("figures 7 and 8 run on TVM, which is not installed") from error
     clocks: dict[str, list[float]] = {}

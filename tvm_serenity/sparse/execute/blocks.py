@@ -1,0 +1,111 @@
+"""Orders for the cache: by level, by block of sources, by target; the I/O model at its level."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_serenity.sparse.network import FFNN, Ints
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """An order and the number of the block of each of its connections (W, rising).
+
+    All connections of a block are of one level of targets.
+    """
+
+    order: Ints
+    block: Longs
+
+
+def blocked(
+    net: FFNN, rows: int | None = None, targets: int | None = None, together: int = 1
+) -> Blocking:
+    """Return the order by level, part of about ``targets`` targets, block of ``rows`` sources.
+
+    None: all of a level. Inside a block, ``together`` targets that share sources follow each other,
+    and those with as many connections: loops of one length are predicted by the processor.
+    """
+    level = net.levels
+    part, block = _parts(level, targets), _parts(level, rows)
+    keys = (level[net.targets], part[net.targets], block[net.sources])
+    order = np.lexsort((net.sources, net.targets, *reversed(keys)))
+    changes = [np.diff(key[order], prepend=-1) != 0 for key in keys]
+    number = np.cumsum(np.logical_or.reduce(changes)) - 1
+    cell = number * net.neurons + net.targets[order]
+    if together == 1:
+        _, inverse, counts = np.unique(cell, return_inverse=True, return_counts=True)
+        place = counts[inverse]
+    else:
+        place = _partners(net, order, number, together)
+    by_place = np.lexsort((net.sources[order], cell, place, number))
+    return Blocking(order[by_place].astype(np.int32), number)
+
+
+def _parts(level: Ints, largest: int | None) -> Longs:
+    """Return the number of the part of each neuron: levels cut into even parts."""
+    width = np.bincount(level)
+    parts = np.maximum(1, np.rint(width / (largest or len(level))).astype(np.int64))
+    order = np.argsort(level, kind="stable")
+    index = np.empty(len(level), dtype=np.int64)
+    index[order] = np.arange(len(level)) - (np.cumsum(width) - width)[level[order]]
+    number: Longs = (np.cumsum(parts) - parts)[level] + index * parts[level] // width[level]
+    return number
+
+
+def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> Longs:
+    """Return the place of each connection's target in its block."""
+    place = np.empty(len(order), dtype=np.int64)
+    begins = np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(order))
+    for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+        here = order[begin:end]
+        targets, row = np.unique(net.targets[here], return_inverse=True)
+        sources, column = np.unique(net.sources[here], return_inverse=True)
+        feeds = np.zeros((len(targets), len(sources)), dtype=np.float32)
+        feeds[row, column] = 1
+        place[begin:end] = _matched(feeds, together)[row]
+    return place
+
+
+def _matched(feeds: NDArray[np.float32], together: int) -> Longs:
+    """Return the place of each row where rows that share columns follow each other.
+
+    Greedy: the row with most columns takes those with most columns in common; a difference in
+    number counts against as much, since what is left over is not shared.
+    """
+    size = feeds.sum(axis=1)
+    alike = feeds @ feeds.T - np.abs(size[:, None] - size[None, :])
+    taken = np.zeros(len(size), dtype=np.float32)
+    found: list[list[int]] = []
+    for lead in np.argsort(-size, kind="stable").tolist():
+        if taken[lead]:
+            continue
+        taken[lead] = np.inf
+        chosen = [lead]
+        score = alike[lead] - taken
+        while len(chosen) < together and len(chosen) + together * len(found) < len(size):
+            best = int(score.argmax())
+            taken[best] = np.inf
+            chosen.append(best)
+            score += alike[best] - taken
+        found.append(chosen)
+    place = np.empty(len(size), dtype=np.int64)
+    place[_by_length(feeds, size, found)] = np.arange(len(size))
+    return place
+
+
+def _by_length(
+    feeds: NDArray[np.float32], size: NDArray[np.float32], found: list[list[int]]
+) -> Longs:
+    """Return the rows: full groups first, then by what they share and their columns."""
+    keys = []
+    for rows in found:
+        lengths = [float(size[row]) for row in rows]
+        shared = sum(lengths) - float(feeds[rows].max(axis=0).sum())
+        keys.append((-len(rows), shared, lengths))
+    ranked = sorted(range(len(found)), key=keys.__getitem__)
+    return np.array([row for number in ranked for row in found[number]], dtype=np.int64)
