@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
@@ -32,6 +33,8 @@ ANNEALED = 20_000_000
 """Connections simulated by annealing, about, where no time limit is set."""
 COOL = 1_000_000
 """The first iteration of annealing a good order: as cold as the paper's last one."""
+WARM = 1_000
+"""The first iteration of annealing it again, where there is time."""
 
 
 class _Best:
@@ -79,6 +82,8 @@ class _Best:
 def auto(net: FFNN, settings: Settings) -> Ordered:
     """Return the best of all orders, then of tuned greedy ones, then annealed from the best.
 
+    With a time limit it is annealed again and again while there is time.
+
     Stops where Theorem 1's bound is met. Ctrl-C and the time limit end it with the best so far;
     ``statistics`` has the I/Os of each order tried.
     """
@@ -117,5 +122,12 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     work = settings.annealing.iterations
     if settings.time_limit_s is None:
         work = min(work, max(100, ANNEALED // net.connections))
-    options = replace(settings.annealing, iterations=work, first_iteration=COOL)
-    yield anneal(net, replace(best.share(1.0), annealing=options), best.found.order)
+    yield _annealed(net, best, work, COOL, settings.seed)
+    again = count(settings.seed + 1) if work and not best.unlimited else ()
+    yield from (_annealed(net, best, work, WARM, seed) for seed in again)
+
+
+def _annealed(net: FFNN, best: _Best, iterations: int, first: int, seed: int) -> Ordered:
+    options = replace(best.settings.annealing, iterations=iterations, first_iteration=first)
+    settings = replace(best.share(1.0), annealing=options, seed=seed)
+    return anneal(net, settings, best.found.order)
