@@ -3,9 +3,10 @@
 run = compile(net, order, batch=128)        # or order=None: tuned for the cache
 y = run(x)                                  # (batch, inputs) -> (batch, outputs)
 y = run.columns(x)                          # (inputs, batch) -> (outputs, batch), no transposes
+x = aligned((inputs, batch))                # an array that is read fastest
 """
 
-from tvm_serenity.sparse.execute.compiled import Compiled
+from tvm_serenity.sparse.execute.compiled import Compiled, aligned
 from tvm_serenity.sparse.execute.tuning import compile, tuned
 
-__all__ = ["Compiled", "compile", "tuned"]
+__all__ = ["Compiled", "aligned", "compile", "tuned"]

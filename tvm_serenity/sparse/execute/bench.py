@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import Compiled
+from tvm_serenity.sparse.execute.compiled import Compiled, aligned
 from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
@@ -21,8 +21,8 @@ class Times:
     """Microseconds of one batch, the least of several rounds.
 
     ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: what one
-    load for each multiply-add allows, measured; ``gflops``: ours. ``missing``: why a rival is not
-    there.
+    load for each multiply-add allows, measured (see :func:`ceiling`); ``gflops``: ours.
+    ``missing``: why a rival is not there.
     """
 
     run: Compiled
@@ -41,10 +41,11 @@ class Times:
 def times(net: FFNN, batch: int = 128, repeats: int = 4 * REPEATS) -> Times:
     """Return the times of ``net``; every run is first compared with the exact computation.
 
-    Values are neuron-major, (neurons, batch), on all sides.
+    Values are neuron-major, (neurons, batch), on all sides, and inputs begin at a cache line.
     """
     run = tuned(net, batch)
-    x = np.random.RandomState(1).standard_normal((len(net.inputs), batch)).astype(np.float32)
+    x = aligned((len(net.inputs), batch))
+    x[:] = np.random.RandomState(1).standard_normal(x.shape)
     exact = net.forward(x.T).T
     _compare("ours", run.columns(x), exact)
     ours = measure(lambda: run.columns(x), repeats)
@@ -68,12 +69,15 @@ def times(net: FFNN, batch: int = 128, repeats: int = 4 * REPEATS) -> Times:
 def ceiling(batch: int = 128) -> float:
     """Return the GFLOP/s of our kernel where all values are in the first cache and loops are long.
 
-    Each multiply-add loads one vector: the load ports are the limit.
+    Each multiply-add loads one vector: the load ports are the limit. It is no bound where neurons
+    are computed together: a load then serves several multiply-adds, and a dense enough network runs
+    above it.
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
     run = compile(net, blocked(net).order, batch, staged=True)
-    x = np.ones((width, batch), dtype=np.float32)
+    x = aligned((width, batch))
+    x[:] = 1
     return 2e-9 * net.connections * batch / measure(lambda: run.columns(x), 4 * REPEATS)
 
 

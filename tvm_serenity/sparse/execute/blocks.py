@@ -10,6 +10,9 @@ from tvm_serenity.sparse.network import FFNN, Ints
 
 Longs = NDArray[np.int64]
 
+WINDOW = 512
+"""Targets among which partners are looked for."""
+
 
 @dataclass(frozen=True)
 class Blocking:
@@ -67,12 +70,18 @@ def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> L
         sources, column = np.unique(net.sources[here], return_inverse=True)
         feeds = np.zeros((len(targets), len(sources)), dtype=np.float32)
         feeds[row, column] = 1
-        place[begin:end] = _matched(feeds, together)[row]
+        found = []
+        for window in np.array_split(np.arange(len(targets)), -(-len(targets) // WINDOW)):
+            chosen = _matched(feeds[window], together)
+            found += [window[rows] for rows in chosen]
+        ranked = np.empty(len(targets), dtype=np.int64)
+        ranked[_by_length(feeds, found)] = np.arange(len(targets))
+        place[begin:end] = ranked[row]
     return place
 
 
-def _matched(feeds: NDArray[np.float32], together: int) -> Longs:
-    """Return the place of each row where rows that share columns follow each other.
+def _matched(feeds: NDArray[np.float32], together: int) -> list[list[int]]:
+    """Return the rows in groups that share columns.
 
     Greedy: the row with most columns takes those with most columns in common; a difference in
     number counts against as much, since what is left over is not shared.
@@ -93,19 +102,15 @@ def _matched(feeds: NDArray[np.float32], together: int) -> Longs:
             chosen.append(best)
             score += alike[best] - taken
         found.append(chosen)
-    place = np.empty(len(size), dtype=np.int64)
-    place[_by_length(feeds, size, found)] = np.arange(len(size))
-    return place
+    return found
 
 
-def _by_length(
-    feeds: NDArray[np.float32], size: NDArray[np.float32], found: list[list[int]]
-) -> Longs:
+def _by_length(feeds: NDArray[np.float32], found: list[Longs]) -> Longs:
     """Return the rows: full groups first, then by what they share and their columns."""
     keys = []
     for rows in found:
-        lengths = [float(size[row]) for row in rows]
-        shared = sum(lengths) - float(feeds[rows].max(axis=0).sum())
-        keys.append((-len(rows), shared, lengths))
+        chosen = feeds[rows]
+        lengths = chosen.sum(axis=1).tolist()
+        keys.append((-len(rows), sum(lengths) - float(chosen.max(axis=0).sum()), lengths))
     ranked = sorted(range(len(found)), key=keys.__getitem__)
-    return np.array([row for number in ranked for row in found[number]], dtype=np.int64)
+    return np.concatenate([found[number] for number in ranked])

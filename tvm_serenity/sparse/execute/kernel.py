@@ -12,7 +12,7 @@ import tvm
 from tvm.script import tirx as T  # noqa: N812
 
 from tvm_serenity.sparse.execute.plan import COPY, FRESH, FROM_INPUTS, OUTPUT, RELU
-from tvm_serenity.sparse.execute.steps import LOOPS, MOST
+from tvm_serenity.sparse.execute.steps import LOOPS
 
 
 def lanes() -> int:
@@ -57,21 +57,23 @@ def kernel(batch: int, tile: int, width: int, parallel: bool, together: int) -> 
 
 SLOT, FLAGS, PLACE = 0, 1, 2
 """Columns of ``Groups.member``."""
-LOADS, WEIGHTS, STEPS = 0, 1, 2
-"""Columns of ``Groups.group``: where its loads and weights begin, steps of its loops."""
-SIZE, COUNT, FIRST, MEMBER = 0, 1, 2, 3
+SIZE, COUNT, STEPS, MEMBER, LOAD, WEIGHT = range(6)
 """Columns of ``Groups.phase``."""
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """One tile of the batch, ``number``: the kernel's arguments by name, and the sums."""
+    """One tile of the batch, ``number``: the kernel's arguments by name, and what is local.
+
+    ``at``: where the next loads and weights are.
+    """
 
     buffers: dict[str, Any]
     number: Any
     tile: int
     width: int
     sums: list[Any]
+    at: Any
 
     def get(self, name: str, *indices: Any) -> Any:
         return self.buffers[name][indices if len(indices) > 1 else indices[0]]
@@ -128,13 +130,12 @@ def _end(t: _Tile, label: int, member: Any) -> None:
         t.write("out", t.get("member", member, PLACE), t.sum(label))
 
 
-def _loop(
-    t: _Tile, name: str, masks: tuple[int, ...], steps: Any, loads: Any, weights: Any
-) -> None:
+def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: Any) -> None:
     """Emit one loop: each load of a step is multiplied into the sums its mask names."""
     feeds = [[m for m in range(len(t.sums)) if mask >> m & 1] for mask in masks]
+    loads, weights = len(masks), sum(map(len, feeds))
     with T.serial(0, steps) as step:
-        load, weight = loads + step * len(masks), weights + step * sum(map(len, feeds))
+        load, weight = t.at[0] + step * loads, t.at[1] + step * weights
         for fed in feeds:
             row = t.read(name, t.get("source", load))
             factors = [t.splat(t.get("weight", weight + i)) for i in range(len(fed))]
@@ -142,31 +143,27 @@ def _loop(
                 for m, factor in zip(fed, factors, strict=True):
                     T.buffer_store(t.sums[m], t.sums[m][v] + factor[k] * row[k], [v])
             load, weight = load + 1, weight + len(fed)
+    T.buffer_store(t.at, t.at[0] + steps * loads, [0])
+    T.buffer_store(t.at, t.at[1] + steps * weights, [1])
 
 
-def _group(t: _Tile, size: int, group: Any, member: Any) -> None:
-    """Emit a group of ``size`` neurons; only single ones read inputs in place."""
+def _group(t: _Tile, size: int, steps: Any, member: Any) -> None:
+    """Emit a group of ``size`` neurons; its loops have as many steps as ``steps`` and after say."""
     for label in range(size):
         _start(t, label, member + label)
-    load, weight = t.get("group", group, LOADS), t.get("group", group, WEIGHTS)
-    for number, masks in enumerate(LOOPS[size]):
-        steps = t.get("group", group, STEPS + number)
-        if size > 1:
-            _loop(t, "values", masks, steps, load, weight)
-        else:
-            with T.If(T.bitwise_and(t.get("member", member, FLAGS), FROM_INPUTS) != 0):
-                with T.Then():
-                    _loop(t, "x", masks, steps, load, weight)
-                with T.Else():
-                    _loop(t, "values", masks, steps, load, weight)
-        load = load + steps * len(masks)
-        weight = weight + steps * sum(mask.bit_count() for mask in masks)
+    with T.If(T.bitwise_and(t.get("member", member, FLAGS), FROM_INPUTS) != 0):
+        for name, branch in (("x", T.Then), ("values", T.Else)):
+            with branch():
+                for number, masks in enumerate(LOOPS[size]):
+                    _loop(t, name, masks, t.get("steps", steps + number))
     for label in range(size):
         _end(t, label, member + label)
 
 
 def _phase(t: _Tile, phase: Any, together: int) -> None:
     """Emit the groups of a phase: copies, single neurons, or ``together`` at once."""
+    for place, column in enumerate((LOAD, WEIGHT)):
+        T.buffer_store(t.at, t.get("phase", phase, column), [place])
     for size in sorted({COPY, 1, together}):
         groups = T.serial(0, t.get("phase", phase, COUNT))
         with T.If(t.get("phase", phase, SIZE) == size), T.Then(), groups as g:
@@ -174,7 +171,7 @@ def _phase(t: _Tile, phase: Any, together: int) -> None:
             if size == COPY:
                 _copy(t, member)
             else:
-                _group(t, size, t.get("phase", phase, FIRST) + g, member)
+                _group(t, size, t.get("phase", phase, STEPS) + g * len(LOOPS[size]), member)
 
 
 def _body(batch: int, tile: int, width: int, parallel: bool, together: int) -> Any:
@@ -187,7 +184,7 @@ def _body(batch: int, tile: int, width: int, parallel: bool, together: int) -> A
         values_handle: T.handle,
         out_handle: T.handle,
         phase_handle: T.handle,
-        group_handle: T.handle,
+        steps_handle: T.handle,
         member_handle: T.handle,
         bias_handle: T.handle,
         source_handle: T.handle,
@@ -195,25 +192,26 @@ def _body(batch: int, tile: int, width: int, parallel: bool, together: int) -> A
     ) -> None:
         T.func_attr({"global_symbol": "sparse", "tirx.noalias": True})
         inputs, slots, outputs = T.int64(), T.int64(), T.int64()
-        phases, groups, members = T.int64(), T.int64(), T.int64()
+        phases, loops, members = T.int64(), T.int64(), T.int64()
         loads, weights = T.int64(), T.int64()
         x = T.match_buffer(x_handle, (inputs, batch), "float32", align=4)
         values = T.match_buffer(values_handle, (tiles, slots, tile), "float32")
         out = T.match_buffer(out_handle, (outputs, batch), "float32", align=4)
-        phase = T.match_buffer(phase_handle, (phases, 4), "int32")
-        group = T.match_buffer(group_handle, (groups, 2 + MOST), "int32")
+        phase = T.match_buffer(phase_handle, (phases, 6), "int32")
+        steps = T.match_buffer(steps_handle, (loops,), "int32")
         member = T.match_buffer(member_handle, (members, 3), "int32")
         bias = T.match_buffer(bias_handle, (members,), "float32")
         source = T.match_buffer(source_handle, (loads,), "int32")
         weight = T.match_buffer(weight_handle, (weights,), "float32")
         buffers = T.meta_var(
-            {"x": x, "values": values, "out": out, "phase": phase, "group": group}
+            {"x": x, "values": values, "out": out, "phase": phase, "steps": steps}
             | {"member": member, "bias": bias, "source": source, "weight": weight}
         )
         for b in over(tiles):
             sums = T.meta_var(_sums(tile, together))
+            at = T.alloc_buffer((2,), "int32")
             for p in T.serial(phases):
-                _phase(_Tile(buffers, b, tile, width, sums), p, together)
+                _phase(_Tile(buffers, b, tile, width, sums, at), p, together)
 
     return sparse
 

@@ -6,7 +6,7 @@ computed values). A group is a run, or neighbouring runs that share the loads of
 applies the activation. What depends on constants only is folded into biases.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tvm_serenity.sparse.constants import folded
 from tvm_serenity.sparse.execute.slots import slots
-from tvm_serenity.sparse.execute.steps import steps
+from tvm_serenity.sparse.execute.steps import LARGEST, LOOPS, MOST, Steps, steps
 from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints
 
 Longs = NDArray[np.int64]
@@ -32,19 +32,20 @@ AHEAD = 64
 class Groups:
     """Arrays the kernel reads: phases (P) of groups (G) of members (N).
 
-    ``phase`` (P, 4): members of each of its groups, or COPY; how many groups; its first group and
-    member. ``group`` (G, 2 + MOST): where its loads and weights begin, steps of each loop.
+    ``phase`` (P, 6): members of each of its groups, or COPY; how many groups; where its steps,
+    members, loads and weights begin. ``steps``: of each group, those of the loops of its size.
     ``member`` (N, 3): the neuron's slot, flags, column of the outputs (of the inputs, for a copy);
     ``bias`` (N): its start. ``source``: of each load, the slot or the column of the inputs;
-    ``weight`` (W).
+    ``weight`` (W). ``input_loads``: how many loads read inputs in place.
     """
 
     phase: Ints
-    group: Ints
+    steps: Ints
     member: Ints
     bias: Floats
     source: Ints
     weight: Floats
+    input_loads: int
 
     @property
     def slots(self) -> int:
@@ -56,9 +57,10 @@ class Groups:
         """Return the most members of a group."""
         return max(1, int(self.phase[:, 0].max()))
 
-    def arrays(self) -> list[NDArray[np.generic]]:
+    def arrays(self) -> list[NDArray[Any]]:
         """Return the arrays in the order of the kernel's arguments."""
-        return [np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)]
+        listed = (self.phase, self.steps, self.member, self.bias, self.source, self.weight)
+        return [np.ascontiguousarray(array) for array in listed]
 
 
 @dataclass(frozen=True)
@@ -100,26 +102,37 @@ def groups(
     sizes = _spread(len(size) + len(copied), (places, size), (copies, COPY))
     member = np.append(0, np.cumsum(np.maximum(sizes, 1)))
 
-    slot = _slots(net, sources, runs, copied, (places[group], copies))
-    wide = np.where(
-        runs.fed[runs.of[made.loads]], column[sources[made.loads]], slot[sources[made.loads]]
-    )
+    times = (places[group], copies)
+    if block is not None:  # by level: sources of a block are neighbours, evenly spread in the cache
+        times = (net.levels[runs.target], np.zeros_like(copies))
+    slot = _slots(net, sources, runs, copied, times, block is None)
+    fed = runs.fed[runs.of[made.loads]]
     mine, theirs = member[places[group]] + label, member[copies]
     out = _numbered(net.neurons, net.outputs)
-
     members = np.column_stack(
         [slot[runs.target], _flags(net, runs, out), np.maximum(out[runs.target], 0)]
     )
     copying = np.column_stack([slot[copied], np.zeros_like(copied), column[copied]])
-    first = np.flatnonzero(np.diff(sizes, prepend=-1))
     return Groups(
-        _ints([sizes[first], np.diff(np.append(first, len(sizes))), first, member[first]]),
-        _spread(len(sizes), (places, _ints([made.source_at, made.weight_at, *made.counts.T]))),
+        *_phases(sizes, member, places, made),
         _spread(int(member[-1]), (mine, members.astype(np.int32)), (theirs, copying)),
         _spread(int(member[-1]), (mine, fold.biases[runs.target])),
-        wide,
+        np.where(fed, column[sources[made.loads]], slot[sources[made.loads]]),
         net.weights[order][made.weights],
+        int(fed.sum()),
     )
+
+
+def _phases(sizes: Longs, member: Longs, places: Longs, made: Steps) -> tuple[Ints, Ints]:
+    """Return the phases and the steps; ``sizes`` of groups and copies, ``places`` of the groups."""
+    first = np.flatnonzero(np.diff(sizes, prepend=-1))
+    loops = np.array([len(LOOPS.get(size, ())) for size in range(LARGEST + 1)])[sizes]
+    begin = np.append(0, np.cumsum(loops))
+    before = np.searchsorted(places, first)  # the first group that is not before the phase
+    ends = [np.append(at, 0)[before] for at in (made.source_at, made.weight_at)]
+    phase = [sizes[first], np.diff(np.append(first, len(sizes))), begin[first], member[first]]
+    counts = made.counts[np.arange(MOST) < loops[places][:, None]]
+    return _ints([*phase, *ends]), counts.astype(np.int32)
 
 
 def _ints(columns: list[Longs]) -> Ints:
@@ -156,8 +169,8 @@ def _joined(runs: _Runs, within: NDArray[Any], together: int) -> tuple[Longs, Lo
     """
     count = len(runs.target)
     key = within[np.cumsum(runs.length) - runs.length]
-    alone = runs.fed | np.append(True, runs.fed[:-1])
-    breaks = np.flatnonzero((np.diff(key, prepend=key[0]) != 0) | alone)
+    key = 2 * key + runs.fed
+    breaks = np.flatnonzero(np.diff(key, prepend=-1))
     index = np.arange(count) - np.repeat(breaks, np.diff(np.append(breaks, count)))
     starts = index % together == 0
     chunk = np.cumsum(starts) - 1
@@ -190,15 +203,22 @@ def _copies(net: FFNN, sources: Ints, group: Longs) -> tuple[Ints, Longs]:
     return used, before
 
 
-def _slots(net: FFNN, sources: Ints, runs: _Runs, copied: Ints, at: tuple[Longs, Longs]) -> Ints:
-    """Return the slot of each neuron; ``at``: the places of the runs and of the copies."""
+def _slots(
+    net: FFNN,
+    sources: Ints,
+    runs: _Runs,
+    copied: Ints,
+    at: tuple[NDArray[Any], Longs],
+    at_once: bool,
+) -> Ints:
+    """Return the slot of each neuron; ``at``: the times of the runs and of the copies."""
     begins = np.full(net.neurons, np.iinfo(np.int64).max // 4)
     read, written = np.full(net.neurons, -1), np.full(net.neurons, -1)
     np.minimum.at(begins, runs.target, at[0])
     np.maximum.at(written, runs.target, at[0])
     np.maximum.at(read, sources, at[0][runs.of])
     begins[copied] = written[copied] = at[1]
-    return slots(np.where(written < 0, -1, begins), read, written)
+    return slots(np.where(written < 0, -1, begins), read, written, at_once)
 
 
 def _flags(net: FFNN, runs: _Runs, out: Ints) -> Longs:

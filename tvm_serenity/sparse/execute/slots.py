@@ -8,20 +8,20 @@ from tvm_serenity.sparse.network import Ints
 Longs = NDArray[np.int64]
 
 
-def slots(begins: Longs, read: Longs, written: Longs) -> Ints:
+def slots(begins: Longs, read: Longs, written: Longs, at_once: bool) -> Ints:
     """Return the slot of each neuron, -1 where it needs none.
 
-    All are numbers of groups: when a neuron ``begins`` (-1: it has no slot), is last ``read`` and
-    last ``written`` (-1: never). The last value that died is replaced first: it is the most likely
-    to be in the cache. A neuron written in one group only may take the slot of a value that is last
-    read there: sums are stored when all is read.
+    Times: when a neuron ``begins`` (-1: it has no slot), is last ``read`` and last ``written`` (-1:
+    never). The last value that died is replaced first: it is the most likely to be in the cache.
+    ``at_once``: what is read at a time is read before anything is written then, so a neuron that is
+    written at one time only may take the slot of a value that is last read at that time.
     """
     slot = np.full(len(begins), -1, dtype=np.int32)
     born = np.flatnonzero(begins >= 0)
     born = born[np.argsort(begins[born], kind="stable")]
     ends = np.maximum(2 * read, 2 * written + 1)
     dying = born[np.argsort(ends[born], kind="stable")].tolist()
-    until, limits = ends.tolist(), (2 * begins - (begins != written)).tolist()
+    until, limits = ends.tolist(), (2 * begins - ((begins != written) | (not at_once))).tolist()
     free: list[int] = []
     used = dead = 0
     for neuron in born.tolist():

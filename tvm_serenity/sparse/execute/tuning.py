@@ -1,8 +1,8 @@
 """Networks compiled for an order, or for the order, blocks and tiles measured to be fastest."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,31 @@ from numpy.typing import ArrayLike
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import Choice, Compiled
+from tvm_serenity.sparse.execute.compiled import Choice, Compiled, aligned
 from tvm_serenity.sparse.execute.kernel import LARGEST_TILE, lanes, largest_tile
 from tvm_serenity.sparse.execute.plan import Groups, groups
-from tvm_serenity.sparse.execute.steps import LOOPS
+from tvm_serenity.sparse.execute.steps import LARGEST
 from tvm_serenity.sparse.network import FFNN, Ints
 from tvm_serenity.sparse.orders.greedy import resident
 
-ROWS = (None, 32, 48, 64, 96, 128, 192, 256, 512)
+ROWS = (None, 64, 96, 128, 192, 256)
 """Sources of a block that are tried."""
-TARGETS = (None, 512, 1024, 2048)
+TARGETS = (None, 1024)
 """Targets of a part of a level that are tried: their sums stay in the second cache."""
 FEW = 8
-"""Connections a neuron up to which greedy orders are tried: sums are then seldom split."""
+"""Connections a neuron up to which greedy orders are tried (sums are then seldom split) instead of
+neurons together (which then share nothing)."""
 MEMORIES = (64, 96, 192)
 """Values of fast memory for those: what the first cache holds of the batch."""
 REPEATS = 5
 PASSES = 2
 """Over what there is to choose."""
+TILES = 2
+"""Tiles that are tried, from the largest."""
+FINALISTS = 4
+"""Choices that are measured again."""
+LIMIT_S = 20.0
+"""After so long no other choice is measured."""
 
 
 def compile(
@@ -53,8 +60,8 @@ def compile(
     _check(batch, threads)
     if order is None:
         return tuned(net, batch, threads=threads)
-    if together not in LOOPS:
-        raise InputError(f"{together} neurons together: 1 to {max(LOOPS)}")
+    if not 1 <= together <= LARGEST:
+        raise InputError(f"{together} neurons together: 1 to {LARGEST}")
     checked = check_order(net, order)
     largest = largest_tile(together)
     chosen = tile or max(size for size in _tiles(batch, threads) if size <= largest)
@@ -68,60 +75,78 @@ def compile(
 def tuned(net: FFNN, batch: int = 128, *, threads: int = 1, repeats: int = REPEATS) -> Compiled:
     """Return the fastest of some blocked orders and tiles, measured here and now.
 
-    Of rows, staging, neurons together, parts and tile, one is chosen after the other, the others as
-    they were best so far. The result computes the same whatever the timing says, up to the order of
-    its sums.
+    Rows, neurons together and tile, parts and staging are chosen one after the other, the others as
+    they were best so far; then the best few are measured again. The result computes the same
+    whatever the timing says, up to the order of its sums. It is tuned for inputs that begin at a
+    cache line.
     """
     _check(batch, threads)
     search = _Search(net, batch, threads, repeats)
     tile = max(size for size in _tiles(batch, threads) if size <= largest_tile())
-    best = Choice(None, tile, True)
+    widest = search.widest
+    best = Choice(96 if widest > 96 else None, tile, False, 1, 1024 if widest > 1024 else None)
     for _ in range(PASSES):
-        for field, values in search.axes():
-            tried = [replace(best, **{field: value}) for value in values]
-            possible = [c for c in tried if c.tile <= largest_tile(c.together)]
-            best = min(possible, key=search.seconds)
-    return search.made(best)
+        for axis in (search.shapes, search.rows, search.targets, search.staging):
+            best = min([best, *axis(best)], key=search.seconds)
+    return search.fastest()
 
 
 class _Search:
-    """Plans and times of choices, each made once."""
+    """Times of choices, each measured once; infinite when time is up."""
 
     def __init__(self, net: FFNN, batch: int, threads: int, repeats: int) -> None:
         self._net, self._batch, self._threads, self._repeats = net, batch, threads, repeats
-        self._plans: dict[Choice, tuple[Ints, Groups]] = {}
+        self._few = net.connections <= FEW * net.neurons
         self._times: dict[Choice, float] = {}
-        shape = (len(net.inputs), batch)
-        self._x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+        self._ends = time.perf_counter() + LIMIT_S
+        self._x = aligned((len(net.inputs), batch))
+        self._x[:] = np.random.RandomState(0).standard_normal(self._x.shape)
+        self.widest = int(np.bincount(net.levels).max())
 
-    def axes(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Yield what there is to choose, and from what."""
-        widest = int(np.bincount(self._net.levels).max())
-        rows = tuple(n for n in ROWS if n is None or n < widest)
-        if self._net.connections <= FEW * self._net.neurons:
-            rows += tuple(-n for n in MEMORIES)
-        yield "rows", rows
-        yield "staged", (True, False)
-        yield "together", tuple(LOOPS)
-        yield "targets", tuple(n for n in TARGETS if n is None or n < widest)
-        yield "tile", tuple(_tiles(self._batch, self._threads))
+    def shapes(self, now: Choice) -> list[Choice]:
+        """Return other neurons together and tiles, with as many rows as take the same space."""
+        most = 1 if self._few else LARGEST
+        possible = product(range(1, most + 1), _tiles(self._batch, self._threads)[:TILES])
+        return [
+            replace(now, together=n, tile=tile, rows=_scaled(now, tile))
+            for n, tile in possible
+            if tile <= largest_tile(n)
+        ]
+
+    def rows(self, now: Choice) -> list[Choice]:
+        """Return other sizes of blocks, or other orders."""
+        rows = [n for n in ROWS if n is None or n < self.widest]
+        return [replace(now, rows=n) for n in rows + [-m for m in MEMORIES if self._few]]
+
+    def targets(self, now: Choice) -> list[Choice]:
+        return [replace(now, targets=n) for n in TARGETS if n is None or n < self.widest]
+
+    def staging(self, now: Choice) -> list[Choice]:
+        return [replace(now, staged=staged) for staged in (False, True)]
 
     def seconds(self, choice: Choice) -> float:
         if choice not in self._times:
-            run = self.made(choice)
+            if self._times and time.perf_counter() > self._ends:
+                return float("inf")
+            run = self._made(choice)
             self._times[choice] = measure(lambda: run.columns(self._x), self._repeats)
         return self._times[choice]
 
-    def made(self, choice: Choice) -> Compiled:
-        order, plan = self._plan(replace(choice, tile=0))
+    def fastest(self) -> Compiled:
+        """Return the fastest choice; the best few are measured again, in turn."""
+        ranked = sorted(self._times, key=self._times.__getitem__)[:FINALISTS]
+        runs = [self._made(choice) for choice in ranked]
+        rounds = [
+            [measure(lambda run=run: run.columns(self._x), 1) for run in runs]
+            for _ in range(2 * self._repeats)
+        ]
+        return runs[int(np.min(rounds, axis=0).argmin())]
+
+    def _made(self, choice: Choice) -> Compiled:
+        order, plan = self._planned(choice)
         run = Compiled(self._net, plan, self._batch, choice.tile, self._threads > 1)
         run.order, run.choice = order, choice
         return run
-
-    def _plan(self, choice: Choice) -> tuple[Ints, Groups]:
-        if choice not in self._plans:
-            self._plans[choice] = self._planned(choice)
-        return self._plans[choice]
 
     def _planned(self, choice: Choice) -> tuple[Ints, Groups]:
         net, staged, together = self._net, choice.staged, choice.together
@@ -130,7 +155,14 @@ class _Search:
             if order is not None:
                 return order, groups(net, order, staged, together)
         made = blocked(net, choice.rows, choice.targets, together)
-        return made.order, groups(net, made.order, staged, together, made.block)
+        block = None if choice.rows is None and choice.targets is None else made.block
+        return made.order, groups(net, made.order, staged, together, block)
+
+
+def _scaled(now: Choice, tile: int) -> int | None:
+    if now.rows is None or now.rows < 0:
+        return now.rows
+    return now.rows * now.tile // tile
 
 
 def measure(run: Any, repeats: int = REPEATS, least_s: float = 0.002) -> float:
