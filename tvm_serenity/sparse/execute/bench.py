@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import Compiled, aligned
+from tvm_serenity.sparse.execute.compiled import NUMPY, Compiled, aligned
 from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
@@ -38,13 +38,20 @@ class Times:
         return self.rivals[rival] / self.ours_us
 
 
-def times(net: FFNN, batch: int = 128, repeats: int = 4 * REPEATS) -> Times:
+def times(
+    net: FFNN,
+    batch: int = 128,
+    repeats: int = 4 * REPEATS,
+    *,
+    past: int = NUMPY,
+) -> Times:
     """Return the times of ``net``; every run is first compared with the exact computation.
 
-    Values are neuron-major, (neurons, batch), on all sides, and inputs begin at a cache line.
+    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the others' values between
+    layers, begin ``past`` bytes after a cache line: at 0 all sides are faster.
     """
-    run = tuned(net, batch)
-    x = aligned((len(net.inputs), batch))
+    run = tuned(net, batch, past=past)
+    x = aligned((len(net.inputs), batch), past)
     x[:] = np.random.RandomState(1).standard_normal(x.shape)
     exact = net.forward(x.T).T
     _compare("ours", run.columns(x), exact)
@@ -53,7 +60,7 @@ def times(net: FFNN, batch: int = 128, repeats: int = 4 * REPEATS) -> Times:
     missing: dict[str, str] = {}
     for name, make in RIVALS.items():
         try:
-            layers = Layers(net)
+            layers = Layers(net, past)
             whole, alone = make(layers, batch, True), make(layers, batch, False)
         except (MissingPartError, UnsupportedError) as error:
             missing[name] = str(error)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.sparse.constants import folded
 from tvm_serenity.sparse.execute import mkl
+from tvm_serenity.sparse.execute.compiled import NUMPY, aligned
 from tvm_serenity.sparse.network import FFNN, Activation
 from tvm_serenity.sparse.structure import levels
 
@@ -22,9 +23,11 @@ class Layers:
 
     A network is layered here where every connection joins consecutive levels, constants aside
     (what depends on constants only is folded into biases), and all outputs are of the last level.
+    Values between layers begin ``past`` bytes after a cache line.
     """
 
-    def __init__(self, net: FFNN) -> None:
+    def __init__(self, net: FFNN, past: int = NUMPY) -> None:
+        self.past = past
         try:
             from scipy import sparse
         except ImportError as error:
@@ -70,7 +73,7 @@ class Layers:
         self, products: list[Callable[[Array, Array], None]], batch: int, epilogue: bool
     ) -> Run:
         """Return the chain of ``products``, with or without bias and activation."""
-        buffers = [np.empty((m.shape[0], batch), dtype=np.float32) for m in self.matrices]
+        buffers = [aligned((m.shape[0], batch), self.past) for m in self.matrices]
 
         def run(x: Array) -> Array:
             for product, out, bias, relu in zip(

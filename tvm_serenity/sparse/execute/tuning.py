@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import Choice, Compiled, aligned
+from tvm_serenity.sparse.execute.compiled import NUMPY, Array, Choice, Compiled, aligned
 from tvm_serenity.sparse.execute.kernel import LARGEST_TILE, lanes, largest_tile
 from tvm_serenity.sparse.execute.plan import Groups, groups
 from tvm_serenity.sparse.execute.steps import LARGEST
@@ -72,19 +72,28 @@ def compile(
     return made
 
 
-def tuned(net: FFNN, batch: int = 128, *, threads: int = 1, repeats: int = REPEATS) -> Compiled:
+def tuned(
+    net: FFNN,
+    batch: int = 128,
+    *,
+    threads: int = 1,
+    repeats: int = REPEATS,
+    past: int = NUMPY,
+) -> Compiled:
     """Return the fastest of some blocked orders and tiles, measured here and now.
 
     Rows, neurons together and tile, parts and staging are chosen one after the other, the others as
     they were best so far; then the best few are measured again. The result computes the same
-    whatever the timing says, up to the order of its sums. It is tuned for inputs that begin at a
-    cache line.
+    whatever the timing says, up to the order of its sums. ``past``: tuned for inputs that begin so
+    many bytes after a cache line, by default where numpy's large arrays do.
     """
     _check(batch, threads)
-    search = _Search(net, batch, threads, repeats)
+    x = aligned((len(net.inputs), batch), past)
+    x[:] = np.random.RandomState(0).standard_normal(x.shape)
+    search = _Search(net, x, threads, repeats)
     tile = max(size for size in _tiles(batch, threads) if size <= largest_tile())
     widest = search.widest
-    best = Choice(96 if widest > 96 else None, tile, False, 1, 1024 if widest > 1024 else None)
+    best = Choice(96 if widest > 96 else None, tile, True, 1, 1024 if widest > 1024 else None)
     for _ in range(PASSES):
         for axis in (search.shapes, search.rows, search.targets, search.staging):
             best = min([best, *axis(best)], key=search.seconds)
@@ -94,13 +103,12 @@ def tuned(net: FFNN, batch: int = 128, *, threads: int = 1, repeats: int = REPEA
 class _Search:
     """Times of choices, each measured once; infinite when time is up."""
 
-    def __init__(self, net: FFNN, batch: int, threads: int, repeats: int) -> None:
-        self._net, self._batch, self._threads, self._repeats = net, batch, threads, repeats
+    def __init__(self, net: FFNN, x: Array, threads: int, repeats: int) -> None:
+        self._net, self._x, self._threads, self._repeats = net, x, threads, repeats
+        self._batch = x.shape[1]
         self._few = net.connections <= FEW * net.neurons
         self._times: dict[Choice, float] = {}
         self._ends = time.perf_counter() + LIMIT_S
-        self._x = aligned((len(net.inputs), batch))
-        self._x[:] = np.random.RandomState(0).standard_normal(self._x.shape)
         self.widest = int(np.bincount(net.levels).max())
 
     def shapes(self, now: Choice) -> list[Choice]:
