@@ -1,4 +1,7 @@
-"""Connection Reordering as section IV reads, list by list; shares only the random numbers' rule."""
+"""Connection Reordering as section IV reads, list by list; shares only the random numbers' rule.
+
+Blocks, which are not the paper's, as ``orders.anneal`` describes them.
+"""
 
 from tvm_serenity.sparse import FFNN, Policy, reference
 
@@ -33,18 +36,27 @@ def anneal(
     iterations: int,
     window: int,
     seed: int,
+    blocks: float = 0.0,
+    block: int = 1,
 ) -> tuple[list[int], int]:
     """Return the best order met and its I/Os."""
     random = SplitMix(seed)
     order, best = list(start), list(start)
     old = least = reference.simulate(net, order, memory, policy).total
     for t in range(1, iterations + 1):
+        as_block = blocks > 0 and random.unit() < blocks
         first = random.below(len(order))
-        last = min(first + random.below(window), len(order) - 1)
-        left = random.next() & 1
+        last = min(first + random.below(block if as_block else window), len(order) - 1)
         tried = list(order)
-        for e in order[first : last + 1] if left else order[first : last + 1][::-1]:
-            (move_left if left else move_right)(net, tried, e)
+        if as_block:
+            chosen = order[first + random.below(last - first + 1)]
+            bits = random.next()
+            neuron = int((net.targets if bits & 2 else net.sources)[chosen])
+            move_block(net, tried, order[first : last + 1], neuron, bool(bits & 1))
+        else:
+            left = random.next() & 1
+            for e in order[first : last + 1] if left else order[first : last + 1][::-1]:
+                (move_left if left else move_right)(net, tried, e)
         if tried == order:
             continue
         new = reference.simulate(net, tried, memory, policy).total
@@ -71,6 +83,27 @@ def move_right(net: FFNN, order: list[int], e: int) -> None:
     while place < len(order) and net.targets[e] not in _ends(net, order[place]):
         place += 1
     order.insert(place, e)
+
+
+def move_block(net: FFNN, order: list[int], block: list[int], neuron: int, left: bool) -> None:
+    """Past all that neither touches the neuron nor is tied to the block by what it computes."""
+    place = order.index(block[0])
+    del order[place : place + len(block)]
+    needs = {int(net.sources[e]) for e in block}
+    makes = {int(net.targets[e]) for e in block}
+
+    def passes(e: int) -> bool:
+        source, target = _ends(net, e)
+        bound = target in needs if left else source in makes
+        return neuron not in (source, target) and not bound
+
+    if left:
+        while place and passes(order[place - 1]):
+            place -= 1
+    else:
+        while place < len(order) and passes(order[place]):
+            place += 1
+    order[place:place] = block
 
 
 def _ends(net: FFNN, e: int) -> tuple[int, int]:

@@ -42,7 +42,9 @@ def test_incremental_annealing_has_the_same_trajectory(policy: Policy, density: 
     iterations = 400 if density < 0.1 else 40
     for seed in range(3):
         net = baseline_mlp(density=density, seed=seed)
-        options = Annealing(iterations, first_iteration=1 + 1000 * seed, incremental=True)
+        options = Annealing(
+            iterations, blocks=0.25 * seed, first_iteration=1 + 1000 * seed, incremental=True
+        )
         settings = Settings(100, policy, seed, annealing=options)
         quick = anneal(net, settings)
         full = anneal(net, replace(settings, annealing=replace(options, incremental=False)))
@@ -51,16 +53,20 @@ def test_incremental_annealing_has_the_same_trajectory(policy: Policy, density: 
         assert quick.statistics["changed"] == full.statistics["changed"]
 
 
-def test_annealing_is_the_papers_move_by_move() -> None:
+@pytest.mark.parametrize("blocks", [0.0, 0.6])
+def test_annealing_is_the_naive_one_move_by_move(blocks: float) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         net = random_net(rng, 16)
         policy, memory, window = list(Policy)[seed % 4], rng.randint(3, 8), rng.randint(1, 9)
         policy = Policy.MIN if policy is Policy.MIN_WRITE_AWARE else policy
         start = random_order(net, rng)
-        best, total = naive_annealing.anneal(net, start.tolist(), memory, policy, 60, window, seed)
+        block = rng.randint(1, 6)
+        best, total = naive_annealing.anneal(
+            net, start.tolist(), memory, policy, 60, window, seed, blocks, block
+        )
         for incremental in (True, False):
-            options = Annealing(60, window, incremental=incremental)
+            options = Annealing(60, window, blocks=blocks, block=block, incremental=incremental)
             found = anneal(net, Settings(memory, policy, seed, annealing=options), start)
             assert found.order.tolist() == best, seed
             assert found.total == total
@@ -115,6 +121,7 @@ def test_tiles_fuse_a_small_last_level() -> None:
         (lambda: Settings(10, time_limit_s=0.0), "more than 0"),
         (lambda: Settings(10, annealing=Annealing(-1)), "at least 0 iterations"),
         (lambda: Annealing(window=0), "at least 1 connection"),
+        (lambda: Annealing(blocks=1.5), "a share from 0 to 1"),
         (lambda: order(baseline_mlp(5, 1, 0.5), Settings(10), "best"), "two-optimal, anneal"),
     ],
 )

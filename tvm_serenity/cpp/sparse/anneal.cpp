@@ -13,154 +13,89 @@ namespace sparse {
 
 namespace {
 
-// The order by position, as sources and targets too: moves scan these.
-struct Line {
-  std::vector<int> order, source, target;
-
-  Line(const Network& net, const std::vector<int>& given)
-      : order(given), source(given.size()), target(given.size()) {
-    for (std::size_t p = 0; p < given.size(); ++p) {
-      source[p] = net.source[given[p]];
-      target[p] = net.target[given[p]];
-    }
-  }
-
-  int size() const { return static_cast<int>(order.size()); }
-
-  bool touches(int p, int count, int neuron) const {
-    int found = 0;
-    for (int i = p; i < p + count; ++i) found |= (source[i] == neuron) | (target[i] == neuron);
-    return found != 0;
-  }
-
-  // Where the connection at p comes to stand: right after the last connection before it that has
-  // its source as an endpoint, or at the very beginning.
-  int left_of(int p) const {
-    const int neuron = source[p];
-    int q = p;
-    while (q >= 16 && !touches(q - 16, 16, neuron)) q -= 16;
-    while (q > 0 && source[q - 1] != neuron && target[q - 1] != neuron) --q;
-    return q;
-  }
-
-  // Right before the next connection that has its target as an endpoint, or at the very end.
-  int right_of(int p) const {
-    const int neuron = target[p];
-    int q = p;
-    while (q + 16 < size() && !touches(q + 1, 16, neuron)) q += 16;
-    while (q + 1 < size() && source[q + 1] != neuron && target[q + 1] != neuron) ++q;
-    return q;
-  }
-
-  void move(int from, int to) {
-    for (std::vector<int>* line : {&order, &source, &target}) {
-      const auto begin = line->begin();
-      if (to < from) std::rotate(begin + to, begin + from, begin + from + 1);
-      if (to > from) std::rotate(begin + from, begin + from + 1, begin + to + 1);
-    }
-  }
-
-  void put(int low, const Line& other, int high) {
-    for (auto member : {&Line::order, &Line::source, &Line::target}) {
-      std::copy((other.*member).begin() + low, (other.*member).begin() + high + 1,
-                (this->*member).begin() + low);
-    }
-  }
-};
-
-struct Stretch {
-  int low, high;
-};
-
-Stretch move_window(Line& line, int first, int last, bool left) {
-  Stretch moved{line.size(), -1};
-  for (int i = 0; i <= last - first; ++i) {
-    const int p = left ? first + i : last - i;
-    const int q = left ? line.left_of(p) : line.right_of(p);
-    if (p == q) continue;
-    line.move(p, q);
-    moved.low = std::min({moved.low, p, q});
-    moved.high = std::max({moved.high, p, q});
-  }
-  return moved;
-}
-
-// An order that moves; a move is kept or taken back.
-class Walk {
+// What a tried move costs; the move is then kept or taken back.
+class Judge {
  public:
-  virtual ~Walk() = default;
-  virtual bool move(int first, int last, bool left) = 0;  // false: nothing moved
-  virtual std::int64_t cost() = 0;                         // after a move
-  virtual void settle(bool accepted) = 0;
-  virtual const std::vector<int>& order() const = 0;  // before the move
+  virtual ~Judge() = default;
+  virtual std::int64_t total() = 0;
+  virtual void keep() {}
+  virtual void undo() {}  // before that of the uses
   virtual std::int64_t simulated() const { return 0; }
 };
 
-// Every order from the start, or, with a Replay, the stretch that a move permutes.
-class Plain : public Walk {
+// Every order from the start.
+class Whole : public Judge {
  public:
-  Plain(const Network& net, const std::vector<int>& order, const Rule& rule, bool incremental)
-      : net_(net), rule_(rule), line_(net, order), before_(line_) {
-    if (incremental) replay_ = std::make_unique<Replay>(net, order, rule);
-  }
+  Whole(const Network& net, const Rule& rule, Uses& uses)
+      : net_(net), rule_(rule), uses_(uses), tried_(uses.order()) {}
 
-  bool move(int first, int last, bool left) override {
-    moved_ = move_window(line_, first, last, left);
-    return moved_.high >= 0;
+  std::int64_t total() override {
+    const std::vector<int>& stretch = uses_.stretch();
+    std::copy(stretch.begin(), stretch.end(), tried_.begin() + uses_.low());
+    return simulate(net_, tried_, rule_).total();
   }
-
-  std::int64_t cost() override {
-    if (!replay_) return simulate(net_, line_.order, rule_).total();
-    const auto begin = line_.order.begin();
-    stretch_.assign(begin + moved_.low, begin + moved_.high + 1);
-    return replay_->change(moved_.low, stretch_);
+  void undo() override {
+    const auto begin = uses_.order().begin();
+    std::copy(begin + uses_.low(), begin + uses_.high() + 1, tried_.begin() + uses_.low());
   }
-
-  void settle(bool accepted) override {
-    if (!accepted && replay_) replay_->undo();
-    Line &from = accepted ? line_ : before_, &to = accepted ? before_ : line_;
-    to.put(moved_.low, from, moved_.high);
-  }
-
-  const std::vector<int>& order() const override { return before_.order; }
-  std::int64_t simulated() const override { return replay_ ? replay_->simulated() : 0; }
 
  private:
   const Network& net_;
   Rule rule_;
-  Line line_, before_;
-  Stretch moved_{0, -1};
-  std::unique_ptr<Replay> replay_;
-  std::vector<int> stretch_;
+  Uses& uses_;
+  std::vector<int> tried_;
 };
 
-// MIN, incrementally.
-class Light : public Walk {
+// Write-aware MIN: what a move permutes and what follows from that.
+class Stretch : public Judge {
  public:
-  Light(const Network& net, const std::vector<int>& order, int memory)
-      : uses_(net, order), belady_(net, memory, uses_) {}
+  Stretch(const Network& net, const Rule& rule, Uses& uses)
+      : uses_(uses), replay_(net, uses.order(), rule) {}
 
-  bool move(int first, int last, bool left) override { return uses_.move(first, last, left); }
-  std::int64_t cost() override { return belady_.change(); }
-  void settle(bool accepted) override {
-    accepted ? belady_.keep() : belady_.undo();
-    accepted ? uses_.keep() : uses_.undo();
-  }
-  const std::vector<int>& order() const override { return uses_.order(); }
+  std::int64_t total() override { return replay_.change(uses_.low(), uses_.stretch()); }
+  void undo() override { replay_.undo(); }
+  std::int64_t simulated() const override { return replay_.simulated(); }
+
+ private:
+  Uses& uses_;
+  Replay replay_;
+};
+
+// MIN: what differs.
+class Differing : public Judge {
+ public:
+  Differing(const Network& net, const Rule& rule, Uses& uses) : belady_(net, rule.memory, uses) {}
+
+  std::int64_t total() override { return belady_.change(); }
+  void keep() override { belady_.keep(); }
+  void undo() override { belady_.undo(); }
   std::int64_t simulated() const override { return belady_.simulated(); }
 
  private:
-  Uses uses_;
   Belady belady_;
 };
 
-std::unique_ptr<Walk> walk_of(const Network& net, const std::vector<int>& order, const Rule& rule,
-                              bool incremental) {
+std::unique_ptr<Judge> judge_of(const Network& net, const Rule& rule, bool incremental,
+                                Uses& uses) {
   if (incremental && rule.policy == Policy::min) {
-    return std::make_unique<Light>(net, order, rule.memory);
+    return std::make_unique<Differing>(net, rule, uses);
   }
-  incremental = incremental && rule.policy == Policy::write_aware;
-  return std::make_unique<Plain>(net, order, rule, incremental);
+  if (incremental && rule.policy == Policy::write_aware) {
+    return std::make_unique<Stretch>(net, rule, uses);
+  }
+  return std::make_unique<Whole>(net, rule, uses);
+}
+
+// A window of the paper's or, for a share of the moves, a block; false: nothing moved.
+bool move(Uses& uses, const Annealing& options, Random& random) {
+  const bool block = options.blocks > 0 && random.unit() < options.blocks;
+  const int first = random.below(uses.size());
+  const int most = block ? options.block : options.window;
+  const int last = std::min(first + random.below(most), uses.size() - 1);
+  if (!block) return uses.move(first, last, random.next() & 1);
+  const int connection = uses.order()[first + random.below(last - first + 1)];
+  const std::uint64_t how = random.next();
+  return uses.move_block(first, last, how & 1, 2 * connection + (how >> 1 & 1));
 }
 
 // Stops at the time limit or when the report says so; looks at the clock once in a while.
@@ -191,7 +126,8 @@ class Watch {
 Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& rule,
                 const Annealing& options, const Report& report) {
   Random random(options.seed);
-  const std::unique_ptr<Walk> walk = walk_of(net, start, rule, options.incremental);
+  Uses uses(net, start);
+  const std::unique_ptr<Judge> judge = judge_of(net, rule, options.incremental, uses);
   std::int64_t current = simulate(net, start, rule).total();
   Annealed best{start, current, 0, 0, 0, 0, ""};
   bool saved = true;  // best.order is the best order, or the current one is
@@ -200,21 +136,24 @@ Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& r
     best.limit = watch.look(best.iterations, best.total);
     if (!best.limit.empty()) break;
     const std::int64_t t = options.first_iteration + best.iterations++;
-    const int first = random.below(net.connections());
-    const int last = std::min(first + random.below(options.window), net.connections() - 1);
-    if (!walk->move(first, last, random.next() & 1)) continue;
+    if (!move(uses, options, random)) continue;
     ++best.changed;
-    const std::int64_t total = walk->cost();
+    const std::int64_t total = judge->total();
     const double worse = static_cast<double>(total - current);
     const bool accepted =
         worse <= 0 || random.unit() < std::exp2(-worse * std::pow(static_cast<double>(t),
                                                                   options.cooling));
-    if (accepted && total >= best.total && !saved) {
-      best.order = walk->order();
+    if (!accepted) {
+      judge->undo();
+      uses.undo();
+      continue;
+    }
+    if (total >= best.total && !saved) {
+      best.order = uses.order();
       saved = true;
     }
-    walk->settle(accepted);
-    if (!accepted) continue;
+    judge->keep();
+    uses.keep();
     ++best.accepted;
     current = total;
     if (total < best.total) {
@@ -222,8 +161,8 @@ Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& r
       saved = false;
     }
   }
-  if (!saved) best.order = walk->order();
-  best.simulated = walk->simulated();
+  if (!saved) best.order = uses.order();
+  best.simulated = judge->simulated();
   return best;
 }
 

@@ -1,4 +1,5 @@
-// Connection Reordering (section IV of the paper): simulated annealing of the order.
+// Connection Reordering (section IV of the paper): simulated annealing of the order. Blocks, moves
+// that are not the paper's, can be mixed in.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,8 @@ struct Annealing {
   int window = 1;       // ws
   double cooling = 0.2; // sigma
   std::uint64_t seed = 0;
+  double blocks = 0;    // share of moves that are blocks, of at most `block` connections
+  int block = 1;
   std::int64_t first_iteration = 1;  // t of the first one: later is cooler
   double seconds = 1e18;
   bool incremental = true;  // off: every order is simulated from the start; same trajectory

@@ -103,13 +103,13 @@ nb::tuple trace_in(const Network& net, Array<int> order, int policy, int memory,
 
 nb::tuple anneal_in(const Network& net, Array<int> order, int policy, int memory, int delay,
                     std::int64_t iterations, int window, double cooling, std::uint64_t seed,
-                    std::int64_t first_iteration, double seconds, bool incremental,
-                    nb::object told) {
+                    double blocks, int block, std::int64_t first_iteration, double seconds,
+                    bool incremental, nb::object told) {
   const std::vector<int> start = order_of(net, order);
   const Rule rule = rule_of(policy, memory, delay);
-  if (window < 1 || iterations < 0) throw std::invalid_argument("no such annealing");
-  const Annealing options{iterations,      window,  cooling,    seed,
-                          first_iteration, seconds, incremental};
+  if (window < 1 || block < 1 || iterations < 0) throw std::invalid_argument("no such annealing");
+  const Annealing options{iterations, window, cooling,         seed,    blocks,
+                          block,      first_iteration, seconds, incremental};
   const Report report = report_of(told);
   Annealed found;
   {
@@ -167,6 +167,7 @@ NB_MODULE(_sparse, module) {
              nb::arg("weights"), nb::arg("noise"), nb::arg("seed"), nb::arg("seconds"));
   module.def("anneal", &anneal_in, nb::arg("network"), nb::arg("order"), nb::arg("policy"),
              nb::arg("memory"), nb::arg("delay"), nb::kw_only(), nb::arg("iterations"),
-             nb::arg("window"), nb::arg("cooling"), nb::arg("seed"), nb::arg("first_iteration"),
-             nb::arg("seconds"), nb::arg("incremental"), nb::arg("report").none());
+             nb::arg("window"), nb::arg("cooling"), nb::arg("seed"), nb::arg("blocks"),
+             nb::arg("block"), nb::arg("first_iteration"), nb::arg("seconds"),
+             nb::arg("incremental"), nb::arg("report").none());
 }

@@ -19,43 +19,6 @@ Uses::Uses(const Network& net, const std::vector<int>& order)
   }
 }
 
-bool Uses::move(int first, int last, bool left) {
-  for (int i = 0; i <= last - first; ++i) {
-    left ? move_left(order_[first + i]) : move_right(order_[last - i]);
-  }
-  low_ = size();
-  high_ = -1;
-  for (int c : moved_) {
-    low_ = std::min({low_, position_[c], gap(c)});
-    high_ = std::max({high_, position_[c], gap(c) - 1});
-  }
-  return !moved_.empty();
-}
-
-// To right behind the last connection before it that touches its source.
-void Uses::move_left(int connection) {
-  const int mine = 2 * connection + 1;
-  const int found = before_[mine - 1] < 0 ? -1 : before_[mine - 1] >> 1;
-  const int p = position_[connection];
-  if (p == 0 || (found >= 0 && !moved(found) && position_[found] == p - 1)) return;
-  put(connection, found < 0 ? 0 : position_[found] + 1, found, true);
-  int at = before_[mine];
-  while (at >= 0 && label_[connection] < label_[at >> 1]) at = before_[at];
-  relink(mine, at);
-}
-
-// To right before the next connection that touches its target.
-void Uses::move_right(int connection) {
-  const int mine = 2 * connection;
-  const int found = after_[mine + 1] < 0 ? -1 : after_[mine + 1] >> 1;
-  const int p = position_[connection];
-  if (p == size() - 1 || (found >= 0 && !moved(found) && position_[found] == p + 1)) return;
-  put(connection, found < 0 ? size() : position_[found], found, false);
-  int at = mine;
-  while (after_[at] >= 0 && label_[after_[at] >> 1] < label_[connection]) at = after_[at];
-  relink(mine, at == mine ? before_[mine] : at);
-}
-
 void Uses::put(int connection, int gap_before, int next_to, bool behind) {
   const bool beside = next_to >= 0 && moved(next_to);
   Row& row = row_of(beside ? gap(next_to) : gap_before);
@@ -115,17 +78,22 @@ void Uses::link(int use, int before) {
   next = use;
 }
 
-// The new order: the old one without what moved, and the rows in their gaps.
-void Uses::keep() {
-  written_.clear();
+// The old order without what moved, and the rows in their gaps.
+const std::vector<int>& Uses::stretch() {
+  stretch_.clear();
   for (int p = low_; p <= high_ + 1; ++p) {
     if (const Row* here = row(p)) {
-      written_.insert(written_.end(), here->connections.begin(), here->connections.end());
+      stretch_.insert(stretch_.end(), here->connections.begin(), here->connections.end());
     }
-    if (p <= high_ && !moved(order_[p])) written_.push_back(order_[p]);
+    if (p <= high_ && !moved(order_[p])) stretch_.push_back(order_[p]);
   }
+  return stretch_;
+}
+
+void Uses::keep() {
+  stretch();
   for (int p = low_; p <= high_; ++p) {
-    const int c = written_[p - low_];
+    const int c = stretch_[p - low_];
     order_[p] = c;
     position_[c] = p;
     label_[c] = label_of(p, kUnmoved);

@@ -33,6 +33,9 @@ class Uses {
   // Move the window's connections, each to its place; false: none moved. `order` has the old
   // order until `keep`.
   bool move(int first, int last, bool left);
+  // Move positions `first` to `last` as a block, to the last (next) other connection with the
+  // neuron of a use of one of them, or as far as the order allows; false: nothing moved.
+  bool move_block(int first, int last, bool left, int use);
   void keep();
   void undo();
 
@@ -41,6 +44,7 @@ class Uses {
   int position(int connection) const { return position_[connection]; }  // in the old order
   int low() const { return low_; }  // old positions of all that a move shifts
   int high() const { return high_; }
+  const std::vector<int>& stretch();  // the new order there, from `low` to `high`
 
   Label label(int connection) const { return label_[connection]; }
   Label key(int use) const { return 2 * label_[use >> 1] + (use & 1); }
@@ -65,6 +69,11 @@ class Uses {
 
   void move_left(int connection);
   void move_right(int connection);
+  int gap_left(int first, int last, int use) const;
+  int gap_right(int first, int last, int use) const;
+  void sink_left(int use);
+  void sink_right(int use);
+  bool measure();
   void put(int connection, int gap, int next_to, bool behind);
   Row& row_of(int gap);
   void relink(int use, int before);
@@ -85,7 +94,7 @@ class Uses {
   std::vector<Changed> changed_;
   std::vector<char> noted_;
   std::vector<Relinked> relinked_;
-  std::vector<int> written_;
+  std::vector<int> stretch_;
   int low_ = 0, high_ = -1;
 };
 

@@ -17,6 +17,10 @@ def anneal(net: FFNN, settings: Settings, start: Ints | None = None) -> Ordered:
     one that touches its source, or right, each to right before the next one that touches its
     target. The new order is kept if it needs fewer I/Os, else with probability
     ``2 ** -((new - old) * t ** sigma)``.
+
+    Blocks are ours: a few connections in a row move left or right as one, up to the last (next)
+    other connection that touches the source or the target of one of them, or up to what they depend
+    on (what depends on them).
     """
     options = settings.annealing
     first = two_optimal(net) if start is None else start
@@ -37,6 +41,8 @@ def anneal(net: FFNN, settings: Settings, start: Ints | None = None) -> Ordered:
         window=options.window_of(net),
         cooling=options.cooling,
         seed=settings.seed,
+        blocks=options.blocks,
+        block=options.block,
         first_iteration=options.first_iteration,
         seconds=math.inf if settings.time_limit_s is None else settings.time_limit_s,
         incremental=options.incremental_of(net, settings.policy),

@@ -33,6 +33,8 @@ ANNEALED = 20_000_000
 """Connections simulated by annealing, about, where no time limit is set."""
 COOL = 1_000_000
 """The first iteration of annealing a good order: as cold as the paper's last one."""
+WINDOW, BLOCKS = 6, 0.5
+"""Windows and blocks of that: short ones change little, which is what a good order bears."""
 WARM = 1_000
 """The first iteration of annealing it again, where there is time."""
 
@@ -128,6 +130,13 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
 
 
 def _annealed(net: FFNN, best: _Best, iterations: int, first: int, seed: int) -> Ordered:
-    options = replace(best.settings.annealing, iterations=iterations, first_iteration=first)
+    given = best.settings.annealing
+    options = replace(
+        given,
+        iterations=iterations,
+        window=given.window or min(WINDOW, given.window_of(net)),
+        blocks=given.blocks or BLOCKS,
+        first_iteration=first,
+    )
     settings = replace(best.share(1.0), annealing=options, seed=seed)
     return anneal(net, settings, best.found.order)

@@ -35,15 +35,18 @@ class Report:
 class Annealing:
     """Hyperparameters of Connection Reordering (section IV, experiments of section VI.A).
 
-    ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``first_iteration``:
-    t of the first one; later is cooler. ``incremental``: an iteration simulates only what its move
-    changed; the trajectory is the same. Default: where it pays, under ``min`` always, under
-    ``min-write-aware`` from ``LARGE`` connections on.
+    ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``blocks``: the share
+    of moves that are no window but a block of at most ``block`` connections; 0 is the paper's
+    method. ``first_iteration``: t of the first one; later is cooler. ``incremental``: an iteration
+    simulates only what its move changed; the trajectory is the same. Default: where it pays, under
+    ``min`` always, under ``min-write-aware`` from ``LARGE`` connections on.
     """
 
     iterations: int = 1_000_000
     window: int | None = None
     cooling: float = 0.2
+    blocks: float = 0.0
+    block: int = 3
     first_iteration: int = 1
     incremental: bool | None = None
 
@@ -54,6 +57,11 @@ class Annealing:
             )
         if self.window is not None and self.window < 1:
             raise InputError(f"window {self.window}: at least 1 connection")
+        if not 0 <= self.blocks <= 1 or self.block < 1:
+            raise InputError(
+                f"{self.blocks} of the moves are blocks of {self.block} connections: "
+                "a share from 0 to 1, at least 1 connection"
+            )
         if self.cooling < 0:
             raise InputError(f"cooling rate {self.cooling}: at least 0")
 
