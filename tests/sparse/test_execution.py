@@ -11,7 +11,15 @@ from tests.sparse.nets import random_net, random_order
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
 from tvm_serenity.sparse.check import check_order
-from tvm_serenity.sparse.execute import Compiled, compile, tuned
+from tvm_serenity.sparse.execute import (
+    Compiled,
+    aligned,
+    compile,
+    compiled,
+    kernel,
+    tuned,
+    tuning,
+)
 from tvm_serenity.sparse.execute.blocks import blocked
 from tvm_serenity.sparse.execute.kernel import lanes, largest_tile
 from tvm_serenity.sparse.execute.plan import groups
@@ -78,6 +86,29 @@ def test_every_batch(batch: int) -> None:
     for together in LOOPS:
         run = compile(net, two_optimal(net), batch, threads=2, together=together)
         close(run(x), net.forward(x))
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_machines_with_shorter_vectors(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (kernel, compiled, tuning):
+        monkeypatch.setattr(module, "lanes", lambda: width)
+    net = random_mlp([20, 30, 5], 0.4, seed=2)
+    x = np.random.RandomState(1).randn(40, 20).astype(np.float32)
+    for together in LOOPS:
+        assert largest_tile(together) * together <= 16 * width
+        run = compile(net, blocked(net, 7, None, together).order, 40, together=together)
+        close(run(x), net.forward(x))
+
+
+@pytest.mark.parametrize("past", [0, 4, 16])
+def test_inputs_anywhere_in_memory(past: int) -> None:
+    net = random_mlp([20, 60, 5], 0.5, seed=3)
+    x = aligned((20, 16), past)
+    assert x.ctypes.data % 64 == past
+    x[:] = np.random.RandomState(1).randn(20, 16)
+    for staged in (False, True):
+        run = compile(net, blocked(net).order, 16, staged=staged)
+        close(run.columns(x), net.forward(x.T).T)
 
 
 def test_activations_outputs_and_constants() -> None:

@@ -24,7 +24,8 @@ def bench_command(
 
     Ours is tuned here and now: blocks for the cache, tiles of the batch. Every
     run is compared with the exact result first. "alone" is without bias and
-    activation. The ceiling is our kernel on values in the first cache.
+    activation. The ceiling is our kernel on values in the first cache, with a load
+    for each multiply-add: neurons computed together share loads and can pass it.
 
     [dim]Examples[/dim]
       serenity sparse bench --mlp 500x4 --density 0.1
@@ -42,6 +43,8 @@ def bench_command(
         "rows": choice.rows if choice else None,
         "tile": found.run.tile,
         "staged": bool(choice and choice.staged),
+        "together": choice.together if choice else 1,
+        "targets": choice.targets if choice else None,
         "ours_us": round(found.ours_us, 3),
         "gflops": round(found.gflops, 3),
         "ceiling_gflops": round(found.ceiling_gflops, 3),
