@@ -29,14 +29,12 @@ ROUNDS = 40
 """Orders that makes at most."""
 MANY = 1_000_000
 """Orders it makes at most where a time limit is set."""
-ANNEALED = 20_000_000
+ANNEALED = 200_000_000
 """Connections simulated by annealing, about, where no time limit is set."""
 COOL = 1_000_000
 """The first iteration of annealing a good order: as cold as the paper's last one."""
-WINDOW, BLOCKS = 6, 0.5
-"""Windows and blocks of that: short ones change little, which is what a good order bears."""
-WARM = 1_000
-"""The first iteration of annealing it again, where there is time."""
+WINDOW, BLOCKS = 6, 0.6
+"""The longest window, the share of blocks: short moves cost little time and fit a good order."""
 
 
 class _Best:
@@ -124,19 +122,19 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     work = settings.annealing.iterations
     if settings.time_limit_s is None:
         work = min(work, max(100, ANNEALED // net.connections))
-    yield _annealed(net, best, work, COOL, settings.seed)
-    again = count(settings.seed + 1) if work and not best.unlimited else ()
-    yield from (_annealed(net, best, work, WARM, seed) for seed in again)
+    for number in range(1) if best.unlimited or work == 0 else count():
+        yield _annealed(net, best, work, number)
 
 
-def _annealed(net: FFNN, best: _Best, iterations: int, first: int, seed: int) -> Ordered:
+def _annealed(net: FFNN, best: _Best, iterations: int, number: int) -> Ordered:
+    """Return the result of a round of annealing, which goes on where the one before ended."""
     given = best.settings.annealing
     options = replace(
         given,
         iterations=iterations,
         window=given.window or min(WINDOW, given.window_of(net)),
         blocks=given.blocks or BLOCKS,
-        first_iteration=first,
+        first_iteration=COOL + number * iterations,
     )
-    settings = replace(best.share(1.0), annealing=options, seed=seed)
+    settings = replace(best.share(1.0), annealing=options, seed=best.settings.seed + number)
     return anneal(net, settings, best.found.order)
