@@ -108,14 +108,10 @@ def groups(
     slot = _slots(net, sources, runs, copied, times, block is None)
     fed = runs.fed[runs.of[made.loads]]
     mine, theirs = member[places[group]] + label, member[copies]
-    out = _numbered(net.neurons, net.outputs)
-    members = np.column_stack(
-        [slot[runs.target], _flags(net, runs, out), np.maximum(out[runs.target], 0)]
-    )
-    copying = np.column_stack([slot[copied], np.zeros_like(copied), column[copied]])
+    copying = _ints([slot[copied], np.zeros_like(copied), column[copied]])
     return Groups(
         *_phases(sizes, member, places, made),
-        _spread(int(member[-1]), (mine, members.astype(np.int32)), (theirs, copying)),
+        _spread(int(member[-1]), (mine, _members(net, runs, slot)), (theirs, copying)),
         _spread(int(member[-1]), (mine, fold.biases[runs.target])),
         np.where(fed, column[sources[made.loads]], slot[sources[made.loads]]),
         net.weights[order][made.weights],
@@ -135,7 +131,7 @@ def _phases(sizes: Longs, member: Longs, places: Longs, made: Steps) -> tuple[In
     return _ints([*phase, *ends]), counts.astype(np.int32)
 
 
-def _ints(columns: list[Longs]) -> Ints:
+def _ints(columns: list[NDArray[Any]]) -> Ints:
     return np.column_stack(columns).astype(np.int32)
 
 
@@ -221,8 +217,9 @@ def _slots(
     return slots(np.where(written < 0, -1, begins), read, written, at_once)
 
 
-def _flags(net: FFNN, runs: _Runs, out: Ints) -> Longs:
-    count = len(runs.target)
+def _members(net: FFNN, runs: _Runs, slot: Ints) -> Ints:
+    """Return slot, flags and column of the outputs of the neuron of each run."""
+    count, out = len(runs.target), _numbered(net.neurons, net.outputs)[runs.target]
     fresh, last = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     fresh[np.unique(runs.target, return_index=True)[1]] = True
     last[count - 1 - np.unique(runs.target[::-1], return_index=True)[1]] = True
@@ -235,6 +232,6 @@ def _flags(net: FFNN, runs: _Runs, out: Ints) -> Longs:
         FRESH * fresh
         + FROM_INPUTS * runs.fed
         + RELU * (last & rectified[runs.target])
-        + OUTPUT * (last & (out[runs.target] >= 0))
+        + OUTPUT * (last & (out >= 0))
     )
-    return flags
+    return _ints([slot[runs.target], flags, np.maximum(out, 0)])
