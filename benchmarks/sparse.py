@@ -89,10 +89,10 @@ def paper(seeds: int, seconds: float) -> None:
 
 def iterations() -> None:
     print("\n| density | incremental, ms | full, ms | ratio |\n|---|---|---|---|")
-    for density, count in ((0.001, 2000), (0.01, 1000), (0.1, 200), (0.5, 30)):
+    for density, most in ((0.001, 20_000), (0.01, 10_000), (0.1, 2_000), (0.5, 500)):
         net = baseline_mlp(density=density)
         spent = []
-        for incremental in (True, False):
+        for incremental, count in ((True, most), (False, most // 10)):
             options = Annealing(0, incremental=incremental)
             each = []
             for number in (1, count + 1):

@@ -36,7 +36,7 @@ int Candidates::next_victim(int begun, int next, int count) const {
     int found = -1;
     for (int i = 0; i < 2 && victims[i] >= 0; ++i) {
       const int use = victims[i];
-      if (difference_.in_one(use) || !has_begun(use, begun)) continue;
+      if (difference_.differs(use) || !has_begun(use, begun)) continue;
       if (found < 0 || end_key(use) > end_key(found)) found = use;
     }
     if (found >= 0) return found;
@@ -52,15 +52,15 @@ int Candidates::scan_back(int begun, int next) const {
     for (int start : {2 * order[q], 2 * order[q] + 1}) {
       const int use = uses_.after(start);
       if (use < 0 || end_key(use) <= last) continue;
-      if (!difference_.is_plain(use) || !held_by_both(use, next)) continue;
+      if (!difference_.is_plain(use) || !is_kept(use, next)) continue;
       found = use;
       last = end_key(use);
     }
   }
   for (int q = bound_; 2 * q + 1 > last; --q) {
     const int first = 2 * order[q];
-    if (has_begun(first + 1, begun) && held_by_both(first + 1, next)) return first + 1;
-    if (2 * q > last && has_begun(first, begun) && held_by_both(first, next)) return first;
+    if (held_by_both(first + 1, begun, next)) return first + 1;
+    if (2 * q > last && held_by_both(first, begun, next)) return first;
   }
   return found;
 }
@@ -71,25 +71,15 @@ int Candidates::scan(int begun, int next, int count) const {
   int found = -1;
   for (int key = 2 * next; count > 0 && key < 2 * uses_.size(); ++key) {
     const int use = 2 * order[key >> 1] + (key & 1);
-    if (!has_begun(use, begun) || !held_by_both(use, next)) continue;
+    if (!held_by_both(use, begun, next)) continue;
     found = use;
     --count;
   }
   return found;
 }
 
-bool Candidates::has_begun(int use, int begun) const {
-  if (difference_.has_changed(use)) return false;  // in one of both, if at all
-  const int start = uses_.before(use);
-  return start >= 0 && (uses_.position(start >> 1) < begun || !difference_.is_plain(use));
-}
-
-// Whether both schedules have what this use waits for, if it has begun and not ended.
-bool Candidates::held_by_both(int use, int next) const {
-  if (difference_.in_one(use)) return false;
-  const int by = evictions_.given_up(use);
-  if (by < 0) return true;
-  if (!uses_.moved(by)) return uses_.position(by) >= next;
+// Where the old schedule gives up what it waits for at `by`, a connection that moved.
+bool Candidates::is_kept_up_to_moved(int use, int by) const {
   const int* victims = evictions_.point(by).victims;
   return !passed_[by] && (victims[0] == use || victims[1] == use);
 }

@@ -32,8 +32,19 @@ class Candidates {
  private:
   int end(int use) const { return uses_.position(use >> 1); }
   int end_key(int use) const { return 2 * end(use) + (use & 1); }
-  bool has_begun(int use, int begun) const;
-  bool held_by_both(int use, int next) const;
+  bool held_by_both(int use, int begun, int next) const {
+    return !difference_.differs(use) && has_begun(use, begun) && is_kept(use, next);
+  }
+  bool has_begun(int use, int begun) const {
+    const int start = uses_.before(use);
+    return start >= 0 && (uses_.position(start >> 1) < begun || !difference_.is_plain(use));
+  }
+  bool is_kept(int use, int next) const {  // unless it has ended
+    const int by = evictions_.given_up(use);
+    if (by < 0) return true;
+    return uses_.moved(by) ? is_kept_up_to_moved(use, by) : uses_.position(by) >= next;
+  }
+  bool is_kept_up_to_moved(int use, int by) const;
   int next_victim(int begun, int next, int count) const;
   int scan_back(int begun, int next) const;
   int scan(int begun, int next, int count) const;

@@ -21,8 +21,8 @@ class Difference {
   bool is_plain(int use) const { return flags_[use] == 0; }
   bool in_old(int use) const { return flags_[use] & kOld; }
   bool in_new(int use) const { return flags_[use] & kNew; }
+  bool differs(int use) const { return flags_[use] & (kChanged | kOld | kNew); }
   bool in_one(int use) const { return flags_[use] & (kOld | kNew); }
-  bool was_changed(int use) const { return flags_[use] & (kChanged | kMerged); }
 
   void change(int use) { flags_[use] |= kChanged; }
   void merge(int use) { flags_[use] = kMerged; }
