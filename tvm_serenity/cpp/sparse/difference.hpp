@@ -1,7 +1,6 @@
 // What the schedules of two orders have in fast memory at one point, as far as they differ.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include "sparse/evictions.hpp"
@@ -59,8 +58,14 @@ class Difference {
   int top() {
     if (only_new_.empty()) return -1;
     if (top_ < 0) {
-      top_ = *std::max_element(only_new_.begin(), only_new_.end(),
-                               [this](int a, int b) { return uses_.key(a) < uses_.key(b); });
+      Label last = -1;
+      for (int use : only_new_) {
+        const Label key = uses_.key(use);
+        if (key > last) {
+          last = key;
+          top_ = use;
+        }
+      }
     }
     return top_;
   }

@@ -80,12 +80,13 @@ void Uses::link(int use, int before) {
 
 // The old order without what moved, and the rows in their gaps.
 const std::vector<int>& Uses::stretch() {
-  stretch_.clear();
+  stretch_.resize(high_ - low_ + 1);
+  int* to = stretch_.data();
   for (int p = low_; p <= high_ + 1; ++p) {
     if (const Row* here = row(p)) {
-      stretch_.insert(stretch_.end(), here->connections.begin(), here->connections.end());
+      to = std::copy(here->connections.begin(), here->connections.end(), to);
     }
-    if (p <= high_ && !moved(order_[p])) stretch_.push_back(order_[p]);
+    if (p <= high_ && !moved(order_[p])) *to++ = order_[p];
   }
   return stretch_;
 }
