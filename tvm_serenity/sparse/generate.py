@@ -19,7 +19,8 @@ def random_mlp(widths: Sequence[int], density: float, seed: int = 0) -> FFNN:
     """Return a random perceptron with layers of ``widths``: appendix A.
 
     Each neuron but the outputs gets k outgoing connections to different neurons of the next
-    layer, k uniform from 1 to ``max(1, ceil(2 * density * next - 1))`` and at most ``next``.
+    layer, k uniform from 1 to ``max(1, ceil(2 * density * next - 1))``, or all ``next`` where k is
+    more: above a density of one half, networks are less dense than asked (at 1, three quarters).
     Connections are ordered by layer and target. A neuron of a hidden layer that nothing reaches
     is a constant; an output that nothing reaches is left out. Weights and biases are standard
     normal, weights divided by the root of the mean fan-in.
@@ -33,9 +34,9 @@ def random_mlp(widths: Sequence[int], density: float, seed: int = 0) -> FFNN:
     first = np.cumsum([0, *sizes])
     sources, targets = [], []
     for layer, (width, following) in enumerate(pairwise(sizes)):
-        most = min(following, max(1, int(np.ceil(2 * density * following - 1 - 1e-9))))
+        most = max(1, int(np.ceil(2 * density * following - 1 - 1e-9)))
         for neuron in range(width):
-            count = random.randint(1, most + 1)
+            count = min(following, random.randint(1, most + 1))
             chosen = np.sort(random.permutation(following)[:count])
             sources.append(np.full(count, first[layer] + neuron))
             targets.append(first[layer + 1] + chosen)
