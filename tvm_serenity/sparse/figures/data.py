@@ -92,19 +92,18 @@ def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
 
 
 def _panel(axes: Any, panel: Panel) -> None:
-    others = iter(OTHERS * 4)
+    groups = dict.fromkeys(name.split(", ")[-1] for name in panel.curves if name not in COLOURS)
+    colours = COLOURS | dict(zip(groups, OTHERS * 4, strict=False))
     for name, points in panel.curves.items():
-        key = name.split(",")[0]
-        colour = COLOURS[key] if name in COLOURS else next(others)
-        bound = key == "bound"
+        key, group = name.split(", ")[0], name.split(", ")[-1]
         axes.errorbar(
             [p.x for p in points],
             [p.median for p in points],
             yerr=[[p.median - p.low for p in points], [p.high - p.median for p in points]],
             label=name,
-            color=colour,
-            linestyle="--" if bound else "-",
-            marker=None if bound else "o",
+            color=colours[group],
+            linestyle=":" if key != group and key == "ours" else "--" if key == "bound" else "-",
+            marker=None if key == "bound" else "o",
             markersize=3,
             linewidth=1.2,
             capsize=2,
@@ -120,5 +119,7 @@ def _panel(axes: Any, panel: Panel) -> None:
             scale("log")
             axis.set_minor_formatter("")
     axes.spines[["top", "right"]].set_visible(False)
-    if panel.curves:
+    if groups:  # as many curves as leave no room for it
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    elif panel.curves:
         axes.legend(frameon=False, fontsize=8)
