@@ -1,12 +1,10 @@
 """Whether connections are in an order they can be computed in."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.sparse.network import FFNN, Ints
-
-Longs = NDArray[np.int64]
+from tvm_serenity.sparse.network import FFNN, Ints, Longs
 
 
 def check_order(net: FFNN, order: ArrayLike) -> Ints:

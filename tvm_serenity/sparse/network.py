@@ -17,6 +17,7 @@ from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.sparse.structure import a_cycle, levels, parts
 
 Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 LARGEST = 2**30

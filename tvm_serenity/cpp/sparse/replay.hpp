@@ -19,9 +19,6 @@ class Replay {
  public:
   Replay(const Network& net, std::vector<int> order, const Rule& rule);
 
-  const std::vector<int>& order() const { return order_; }
-  std::int64_t total() const { return total_; }
-
   // Put `stretch` in place of the connections at `low`...; a permutation of them. Returns the
   // new total. `undo` takes the last change back.
   std::int64_t change(int low, const std::vector<int>& stretch);

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_serenity.sparse.network import FFNN, Ints
-
-Longs = NDArray[np.int64]
+from tvm_serenity.sparse.network import FFNN, Ints, Longs
 
 WINDOW = 512
 """Targets among which partners are looked for."""

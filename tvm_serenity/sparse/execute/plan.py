@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from tvm_serenity.sparse.constants import folded
 from tvm_serenity.sparse.execute.slots import slots
 from tvm_serenity.sparse.execute.steps import LARGEST, LOOPS, MOST, Steps, steps
-from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints
+from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints, Longs
 
-Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 COPY = 0

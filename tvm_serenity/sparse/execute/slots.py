@@ -1,11 +1,8 @@
 """Slots of values: taken over by another neuron when the value is dead."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tvm_serenity.sparse.network import Ints
-
-Longs = NDArray[np.int64]
+from tvm_serenity.sparse.network import Ints, Longs
 
 
 def slots(begins: Longs, read: Longs, written: Longs, at_once: bool) -> Ints:

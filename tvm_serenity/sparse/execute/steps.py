@@ -14,9 +14,8 @@ that finds no partners for a step ``ab ac bc`` is loaded once for each of them.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tvm_serenity.sparse.network import Ints
+from tvm_serenity.sparse.network import Ints, Longs
 
 LOOPS: dict[int, tuple[tuple[int, ...], ...]] = {
     1: ((1,),),
@@ -28,8 +27,6 @@ FULL = {1: 1, 2: 2, 3: 3}
 LARGEST = max(LOOPS)
 MOST = max(map(len, LOOPS.values()))
 """Loops of a group, at most."""
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
