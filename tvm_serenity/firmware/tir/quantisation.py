@@ -3,7 +3,7 @@
 from typing import Any
 
 from tvm_serenity.firmware.program import Quantisation
-from tvm_serenity.frontends.relax._svdf import STATES
+from tvm_serenity.frontends.relax._states import STATES
 from tvm_serenity.graph import Graph
 from tvm_serenity.passes import _compat
 

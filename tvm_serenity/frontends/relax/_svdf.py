@@ -16,8 +16,6 @@ from typing import Any
 import tflite
 from tvm import relax
 
-STATES = "serenity.states"
-"""Attribute of ``main``: its last parameters and results are states, filled with these values."""
 STATE = 4
 """Which input of an SVDF is its state."""
 

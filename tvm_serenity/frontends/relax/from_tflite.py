@@ -28,8 +28,8 @@ from tvm import relax
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import check_parameters
+from tvm_serenity.frontends.relax._states import STATES
 from tvm_serenity.frontends.relax._svdf import (
-    STATES,
     convert_svdf,
     initial_values,
     state_tensors,
