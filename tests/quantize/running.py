@@ -13,7 +13,7 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402
 
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
-from tvm_serenity.frontends.relax._svdf import STATES  # noqa: E402
+from tvm_serenity.frontends.relax._states import STATES  # noqa: E402
 from tvm_serenity.passes import _compat, serenity_pipeline  # noqa: E402
 from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
 from tvm_serenity.runtime.referee import Fill, LiteRT, referee  # noqa: E402
