@@ -4,7 +4,7 @@ TVM's importer knows no quantised SVDF, and its float one neither updates the st
 weighted nor returns it. Here the state comes in as an extra parameter of ``main`` (after the
 inputs of the file) and goes out as an extra result (after its outputs), so that the module stays
 a pure function; whoever runs the model feeds the one back into the other. ``main`` has the
-attribute ``STATES`` (``_states``): the value that fills each state at first, the stored form of zero.
+attribute ``STATES``: the value that fills each state at first, the stored form of zero.
 
     state[b, f] <- state[b, f, 1:], sum_i x[b, i] * feature[f, i]
     y[b, u]      = activation(bias[u] + sum over f of unit u, m of state[b, f, m] * time[f, m])
