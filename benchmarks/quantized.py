@@ -27,8 +27,8 @@ from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.passes.relax.quantize import kept_float
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.plan import Buffer, plan
+from tvm_serenity.referees import Referee, runtime_for
 from tvm_serenity.runtime.build import largest_workspace, stock_kernels
-from tvm_serenity.runtime.referee import Array, referee
 from tvm_serenity.runtime.vm import random_inputs, run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes
 from tvm_serenity.schedule import schedule
@@ -81,7 +81,7 @@ def sizes(lean: Any, inside: bool) -> Sizes:
 
 def exactness(path: Path, machine: Any, inputs: int, mod: Any) -> str:
     """How the outputs differ from the reference's over random and edge inputs."""
-    judge = referee(path.read_bytes())
+    data = path.read_bytes()
     states = [int(v) for v in (mod["main"].attrs or {}).get("serenity.states", [])]
     params = mod["main"].params
     first = [
@@ -89,22 +89,24 @@ def exactness(path: Path, machine: Any, inputs: int, mod: Any) -> str:
         for p, v in zip(params[len(params) - len(states) :], states, strict=True)
     ]
     different, worst = 0, 0.0
-    for fill in (*range(inputs), "min", "max", "zero"):
-        arrays = judge.inputs(fill)
-        wanted = judge.run(arrays)
-        found = arrays_of(machine["main"](*map(tvm.runtime.tensor, [*arrays, *first])))
-        pairs = list(zip(wanted, found[: len(wanted)], strict=True))
-        different += any(a.tobytes() != b.tobytes() for a, b in pairs)
-        worst = max(worst, *(float(np.abs(a.astype(float) - b).max()) for a, b in pairs))
+    with Referee() as judge:
+        judge.open(runtime_for(path, data), data)
+        for fill in (*range(inputs), "min", "max", "zero"):
+            arrays = judge.inputs(fill)
+            wanted = judge.run(arrays).outputs
+            found = arrays_of(machine["main"](*map(tvm.runtime.tensor, [*arrays, *first])))
+            pairs = list(zip(wanted, found[: len(wanted)], strict=True))
+            different += any(a.tobytes() != b.tobytes() for a, b in pairs)
+            worst = max(worst, *(float(np.abs(a.astype(float) - b).max()) for a, b in pairs))
     total = inputs + 3
     return f"{total} of {total} identical" if not different else f"{different} differ by {worst:g}"
 
 
-def arrays_of(found: Any) -> list[Array]:
+def arrays_of(found: Any) -> list[np.ndarray[Any, Any]]:
     return [found.numpy()] if isinstance(found, tvm.runtime.Tensor) else [f.numpy() for f in found]
 
 
-def latency(builds: Sequence[Any], inputs: Sequence[Array]) -> list[float]:
+def latency(builds: Sequence[Any], inputs: Sequence[np.ndarray[Any, Any]]) -> list[float]:
     """Median milliseconds of each build, measured in turns."""
     times: list[list[float]] = [[] for _ in builds]
     machines = [relax.VirtualMachine(build, tvm.cpu()) for build in builds]

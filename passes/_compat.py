@@ -157,7 +157,8 @@ def workspace_buffer(size: int, alignment: int) -> Any:
 
 def declare_on(buffer: Any, base: Any, offset: int) -> Any:
     """Return the statement that puts ``buffer`` onto ``base``, ``offset`` elements in."""
-    index = [0] * (len(base.ty.shape) - 1) + [offset]
+    rank = len(base.ty.shape)
+    index = [0] * (rank - 1) + [offset] if rank else []  # a 0-d tensor has one element
     return tirx.DeclBuffer(buffer, data=tirx.address_of(base[tuple(index)]))
 
 

@@ -1,5 +1,6 @@
 """Integer modules compiled and run, to compare with a referee."""
 
+import atexit
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,16 @@ from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.frontends.relax._states import STATES  # noqa: E402
 from tvm_serenity.passes import _compat, serenity_pipeline  # noqa: E402
 from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
-from tvm_serenity.runtime.referee import Fill, LiteRT, referee  # noqa: E402
+from tvm_serenity.referees import Fill, Referee, runtime_for  # noqa: E402
+
+JUDGE = Referee()
+atexit.register(JUDGE.close)
+
+
+def judge_of(data: bytes, keep: bool = False) -> Referee:
+    """The runtime that the file is held against, with the file open; one at a time."""
+    JUDGE.open(runtime_for("model.tflite", data), data, keep=keep)
+    return JUDGE
 
 
 class Machine:
@@ -76,15 +86,9 @@ def with_all_results(module: Any) -> Any:
 
 def assert_every_result_exact(data: bytes, module: Any, fill: Fill) -> int:
     """Find every result of ``main``, bit by bit, among LiteRT's tensors; return their number."""
-    judge, machine = LiteRT(data, keep=True), Machine(module)
+    judge, machine = judge_of(data, keep=True), Machine(module)
     inputs = judge.inputs(fill)
-    judge.run(inputs)
-    known = set()
-    for entry in judge.interpreter.get_tensor_details():
-        try:
-            known.add(judge.interpreter.get_tensor(entry["index"]).tobytes())
-        except ValueError:  # a scratch tensor that was never allocated
-            continue
+    known = {array.tobytes() for array in judge.run(inputs).tensors.values()}
     found = machine.results(inputs)
     missing = [i for i, array in enumerate(found) if array.tobytes() not in known]
     assert not missing
@@ -98,11 +102,11 @@ def assert_exact(
     varied: bool = True,
 ) -> None:
     """Compare with the referee, bit by bit; ``varied``: outputs must not all be the same."""
-    judge, machine = referee(data), Machine(module)
+    judge, machine = judge_of(data), Machine(module)
     seen = set()
     for fill in fills:
         inputs = judge.inputs(fill)
-        wanted = judge.run(inputs)
+        wanted = judge.run(inputs).outputs
         found = machine.run(inputs)
         assert [a.dtype for a in found] == [a.dtype for a in wanted]
         for mine, theirs in zip(found, wanted, strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.quantize.models import Node, T, tflite
-from tests.quantize.running import Machine
+from tests.quantize.running import Machine, judge_of
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
@@ -18,7 +18,6 @@ from tvm_serenity.passes.relax.quantize import (
     quantized_module,
 )
 from tvm_serenity.quantize.params import affine
-from tvm_serenity.runtime.referee import referee
 
 
 def params(scales: Any, zeros: Any, axis: int = 0, shape: tuple[int, ...] = (4, 3)) -> Any:
@@ -84,9 +83,9 @@ def test_what_has_no_integer_form_stays_float_and_is_listed(tmp_path: Path) -> N
     path.write_bytes(data)
     module = quantized_module(to_relax(path))
     assert kept_float(module) == ("sum 'lv1': a sum over an axis",)
-    judge, machine = referee(data), Machine(module)
+    judge, machine = judge_of(data), Machine(module)
     inputs = judge.inputs(0)
-    found, wanted = machine.run(inputs)[0], judge.run(inputs)[0]
+    found, wanted = machine.run(inputs)[0], judge.run(inputs).outputs[0]
     assert np.abs(found.astype(int) - wanted).max() <= 1
 
 
@@ -113,9 +112,11 @@ def test_float16_weights_are_computed_in_float32(tmp_path: Path) -> None:
     path.write_bytes(data)
     module = quantized_module(to_relax(path))
     assert not is_quantised(module)
-    judge, machine = referee(data), Machine(module)
+    judge, machine = judge_of(data), Machine(module)
     inputs = judge.inputs(0)
-    np.testing.assert_allclose(machine.run(inputs)[0], judge.run(inputs)[0], rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        machine.run(inputs)[0], judge.run(inputs).outputs[0], rtol=1e-5, atol=1e-4
+    )
 
 
 def test_an_unknown_rounding_is_refused() -> None:
@@ -131,11 +132,11 @@ def test_another_rounding_is_at_most_a_step_away(tmp_path: Path) -> None:
     found = [
         Machine(quantized_module(to_relax(path), rounding)) for rounding in ("tflite", "single")
     ]
-    judge = referee(data)
+    judge = judge_of(data)
     steps = 0
     for seed in range(20):
         inputs = judge.inputs(seed)
         twice, once = (machine.run(inputs)[0].astype(int) for machine in found)
         steps = max(steps, int(np.abs(twice - once).max()))
-        np.testing.assert_array_equal(twice, judge.run(inputs)[0])
+        np.testing.assert_array_equal(twice, judge.run(inputs).outputs[0])
     assert steps == 1

@@ -1,0 +1,17 @@
+"""Other runtimes that compute a model, each in a process of its own: what results are held against.
+
+    with Referee() as judge:
+        judge.open("litert", Path("model.tflite"), keep=True)
+        answer = judge.run(judge.inputs(0))
+        answer.outputs, answer.tensors
+
+A referee may abort, hang or corrupt its memory on a model: it runs in a child process with a time
+limit, and its death is a :class:`RefereeError` that says how it ended. The next ``open`` starts a
+new process. A runtime is one file here (a class with ``signature``, ``run`` and ``step``) and one
+line in ``worker.RUNTIMES``.
+"""
+
+from tvm_serenity.referees.process import Answer, Entry, Referee, RefereeError, runtime_for
+from tvm_serenity.referees.values import Fill, filled
+
+__all__ = ["Answer", "Entry", "Fill", "Referee", "RefereeError", "filled", "runtime_for"]

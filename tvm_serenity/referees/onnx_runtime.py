@@ -1,0 +1,51 @@
+"""onnxruntime on the CPU, with its graph optimisations off: each node as the file has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.referees.values import Array
+
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(bool)": "bool",
+}
+
+
+class OnnxRuntime:
+    """An ``.onnx`` model; ``model`` is its bytes, or its path where data lies beside the file."""
+
+    def __init__(self, model: bytes | str, keep: bool) -> None:
+        import onnxruntime
+
+        del keep
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        self.session = onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+
+    def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Return ``(name, shape, dtype, 0)`` of each input and output; unknown extents are -1."""
+        inputs = [_entry(e) for e in self.session.get_inputs()]
+        return inputs, [_entry(e) for e in self.session.get_outputs()]
+
+    def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
+        """Return the outputs for ``inputs``."""
+        names = [e.name for e in self.session.get_inputs()]
+        found = self.session.run(None, dict(zip(names, inputs, strict=True)))
+        return [np.asarray(array) for array in found], {}
+
+    step = run
+
+
+def _entry(described: Any) -> tuple[Any, ...]:
+    kind = described.type
+    dtype = _DTYPES.get(kind, kind.removeprefix("tensor(").removesuffix(")"))
+    shape = tuple(e if isinstance(e, int) else -1 for e in described.shape)
+    return described.name, shape, dtype, 0

@@ -1,0 +1,206 @@
+"""The parent's side of a referee: starts it, asks it within a time limit, says how it ended."""
+
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from tvm_serenity.errors import MissingPartError, SerenityError
+from tvm_serenity.frontends._flatbuffer import root_table
+from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
+from tvm_serenity.referees.values import Array, Fill, filled
+from tvm_serenity.referees.worker import send
+
+LIMIT_S = 60.0
+"""Seconds a referee may take for one request."""
+_INT8 = 9
+_PACKAGES = {
+    "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
+    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
+    "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
+}
+
+
+class RefereeError(SerenityError):
+    """The referee died, ran out of time, or does not take the model; the message says which."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An input or output as the referee sees it; an extent of -1 is not fixed by the model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the referee computed; ``tensors`` are all it kept, by their index in the file."""
+
+    outputs: tuple[Array, ...]
+    tensors: Mapping[int, Array]
+
+
+def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
+    """Return the name of the runtime that ``path`` (of content ``data``) is held against.
+
+    LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end: such models
+    go to TFLM.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix != ".tflite":
+        return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
+    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    states = [t for t in main.tables(SubgraphField.TENSORS) if t.u8(TensorField.IS_VARIABLE)]
+    return "tflm" if any(t.u8(TensorField.TYPE) == _INT8 for t in states) else "litert"
+
+
+class Referee:
+    """A child process that runs one model after another; a context manager.
+
+    ``limit_s`` holds for each request.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self.limit_s = limit_s
+        self.runtime = ""
+        self.entries: tuple[Entry, ...] = ()
+        self.results: tuple[Entry, ...] = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._printed: IO[bytes] | None = None
+
+    def __enter__(self) -> "Referee":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self, runtime: str, model: bytes | Path, *, keep: bool = False) -> None:
+        """Load ``model`` with ``runtime`` ("litert", "tflm", "onnxruntime" or "torch").
+
+        ``keep``: all tensors can be read after a run, where the runtime can. Raises
+        :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.
+        """
+        self.runtime = runtime
+        if isinstance(model, Path) and runtime in ("litert", "tflm"):
+            model = model.read_bytes()
+        given = str(model) if isinstance(model, Path) else model
+        inputs, outputs = self._ask(("open", runtime, given, keep))
+        self.entries = tuple(Entry(*entry) for entry in inputs)
+        self.results = tuple(Entry(*entry) for entry in outputs)
+
+    def inputs(self, fill: Fill) -> list[Array]:
+        """Return one array an input, drawn by ``fill``."""
+        return [filled(e.shape, e.dtype, e.zero_point, fill, i) for i, e in enumerate(self.entries)]
+
+    def run(self, inputs: Sequence[Array]) -> Answer:
+        """Return what the model computes, with its states reset."""
+        outputs, tensors = self._ask(("run", list(inputs)))
+        return Answer(tuple(outputs), tensors)
+
+    def step(self, inputs: Sequence[Array]) -> Answer:
+        """Return what the model computes, with the states the last run left."""
+        outputs, tensors = self._ask(("step", list(inputs)))
+        return Answer(tuple(outputs), tensors)
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, self._printed):
+                if stream is not None:
+                    stream.close()
+
+    def _ask(self, request: Any) -> Any:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            send(process.stdin, request)
+            status, value = self._reply(process)
+        except (BrokenPipeError, EOFError):
+            raise RefereeError(f"{self._name}: {self._death(process)}") from None
+        except TimeoutError:
+            self.close()
+            raise RefereeError(f"{self._name}: no answer after {self.limit_s:g} s") from None
+        except BaseException:  # Ctrl-C: a later reply must not be taken for another's
+            self.close()
+            raise
+        if status == "missing":
+            name, advice = _PACKAGES[self.runtime]
+            raise MissingPartError(f"{name} needs {value}: {advice}")
+        if status == "refused":
+            raise RefereeError(f"{self._name} refuses it: {value[:300]}")
+        return value
+
+    @property
+    def _name(self) -> str:
+        return _PACKAGES[self.runtime][0]
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "tvm_serenity.referees.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"},
+        )
+        return self._process
+
+    def _reply(self, process: subprocess.Popen[bytes]) -> Any:
+        assert process.stdout is not None
+        until = time.monotonic() + self.limit_s
+        file = process.stdout.fileno()
+
+        def read(size: int) -> bytes:
+            parts = bytearray()
+            while len(parts) < size:
+                left = until - time.monotonic()
+                if left <= 0 or not select.select([file], [], [], left)[0]:
+                    raise TimeoutError
+                part = os.read(file, min(size - len(parts), 1 << 20))
+                if not part:
+                    raise EOFError
+                parts += part
+            return bytes(parts)
+
+        (size,) = struct.unpack("<Q", read(8))
+        return pickle.loads(read(size))
+
+    def _death(self, process: subprocess.Popen[bytes]) -> str:
+        status = process.wait()
+        said = ""
+        if self._printed is not None:
+            self._printed.seek(0)
+            lines = self._printed.read().decode(errors="replace").split("\n")
+            said = next(
+                (f" ({' '.join(x.split())[:200]})" for x in reversed(lines) if x.strip()), ""
+            )
+        self.close()
+        if status < 0:
+            try:
+                name = signal.Signals(-status).name
+            except ValueError:
+                name = f"signal {-status}"
+            return f"died of {name} on this model{said}"
+        return f"ended with status {status}{said}"

@@ -1,0 +1,42 @@
+"""PyTorch on the CPU: a saved ``torch.export`` program."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.referees.values import Array
+
+
+class TorchProgram:
+    """A ``.pt2`` file as ``torch.export.save`` writes it; ``model`` is its path or its bytes."""
+
+    def __init__(self, model: bytes | str, keep: bool) -> None:
+        import io
+
+        import torch
+
+        del keep
+        torch.set_num_threads(1)
+        self.torch = torch
+        self.program = torch.export.load(io.BytesIO(model) if isinstance(model, bytes) else model)
+        self.module = self.program.module()
+
+    def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Return ``(name, shape, dtype, 0)`` of each input, and nothing of the outputs."""
+        values = {n.name: n.meta.get("val") for n in self.program.graph.nodes}
+        names = self.program.graph_signature.user_inputs
+        return [_entry(str(name), values[str(name)]) for name in names], []
+
+    def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
+        """Return the outputs for ``inputs``."""
+        with self.torch.no_grad():
+            found = self.module(*(self.torch.from_numpy(np.array(array)) for array in inputs))
+        flat, _ = self.torch.utils._pytree.tree_flatten(found)
+        return [part.detach().numpy() for part in flat], {}
+
+    step = run
+
+
+def _entry(name: str, value: Any) -> tuple[Any, ...]:
+    return name, tuple(int(e) for e in value.shape), str(value.dtype).removeprefix("torch."), 0
