@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any, BinaryIO, cast
 
 from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.frontends._flatbuffer import root_table
@@ -80,7 +80,7 @@ class Referee:
         self.entries: tuple[Entry, ...] = ()
         self.results: tuple[Entry, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
-        self._printed: IO[bytes] | None = None
+        self._printed: BinaryIO | None = None
 
     def __enter__(self) -> "Referee":
         return self
@@ -135,7 +135,7 @@ class Referee:
         process = self._process or self._start()
         assert process.stdin is not None
         try:
-            send(process.stdin, request)
+            send(cast(BinaryIO, process.stdin), request)
             status, value = self._reply(process)
         except (BrokenPipeError, EOFError):
             raise RefereeError(f"{self._name}: {self._death(process)}") from None
@@ -157,7 +157,7 @@ class Referee:
         return _PACKAGES[self.runtime][0]
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        self._printed = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed with the process)
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "tvm_serenity.referees.worker"],
             stdin=subprocess.PIPE,
