@@ -7,14 +7,18 @@
     │   ├── ParseError          a text or CSV line that cannot be read (names the line)
     │   └── UnsupportedError    well formed, but outside of what is supported (names the op)
     ├── CheckError              a result that an independent checker rejects
+    │   └── WrongResultError    compiled code that computes something else (names what, and where)
     └── MissingPartError        an optional package or tool is not installed (says which)
 
-The command line turns each into one line on standard error and exit status 2.
+The command line turns each into one line on standard error and exit status 2; a wrong result is
+the answer no: exit status 1.
 """
 
 
 class SerenityError(Exception):
     """Base of all errors raised on purpose."""
+
+    exit_status = 2
 
 
 class InputError(SerenityError):
@@ -39,6 +43,12 @@ class UnsupportedError(InputError):
 
 class CheckError(SerenityError):
     """A result that an independent checker rejects."""
+
+
+class WrongResultError(CheckError):
+    """Compiled code computes something else than its reference; the message says what and where."""
+
+    exit_status = 1
 
 
 class MissingPartError(SerenityError):

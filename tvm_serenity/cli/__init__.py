@@ -1,7 +1,7 @@
 """The command ``serenity``: one file a command, here what they share and how errors end.
 
-Exit status: 0 done, 1 the answer is no (nothing fits), 2 bad input or a missing part (one line on
-standard error), 130 interrupted.
+Exit status: 0 done, 1 the answer is no (nothing fits, a wrong result), 2 bad input or a missing
+part (one line on standard error), 130 interrupted.
 """
 
 import os
@@ -46,7 +46,7 @@ def main() -> None:
     try:
         status = app(standalone_mode=False)
     except SerenityError as error:
-        _end(" ".join(str(error).split()), 2)
+        _end(" ".join(str(error).split()), error.exit_status)
     except typer.Abort:
         _end("interrupted", 130)
     except KeyboardInterrupt:

@@ -8,6 +8,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity.validation.ranges import input_ranges, parameters_of
+
 ALLOCATE = "vm.builtin.alloc_storage"
 
 
@@ -50,17 +52,24 @@ def run(executable: Any, inputs: Sequence[np.ndarray[Any, Any]], function: str =
 def random_inputs(module: Any, seed: int = 0, function: str = "main") -> list[np.ndarray[Any, Any]]:
     """Return seeded inputs for the parameters of a module's function.
 
-    Standard normal floats; integers over the whole range of their type.
+    Standard normal floats; integers over the whole range of their type, or within what they index.
     """
     rng = np.random.default_rng(seed)
+    parameters = parameters_of(module[function])
+    allowed = {}
+    if any(np.dtype(dtype).kind in "iu" and dtype[-1] != "8" for _, _, dtype in parameters):
+        allowed = input_ranges(module, function)  # 8 bits index nothing, as importers go
     result = []
-    for param in module[function].params:
-        shape = [int(extent) for extent in param.ty.shape.values]
-        dtype = np.dtype(str(param.ty.dtype.dtype))
-        if dtype.kind == "f":
-            result.append(rng.standard_normal(shape).astype(dtype))
+    for position, (_, shape, name) in enumerate(parameters):
+        dtype = np.dtype(name)
+        if position in allowed:
+            held = allowed[position]
+            drawn = rng.integers(held.low, held.high, shape, np.int64, endpoint=True)
+            result.append(np.asarray(drawn, dtype))
+        elif dtype.kind == "f":
+            result.append(np.asarray(rng.standard_normal(shape), dtype))
         elif dtype.kind == "b":
-            result.append(rng.random(shape) < 0.5)
+            result.append(np.asarray(rng.random(shape) < 0.5))
         else:
             limits = np.iinfo(dtype)
             result.append(rng.integers(limits.min, limits.max, shape, dtype, endpoint=True))

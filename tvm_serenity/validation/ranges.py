@@ -1,0 +1,204 @@
+"""Which values integers may hold: those that are used as indices lie within what they index.
+
+Read backwards off kernels and networks: an index must lie within its tensor's extent, a divisor is
+at least 1; what such a value is computed from must keep it there.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax, s_tir, sym, tirx
+from tvm.ir.prim import expr as prim
+
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.lower import lowered
+from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.validation.inputs import Range
+
+_ANY = Range(-(2**63), 2**63 - 1)
+
+
+def parameter_ranges(kernel: Any, wanted: Mapping[int, Range] | None = None) -> dict[int, Range]:
+    """Return what the parameters of ``kernel`` (a PrimFunc) must lie within, by position.
+
+    Parameters that may hold anything are left out. ``wanted``: what results must lie within.
+    """
+    reader = _Kernel(kernel)
+    for position, allowed in (wanted or {}).items():
+        reader.need[kernel.params[position]] = allowed
+    for store in reversed(reader.stores):
+        reader.read(store)
+    written = {store.buffer for store in reader.stores}
+    return {
+        i: reader.need[p]
+        for i, p in enumerate(kernel.params)
+        if p in reader.need and p not in written
+    }
+
+
+def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[int, Range]:
+    """Return what the parameters of a network must lie within, by position.
+
+    ``module``: Relax, fresh or lowered.
+    """
+    mod = lowered(module, target)
+    region = read_function(mod, name, workspace=False)
+    need: dict[int, Range] = {}
+
+    def narrow(expr: Any, allowed: Range) -> None:
+        tensor = region.values.get(expr)
+        if isinstance(tensor, int):
+            need[tensor] = need.get(tensor, _ANY).within(allowed)
+
+    for op in reversed(range(len(region.graph.ops))):
+        call = region.bindings[region.run[op]].value
+        outputs = [need.get(t) for t in region.graph.ops[op].outputs]
+        kernel = _compat.called_kernel(call)
+        if kernel is None:
+            if _compat.op_name(call) == "relax.reshape" and outputs[0] is not None:
+                narrow(call.args[0], outputs[0])
+            continue
+        arguments, function = _compat.kernel_arguments(call), mod[kernel]
+        first = len(function.params) - len(outputs)
+        wanted = {first + i: r for i, r in enumerate(outputs) if r is not None}
+        for position, allowed in parameter_ranges(function, wanted).items():
+            if position < len(arguments):
+                narrow(arguments[position], allowed)
+    found = [region.values.get(p) for p in mod[name].params]
+    return {i: need[t] for i, t in enumerate(found) if isinstance(t, int) and t in need}
+
+
+class _Kernel:
+    """The stores of a kernel, the extents of its variables, and what buffers must lie within."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.stores: list[Any] = []
+        self.domains: dict[Any, Any] = {}
+        self.need: dict[Any, Range] = {}
+        blocks: list[Any] = []
+        loops: list[Any] = []
+        tvm_ffi.structural_walk(
+            kernel.body,
+            [
+                (tirx.BufferStore, self.stores.append),
+                (s_tir.SBlock, blocks.append),
+                (tirx.For, loops.append),
+            ],
+            order="pre",
+        )
+        for block in blocks:
+            self.domains |= {v.var: v.dom for v in block.iter_vars}
+        for loop in loops:
+            self.domains[loop.loop_var] = tvm.ir.Range.from_min_extent(loop.min, loop.extent)
+
+    def read(self, store: Any) -> None:
+        """Take over what one store asks of the buffers it reads."""
+        loads = _found((store.value, *store.indices), tvm.ir.expr.TensorLoad)
+        for indices, buffer in [
+            (store.indices, store.buffer),
+            *((x.indices, x.source) for x in loads),
+        ]:
+            for index, extent in zip(indices, buffer.ty.shape, strict=True):
+                limit = getattr(extent, "value", None)
+                if limit is not None:
+                    self.narrow(index, Range(0, int(limit) - 1))
+        for kind in (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod):
+            for division in _found((store.value, *store.indices), kind):
+                self.narrow(division.b, Range(1, 2**31 - 1))
+        allowed = self.need.get(store.buffer)
+        if allowed is None:
+            return
+        own = [x for x in loads if x.source.same_as(store.buffer)]
+        if own:  # a running sum: each term gets its part
+            steps = max((_elements(x.source) for x in loads if x not in own), default=1)
+            allowed = Range(min(allowed.low, 0), allowed.high // steps)
+        self.narrow(store.value, allowed, store.buffer)
+
+    def narrow(self, value: Any, allowed: Range, itself: Any = None) -> None:
+        """Keep ``value`` within ``allowed``: by what the buffers it is computed from hold.
+
+        ``itself``: a buffer that ``value`` is added to.
+        """
+        bare = value
+        while isinstance(bare, prim.Cast):
+            bare = bare.value
+        if isinstance(bare, tvm.ir.expr.TensorLoad):
+            self._keep(bare.source, allowed)
+            return
+        loads = _found((value,), tvm.ir.expr.TensorLoad)
+        inner = {index for x in loads for index in _found(x.indices, tvm.ir.expr.TensorLoad)}
+        sources = {x.source for x in loads if x not in inner and _is_integer(x.source)}
+        sources = {s for s in sources if itself is None or not s.same_as(itself)}
+        if not sources:
+            return
+        variables = {s: tirx.Var(s.name, _compat.buffer_dtype(s)) for s in sources}
+
+        def replaced(load: Any) -> Any:
+            if itself is not None and load.source.same_as(itself):
+                return tirx.const(0, _compat.buffer_dtype(itself))
+            return variables.get(load.source, load)
+
+        free = tvm_ffi.structural_map(value, (tvm.ir.expr.TensorLoad, replaced))
+        found = self._widest(free, list(variables.values()), allowed)
+        for source in sources:
+            self._keep(source, found)
+
+    def _keep(self, source: Any, allowed: Range) -> None:
+        self.need[source] = self.need.get(source, _ANY).within(allowed)
+
+    def _widest(self, value: Any, variables: list[Any], allowed: Range) -> Range:
+        """What all ``variables`` may hold for ``value`` to be within ``allowed``."""
+        low = min(max(allowed.low, 0), allowed.high)
+        start = self._bounds(value, variables, Range(low, low)).low
+        if -(2**31) < start < allowed.low:  # an index with something taken off
+            low += allowed.low - start
+        high = low + allowed.high - allowed.low
+        least, most = low, high
+        while least < most:
+            middle = most if least == low else (least + most + 1) // 2
+            found = self._bounds(value, variables, Range(low, middle))
+            if allowed.low <= found.low and found.high <= allowed.high:
+                least = middle
+            else:
+                most = middle - 1
+        return Range(low, least)
+
+    def _bounds(self, value: Any, variables: list[Any], tried: Range) -> Range:
+        """What is known of ``value`` while ``variables`` are within ``tried``."""
+        analyzer = sym.Analyzer()
+        for variable, domain in self.domains.items():
+            analyzer.bind(variable, domain)
+        for variable in variables:
+            low, high = (tirx.const(x, variable.ty.dtype) for x in (tried.low, tried.high + 1))
+            analyzer.bind(variable, tvm.ir.Range(low, high))
+        found = analyzer.const_int_bound(analyzer.simplify(value))
+        return Range(int(found.min_value), int(found.max_value))
+
+
+def _found(roots: Iterable[Any], kind: Any) -> list[Any]:
+    found: list[Any] = []
+    for root in roots:
+        tvm_ffi.structural_walk(root, (kind, found.append))
+    return found
+
+
+def _is_integer(buffer: Any) -> bool:
+    return str(_compat.buffer_dtype(buffer)).startswith(("int", "uint"))
+
+
+def _elements(buffer: Any) -> int:
+    count = 1
+    for extent in buffer.ty.shape:
+        count *= int(getattr(extent, "value", 1))
+    return count
+
+
+def parameters_of(function: Any) -> list[tuple[str, tuple[int, ...], str]]:
+    """Return name, shape and type of each parameter of a Relax function."""
+    return [
+        (p.name, _compat.static_shape(p.ty, p.name), _compat.dtype_name(p.ty))
+        for p in function.params
+        if isinstance(p, relax.Var)
+    ]

@@ -1,0 +1,166 @@
+"""Results compared: the first wrong element, one line that says it, a file that shows it again."""
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.validation.inputs import Array
+
+PROGRAM, INPUT = "case", "input"
+"""Names in a reproducer: the JSON text of the case, and each input by its position."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far floats may be apart: ``relative`` to the largest number of the result.
+
+    Integers and bools must be identical. A difference of nothing but the sign of zero, and NaN
+    where NaN is expected, count as equal.
+    """
+
+    relative: float = 0.0
+
+    def allowed(self, expected: Array) -> float:
+        """Return the largest difference that is accepted against ``expected``."""
+        if expected.dtype.kind != "f" or not self.relative:
+            return 0.0
+        finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+        return self.relative * float(finite.max(initial=0.0))
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of result ``output`` that is wrong, how many are, the largest error."""
+
+    output: int
+    index: tuple[int, ...]
+    expected: float
+    got: float
+    wrong: int
+    elements: int
+    largest: float
+
+    def text(self) -> str:
+        """Return the difference in words, for the end of a line."""
+        place = f"[{', '.join(map(str, self.index))}]"
+        which = f"result {self.output}" if self.output else "result"
+        return (
+            f"{which}{place} is {self.got:g}, expected {self.expected:g} "
+            f"({self.wrong:,} of {self.elements:,} elements differ, by {self.largest:g} at most)"
+        )
+
+
+def first_difference(
+    expected: Sequence[Array], got: Sequence[Array], tolerance: Tolerance = EXACT
+) -> Difference | None:
+    """Return the first difference of two lists of results, None where all are accepted.
+
+    A result of another shape or type differs at its first element, in all of them.
+    """
+    if len(expected) != len(got):
+        return Difference(min(len(expected), len(got)), (), math.nan, math.nan, 1, 1, math.inf)
+    for output, (want, have) in enumerate(zip(expected, got, strict=True)):
+        found = _of_arrays(output, np.asarray(want), np.asarray(have), tolerance)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_arrays(output: int, want: Array, have: Array, tolerance: Tolerance) -> Difference | None:
+    if want.shape != have.shape or want.dtype != have.dtype:
+        return Difference(output, (), math.nan, math.nan, have.size, have.size, math.inf)
+    if want.tobytes() == have.tobytes():
+        return None
+    limit = tolerance.allowed(want)
+    with np.errstate(invalid="ignore", over="ignore"):
+        equal = (want == have) | ((want != want) & (have != have))
+        apart = np.abs(want.astype(np.float64) - have.astype(np.float64))
+        wrong = ~(equal | (apart <= limit))
+    if not wrong.any():
+        return None
+    apart = np.where(equal, 0.0, np.nan_to_num(apart, nan=np.inf))
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return Difference(
+        output,
+        place,
+        float(want[place]),
+        float(have[place]),
+        int(wrong.sum()),
+        wrong.size,
+        float(apart.max(initial=0.0)),
+    )
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A kernel that computes something else than its reference.
+
+    ``operator``: the model's name for what it computes; ``kernel``: its symbol; ``against``: what
+    the reference is.
+    """
+
+    operator: str
+    kernel: str
+    against: str
+    difference: Difference | str
+
+    def line(self, reproducer: Path | None = None) -> str:
+        """Return the one line that reports it."""
+        what = self.difference if isinstance(self.difference, str) else self.difference.text()
+        shown = "" if reproducer is None else f"; shown again by {command(reproducer)}"
+        return (
+            f"operator {self.operator!r}, kernel {self.kernel!r}: wrong against "
+            f"{self.against}: {what}{shown}"
+        )
+
+
+def command(reproducer: Path) -> str:
+    """Return the command that runs a reproducer."""
+    return f"python -m tvm_serenity.validation {reproducer}"
+
+
+def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
+    """Raise :class:`WrongResultError` (exit status 1) for ``wrong``."""
+    raise WrongResultError(wrong.line(reproducer))
+
+
+def write_reproducer(path: Path, case: Mapping[str, Any], inputs: Sequence[Array]) -> Path:
+    """Write a case and its inputs as ``.npz``; return where: a free name beside ``path``.
+
+    ``case`` is JSON: ``kind`` says who replays it ("tir": ``validation.replay``), the rest is
+    its own.
+    """
+    path, number = path.with_suffix(".npz"), 0
+    place = path
+    while place.exists():
+        number += 1
+        place = path.with_stem(f"{path.stem}-{number}")
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {PROGRAM: np.array(json.dumps(case))}
+    arrays |= {f"{INPUT}{i}": array for i, array in enumerate(inputs)}
+    np.savez_compressed(buffer, **arrays)
+    write_bytes(place, buffer.getvalue())
+    return place
+
+
+def read_reproducer(path: Path) -> tuple[dict[str, Any], list[Array]]:
+    """Return case and inputs of a reproducer; :class:`InputError` where it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            case = json.loads(str(file[PROGRAM]))
+            inputs = [file[f"{INPUT}{i}"] for i in range(len(file.files) - 1)]
+    except (OSError, ValueError, KeyError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: no reproducer ({reason})") from None
+    return case, inputs
