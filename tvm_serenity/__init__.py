@@ -11,29 +11,59 @@ module, asks the same searches, and writes order and offsets back into the modul
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "LeanKernels": "tvm_serenity.passes",
-    "SerenityPlanMemory": "tvm_serenity.passes",
-    "SerenityQuantize": "tvm_serenity.passes",
-    "SerenityRewrite": "tvm_serenity.passes",
-    "SerenitySchedule": "tvm_serenity.passes",
-    "Graph": "tvm_serenity.graph",
-    "schedule": "tvm_serenity.schedule",
-    "plan": "tvm_serenity.plan",
-    "load": "tvm_serenity.frontends",
-    "peak_bytes": "tvm_serenity.objective",
-    "peak_bytes_batch": "tvm_serenity.objective",
-}
+# The packages `schedule` and `plan` are named as the functions they are for: imported here, so that
+# the name is the function from the start and stays it (an import sets the name once, at first).
+from tvm_serenity import pipeline_hook
+from tvm_serenity.frontends import load
+from tvm_serenity.graph import Graph
+from tvm_serenity.objective import peak_bytes, peak_bytes_batch
+from tvm_serenity.plan import plan
+from tvm_serenity.schedule import schedule
 
-__all__ = ["__version__", *_LAZY]
+if TYPE_CHECKING:
+    from tvm_serenity.passes import (
+        LeanKernels,
+        SerenityPlanMemory,
+        SerenityQuantize,
+        SerenityRewrite,
+        SerenitySchedule,
+    )
+
+_PASSES = (
+    "LeanKernels",
+    "SerenityPlanMemory",
+    "SerenityQuantize",
+    "SerenityRewrite",
+    "SerenitySchedule",
+)
+__all__ = [
+    "Graph",
+    "LeanKernels",
+    "SerenityPlanMemory",
+    "SerenityQuantize",
+    "SerenityRewrite",
+    "SerenitySchedule",
+    "__version__",
+    "load",
+    "peak_bytes",
+    "peak_bytes_batch",
+    "plan",
+    "schedule",
+]
+
+pipeline_hook.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names on first use, so that importing the package loads no TVM."""
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    """Import the passes on first use: they are all of the public names that load TVM."""
+    if name in _PASSES:
+        return getattr(import_module("tvm_serenity.passes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,12 +1,13 @@
 """The pipeline ``serenity``: TVM's CPU pipeline with our order and our arena.
 
-tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
+    tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
+
+TVM knows the name wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
 """
 
 from typing import Any
 
 import tvm
-from tvm import relax
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
@@ -19,7 +20,6 @@ from tvm_serenity.passes.relax.schedule import SerenitySchedule
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.schedule import Options
 
-NAME = "serenity"
 QUANTIZED = ("auto", "off")
 """What to do with quantised models: integer kernels, or float as imported."""
 
@@ -64,7 +64,3 @@ def serenity_pipeline(
             )(mod)
 
     return run
-
-
-if NAME not in relax.pipeline.PIPELINE_MAP:
-    relax.pipeline.register_pipeline(NAME)(serenity_pipeline)

@@ -1,0 +1,66 @@
+"""The public surface: names that are what they say, however they are imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tvm_serenity
+
+SURFACE = {
+    "Graph",
+    "LeanKernels",
+    "SerenityPlanMemory",
+    "SerenityQuantize",
+    "SerenityRewrite",
+    "SerenitySchedule",
+    "__version__",
+    "load",
+    "peak_bytes",
+    "peak_bytes_batch",
+    "plan",
+    "schedule",
+}
+
+
+def in_a_process(code: str) -> str:
+    """What a program prints in a Python of its own."""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_the_surface_is_pinned() -> None:
+    assert set(tvm_serenity.__all__) == SURFACE
+    assert set(dir(tvm_serenity)) == SURFACE
+    assert (Path(tvm_serenity.__file__).parent / "py.typed").exists()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "import tvm_serenity.schedule, tvm_serenity.plan",
+        "from tvm_serenity.schedule import Options",
+        "from tvm_serenity.cli import commands",
+        "from tvm_serenity import load",
+    ],
+)
+def test_schedule_and_plan_are_functions(first: str) -> None:
+    last = "from tvm_serenity import plan, schedule; print(callable(plan), callable(schedule))"
+    code = f"{first}\n{last}"
+    assert in_a_process(code).split() == ["True", "True"]
+
+
+def test_importing_the_package_loads_no_tvm() -> None:
+    assert in_a_process("import sys, tvm_serenity\nprint('tvm' in sys.modules)").strip() == "False"
+
+
+@pytest.mark.parametrize("imports", ["tvm_serenity\nimport tvm", "tvm\nimport tvm_serenity"])
+def test_tvm_knows_the_pipeline_in_either_order(imports: str) -> None:
+    pytest.importorskip("tvm")
+    code = f"import {imports}\nfrom tvm import relax\nprint(relax.get_pipeline('serenity'))"
+    assert 'name="serenity"' in in_a_process(code)
