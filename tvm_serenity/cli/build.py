@@ -78,19 +78,35 @@ def build_command(
     _check_choices(codegen, order, quantized, formats, stack)
     if external_arena and formats in ("mlf", "arduino"):
         raise InputError(f"--format {formats} has its own arena; leave out --external-arena")
-    ram_bytes = requested(rows, ram, stream_input)
     target = board(board_name)
+    whole_only = {
+        "--format": formats != "project",
+        "--external-arena": external_arena,
+        "--codegen llvm": codegen != "c",
+        "--order given": order != "best",
+        "--quantized off": quantized != "auto",
+        "--rewrite": rewrite,
+        "--in-place": in_place,
+    }
+    request = Request(
+        target,
+        identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem),
+        rows,
+        stream_input,
+        requested(rows, ram, stream_input, stack),
+        arena_limit,
+        stack,
+        tuple(option for option, given in whole_only.items() if given),
+        time_limit or 10.0,
+        notify,
+    )
+    if request.only_rows:
+        request.check_options()
     check_target(Path(output), force)
     module = source(model, dim or ()).module()
     show.warn_without_core()
     from tvm_serenity.firmware.tir.program import compiled
     from tvm_serenity.firmware.tir.settings import Settings
-
-    terminal = Console(stderr=True)
-
-    def notify(text: str) -> None:
-        if terminal.is_terminal:
-            terminal.print(f"[dim]{text}[/]")
 
     settings = Settings(
         order=order,
@@ -102,15 +118,12 @@ def build_command(
         options=Options(time_limit_s=time_limit),
         notify=notify,
     )
-    prefix = identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem)
-    request = Request(
-        target, prefix, rows, stream_input, ram_bytes, stack, True, time_limit or 10.0, notify
-    )
-    if rows not in (OFF, AUTO) or stream_input:
+    if request.only_rows:
         build_rows(module, request, model, output, force=force, json=json)
         return
-    made = compiled(module, prefix, target, rooms(target, stack), settings)
-    if rows == AUTO and sum(made.placed.arena_bytes.values()) > request.room_bytes:
+    made = compiled(module, request.name, target, rooms(target, stack), settings)
+    if rows == AUTO and not (made.placed.fits and request.allows(made.placed.arena_bytes)):
+        request.check_options()
         build_rows(module, request, model, output, force=force, json=json)
         return
     found = fit(target, made.placed, made.program.constant_bytes, stack)
@@ -131,7 +144,24 @@ def build_command(
     if json:
         show.print_json(result)
     else:
-        _print(model, output, result, found)
+        _print(model, output, result, found, advice(formats, output, request.name))
+
+
+def notify(text: str) -> None:
+    """Say on a terminal what is being done."""
+    terminal = Console(stderr=True)
+    if terminal.is_terminal:
+        terminal.print(f"[dim]{text}[/]")
+
+
+def advice(formats: str, output: str, name: str) -> str:
+    """Return what to do next with a project of the form ``formats``."""
+    return {
+        "project": f"serenity verify {output}",
+        "mlf": f"unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",
+        "zephyr": f"cmake -DZEPHYR_EXTRA_MODULES={Path(output).resolve()}",
+        "arduino": f"arduino-cli compile --library {output}",
+    }[formats] + ("" if formats == "project" else "; serenity verify takes --format project")
 
 
 def _check_choices(codegen: str, order: str, quantized: str, formats: str, stack: int) -> None:
@@ -228,12 +258,12 @@ def _refuse(result: dict[str, Any], made: "Compiled", found: Fit, arena_limit: i
     show.facts(f"{result['model']} does not fit {found.board}", rows)
 
 
-def _print(model: str, output: str, result: dict[str, Any], found: Fit) -> None:
+def _print(model: str, output: str, result: dict[str, Any], found: Fit, then: str) -> None:
     rows = _regions(found)
     rows["kernels"] = f"{result['kernels']}, called in {result['steps']} steps"
     if result["kept_float"]:
         rows["stays float"] = "; ".join(result["kept_float"])
     if not have("make", "arm-none-eabi-gcc"):
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
-    rows["next"] = f"serenity verify {output}"
+    rows["next"] = then
     show.facts(f"{model} on {found.board}: {output}", rows)

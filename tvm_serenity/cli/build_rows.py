@@ -1,6 +1,6 @@
 """``serenity build --rows``: firmware that runs a network row by row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +47,8 @@ BuildRam = Annotated[
 class Request:
     """What to build: ``bands`` "auto" or a number, the input ``streamed`` or not, into ``ram``.
 
-    ``tuned``: kernels of the library where it has them. ``time_limit_s`` is for each search.
+    ``arena_limit`` bounds the arena. ``whole_only`` are options given that row programs do not
+    have. ``time_limit_s`` is for each search.
     """
 
     board: Board
@@ -55,27 +56,57 @@ class Request:
     bands: str
     streamed: bool
     ram_bytes: int | None
+    arena_limit: int | None
     stack_bytes: int
-    tuned: bool
+    whole_only: tuple[str, ...]
     time_limit_s: float
     notify: Callable[[str], None]
 
     @property
     def room_bytes(self) -> int:
         """Bytes an arena may take."""
-        room = rooms(self.board, self.stack_bytes)[0].arena_bytes
-        if self.ram_bytes is None:
-            return room
-        return min(room, self.ram_bytes - self.stack_bytes - LIBRARY_BYTES)
+        return min(rooms(self.board, self.stack_bytes)[0].arena_bytes, self.most_bytes)
+
+    @property
+    def most_bytes(self) -> int:
+        """Bytes all arenas may take together, whatever the board has."""
+        limits = [2**62]
+        if self.ram_bytes is not None:
+            limits.append(self.ram_bytes - self.stack_bytes - LIBRARY_BYTES)
+        if self.arena_limit is not None:
+            limits.append(self.arena_limit)
+        return min(limits)
+
+    @property
+    def only_rows(self) -> bool:
+        """Whether the network runs in rows even where it fits whole."""
+        return self.bands not in (OFF, AUTO) or self.streamed
+
+    def allows(self, arena_bytes: Mapping[str, int]) -> bool:
+        """Whether arenas keep within the limits that were asked for."""
+        return sum(arena_bytes.values()) <= self.most_bytes
+
+    def check_options(self) -> None:
+        """Raise :class:`InputError` where an option was given that row programs do not have."""
+        if self.whole_only:
+            raise InputError(f"a program in rows does not take {', '.join(self.whole_only)}")
 
 
-def requested(rows: str, ram: str | None, streamed: bool) -> int | None:
+def requested(rows: str, ram: str | None, streamed: bool, stack: int) -> int | None:
     """Check the options against each other; return the bytes of ``--ram``."""
     if rows not in (OFF, AUTO) and not (rows.isdigit() and int(rows) >= 1):
         raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {AUTO} or {OFF}")
     if rows == OFF and (ram is not None or streamed):
         raise InputError("--ram and --stream-input go with --rows N or --rows auto")
-    return None if ram is None else size_bytes(ram)
+    if ram is None:
+        return None
+    given = size_bytes(ram)
+    if given <= stack + LIBRARY_BYTES:
+        raise InputError(
+            f"--ram {ram}: stack ({stack:,} bytes) and C library ({LIBRARY_BYTES}) leave nothing "
+            f"for tensors; give more than {stack + LIBRARY_BYTES:,} bytes, or a smaller --stack"
+        )
+    return given
 
 
 def build_rows(
@@ -89,7 +120,7 @@ def build_rows(
     request.notify("reading rows")
     rows = read_rows(module, request.name)
     alignment = request.board.core.alignment_bytes
-    kernels = row_kernels(rows, tuned=request.tuned, alignment=alignment)
+    kernels = row_kernels(rows, alignment=alignment)
     check_splittable(kernels.network)
     request.notify("ordering and placing bands")
     chosen = _chosen(kernels.network, request)
@@ -105,10 +136,13 @@ def build_rows(
             program, Layout(request.board, request.stack_bytes, False, {"model": Path(model).name})
         )
         files[REFERENCE] = packed(row_reference(rows, program, 0, model))
-        write_project(files, output, force)
-        if have("make", "arm-none-eabi-gcc"):
-            request.notify("compiling")
-            make(Path(output), "all")
+
+        def prepare(directory: Path) -> None:
+            if have("make", "arm-none-eabi-gcc"):
+                request.notify("compiling")
+                make(directory, "all")
+
+        write_project(files, output, force, prepare)
     if json:
         show.print_json({**result, "fits": fits})
     else:

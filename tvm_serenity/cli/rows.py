@@ -1,6 +1,7 @@
 """``serenity rows``: what a network needs when its operators run row by row."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -80,10 +81,11 @@ def rows_command(
     )
     with show.progress(f"rows of {model}") as report:
         limits = Limits(time_limit, progress=report)
-        points = []
+        known: dict[int, Streaming] = {}
         if curve_too or plot is not None:
-            points = [s for _, s in curve(network, streamed=stream_input, limits=limits)]
-        chosen = _chosen(network, bands, goal, stream_input, limits)
+            known = dict(curve(network, streamed=stream_input, limits=limits))
+        points = list(known.values())
+        chosen = _chosen(network, bands, goal, stream_input, limits, known)
     if check:
         chosen.best.check()
     if plot is not None:
@@ -116,13 +118,22 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
     return found
 
 
-def _chosen(network: Network, bands: str, goal: Goal, streamed: bool, limits: Limits) -> Choice:
+def _chosen(
+    network: Network,
+    bands: str,
+    goal: Goal,
+    streamed: bool,
+    limits: Limits,
+    known: Mapping[int, Streaming],
+) -> Choice:
+    """``known``: what the curve has found, by rows a band."""
     if bands == AUTO:
-        return choose(network, goal, streamed=streamed, limits=limits)
+        return choose(network, goal, streamed=streamed, limits=limits, known=known)
     if not bands.isdigit() or int(bands) < 1:
         raise InputError(f"--bands {bands!r}: write a number of rows from 1 on, or {AUTO}")
     heights = heights_of(network, int(bands))
-    found = stream(network, heights, streamed=streamed, limits=limits)
+    same = (s for s in known.values() if s.banded.heights == heights)
+    found = next(same, None) or stream(network, heights, streamed=streamed, limits=limits)
     return Choice(found, goal.met(found), (found,), found.seconds)
 
 

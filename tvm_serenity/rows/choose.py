@@ -6,8 +6,9 @@ at a time, bands are made coarser as long as the arena stays within what was rea
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
@@ -56,23 +57,33 @@ def choose(
     *,
     streamed: bool = False,
     limits: Limits | None = None,
+    known: Mapping[int, Streaming] = MappingProxyType({}),
 ) -> Choice:
-    """Return bands for ``network``, ordered and placed, within about four time limits."""
+    """Return bands for ``network``, ordered and placed, within about four time limits.
+
+    ``known`` are networks split with equal bands already, by rows a band, as ``curve`` yields them.
+    """
     goal, limits = goal or Goal(), limits or Limits()
     started = time.perf_counter()
     deadline = started + 2 * limits.time_limit_s
     least = goal.ram_bytes is None
     tried: dict[int, Streaming] = {}
+
+    def made(rows: int) -> Streaming:
+        if rows in known:
+            return known[rows]
+        return stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
+
     for rows in _least_first(network) if least else _coarse_first(network):
         if tried and time.perf_counter() > deadline and (least or rows > 1):
             continue
         if not least and rows > 1 and _hopeless(network, rows, streamed, goal):
             continue
-        tried[rows] = stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
+        tried[rows] = made(rows)
         if not least and goal.met(tried[rows]):
             break
     if not tried:
-        tried[1] = stream(network, heights_of(network, 1), streamed=streamed, limits=limits)
+        tried[1] = made(1)
     allowed = [found for found in tried.values() if goal.met(found)]
     best = min(
         allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
@@ -174,5 +185,14 @@ def _groups(network: Network) -> list[list[int]]:
 def check_splittable(network: Network) -> None:
     """Raise :class:`InputError` where no layer has rows to split, with the reasons."""
     if not network.splittable:
-        reasons = "; ".join(network.left_whole) or "it has no 4-D tensors of several rows"
+        reasons = "; ".join(network.left_whole) or _without_rows(network)
         raise InputError(f"{network.name}: nothing can be split into rows: {reasons}")
+
+
+def _without_rows(network: Network) -> str:
+    """Why no tensor of a network has rows: rows are those of NHWC tensors with a batch of 1."""
+    for feature in network.features:
+        if len(feature.shape) == 4 and feature.shape[0] > 1:
+            shape = "x".join(map(str, feature.shape))
+            return f"{feature.name} is {shape}; rows are those of 4-D tensors with a batch of 1"
+    return "it has no 4-D tensors of several rows"

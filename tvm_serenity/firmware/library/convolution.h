@@ -174,11 +174,13 @@ NOT_INLINED void convolve_$X(const convolution_$X *c, const $X_t *const *pieces,
     }
     for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
         const int32_t count = pixel + 1 < pixels ? 2 : 1;
-        const $X_t *columns[2] = {gathered, gathered + depth};
+        const $X_t *columns[2];
         if (c->in_place) {
             columns[0] = pieces[0] + pixel * c->channels;
             columns[1] = columns[0] + c->channels;
         } else {
+            columns[0] = gathered;
+            columns[1] = gathered + depth;
             for (int32_t i = 0; i < count; ++i) {
                 gather_$X(c, pieces, oy, ox, gathered + i * depth);
                 if (++ox == c->out_width) {
@@ -196,6 +198,6 @@ NOT_INLINED void convolve_$X(const convolution_$X *c, const $X_t *const *pieces,
             o = c->out_channels & ~1;
         }
         rest_$X(c, columns, count, o, w, bias, multipliers, shifts, out);
-        out += 2 * c->out_channels;
+        out += count * c->out_channels;
     }
 }

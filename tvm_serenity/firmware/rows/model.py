@@ -2,10 +2,12 @@
 
 from importlib import resources
 
+import numpy as np
+
 from tvm_serenity.firmware.emit import model as whole
 from tvm_serenity.firmware.emit.c import C_TYPES, arenas, banner, join, symbol
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram
-from tvm_serenity.firmware.rows.table import tables
+from tvm_serenity.firmware.rows.table import tables, width
 
 
 def header(rows: RowProgram) -> str:
@@ -84,7 +86,8 @@ def _run(rows: RowProgram, index: int, layer: RowLayer) -> str:
             f"        {cases[1]}\n    }}\n}}\n"
         )
     numbers = ", ".join(map(str, layer.variant_of))
-    lines = [f"{head}{unused}    static const uint8_t variant[] = {{{numbers}}};"]
+    bits = width(layer.variant_of)
+    lines = [f"{head}{unused}    static const uint{bits}_t variant[] = {{{numbers}}};"]
     lines.append("    switch (variant[y]) {")
     for number, case in enumerate(cases[1:], start=1):
         lines += [f"    case {number}:", f"        {case}", "        break;"]
@@ -143,7 +146,8 @@ def _prototypes(rows: RowProgram) -> str:
     lines = [
         "/* Take in the next row of the input, and compute what it makes possible. Returns the",
         "   rows still wanted; 0: the outputs are complete, and the next row begins a new run.",
-        "   The row is read during the call alone. Returns -1 where it is NULL.",
+        f"   The row is read during the call alone, and must be aligned as {_row_type(rows)} is.",
+        "   Returns -1, and takes nothing in, where it is NULL or is not aligned so.",
         "   Not re-entrant: all state is in one static arena. */",
         f"int32_t {symbol(program, 'feed_row')}(const {_row_type(rows)} *row);",
         "",
@@ -167,9 +171,12 @@ def _feed(rows: RowProgram) -> str:
     program = rows.program
     height = rows.banded.network.rows(_fed(rows))
     fed = f"feed((const uint8_t *)(const void *)row, {height}u)"
+    item = np.dtype(program.tensors[_fed(rows)].dtype).itemsize
+    apart = f" || (uintptr_t)row % {item}u != 0u" if item > 1 else ""
     return (
         f"{_library('feed.h')}\n"
         f"int32_t {symbol(program, 'feed_row')}(const {_row_type(rows)} *row)\n{{\n"
-        f"    return row == NULL ? -1 : {fed};\n}}\n\n"
+        f"    if (row == NULL{apart}) {{\n        return -1;\n    }}\n"
+        f"    return {fed};\n}}\n\n"
         f"void {symbol(program, 'restart')}(void)\n{{\n    at = 0;\n    taken = 0;\n}}\n"
     )

@@ -10,9 +10,6 @@ from tvm_serenity.firmware.emit.c import symbol
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
 from tvm_serenity.rows.split import SOURCE
 
-LAYER_BYTES = 16
-"""``row_layer`` on a 32-bit machine."""
-SLOT_BYTES = 6
 MOST_SLOTS = 63
 """Slots of a layer: runs of rows that it reads."""
 
@@ -39,16 +36,18 @@ def tables(rows: RowProgram) -> Tables:
     unit = _unit(offsets)
     slots: list[str] = []
     layers = []
+    first_rows = [0]
     for index, layer in enumerate(rows.layers):
         if layer is not None:
             runs = slot_runs(layer.slots)
             _check(rows, index, runs)
             layers.append(_layer(rows, index, layer, len(slots), len(runs)))
             slots += [f"{{{s.feature}, {s.divisor}, {s.step}, {n}, {s.first}}}" for s, n in runs]
+            first_rows += [abs(s.first) for s, _ in runs]
     entries = [(number[layer], band) for layer, band in rows.sequence]
     bits = width([v for entry in entries for v in entry])
     offset_bits = width([o // unit for o in offsets])
-    size_bits = max(width([f.row_bytes for f in rows.banded.network.features]), 16)
+    types = _types(rows, [len(offsets), len(slots)], first_rows)
     feeding = rows.banded.feeding
     text = "\n".join(
         [
@@ -62,9 +61,47 @@ def tables(rows: RowProgram) -> Tables:
             _array("row_entry", "sequence", [f"{{{a}, {b}}}" for a, b in entries]),
         ]
     )
-    size = len(offsets) * offset_bits // 8 + len(features) * (8 if size_bits == 16 else 12)
-    size += len(slots) * SLOT_BYTES + len(layers) * LAYER_BYTES + len(entries) * bits // 4
-    return Tables(f"typedef uint{size_bits}_t row_size;", text, size)
+    size = len(offsets) * offset_bits // 8 + len(entries) * bits // 4 + types.variant_bytes
+    size += len(features) * types.feature_bytes + len(slots) * types.slot_bytes
+    return Tables(types.text, text, size + len(layers) * types.layer_bytes)
+
+
+@dataclass(frozen=True)
+class _Types:
+    """Types wide enough for a program, and the bytes of the structures that are made of them."""
+
+    text: str
+    feature_bytes: int
+    slot_bytes: int
+    layer_bytes: int
+    variant_bytes: int
+
+
+def _types(rows: RowProgram, counts: Sequence[int], firsts: Sequence[int]) -> _Types:
+    """``counts``: entries of other tables that are counted; ``firsts``: rows a slot begins at."""
+    network = rows.banded.network
+    size = max(width([f.row_bytes for f in network.features]), 16)
+    count = max(width([*counts, *(f.height for f in network.features)]), 16)
+    index = width([len(network.features)])
+    first = 16 if max(firsts) < 1 << 15 else 32
+    many = [la.variant_of for la in rows.layers if la is not None and len(la.kernels) > 2]
+    return _Types(
+        f"typedef uint{size}_t row_size;\ntypedef uint{count}_t row_count;\n"
+        f"typedef uint{index}_t row_index;\ntypedef int{first}_t row_first;",
+        _structure(count, count, count, size),
+        _structure(index, 8, 8, 8, first),
+        _structure(32, 32, count, count, count, index, 8),
+        sum(len(v) * width(v) // 8 for v in many),
+    )
+
+
+def _structure(*bits: int) -> int:
+    """Bytes of a structure of numbers, each aligned to its size."""
+    at = 0
+    for field in bits:
+        at = -(-at // (field // 8)) * (field // 8) + field // 8
+    widest = max(bits) // 8
+    return -(-at // widest) * widest
 
 
 def slot_runs(slots: Sequence[Slot]) -> list[tuple[Slot, int]]:
@@ -129,12 +166,13 @@ def _layer(rows: RowProgram, index: int, layer: RowLayer, first_slot: int, slots
 
 
 def _check(rows: RowProgram, index: int, runs: Sequence[tuple[Slot, int]]) -> None:
-    fits = len(runs) <= MOST_SLOTS and rows.banded.network.layers[index].outputs[0] < 1 << 8
+    """Raise :class:`UnsupportedError` for what a field of fixed width cannot hold."""
+    fits = len(runs) <= MOST_SLOTS
     for slot, count in runs:
-        near = -128 <= slot.step < 128 and abs(slot.first) < 1 << 15
-        fits = fits and near and max(slot.divisor, slot.feature, count) < 1 << 8
+        fits = fits and -128 <= slot.step < 128 and max(slot.divisor, count) < 1 << 8
     if not fits:
-        raise UnsupportedError("a layer's rows are beyond what the table can hold")
+        name = rows.banded.network.layers[index].name
+        raise UnsupportedError(f"layer {name!r}: its rows are beyond what the table can hold")
 
 
 def _array(ctype: str, name: str, values: Sequence[str], per_line: int = 12) -> str:

@@ -1,0 +1,123 @@
+"""The tables of row programs: types as wide as what they hold, rows that are not aligned."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.rows.nets import BOARD, Host, build, needs_host, program, streaming
+from tests.rows.test_property import differing
+from tvm_serenity.boards import board
+from tvm_serenity.firmware.emit.project import Layout
+from tvm_serenity.firmware.program import Kernel, Param, Place, Program, Tensor
+from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
+from tvm_serenity.firmware.rows.project import row_project
+from tvm_serenity.firmware.rows.table import tables
+from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.rows import Feature, Layer, Limits, Network, heights_of, stream
+from tvm_serenity.rows.network import rowwise
+from tvm_serenity.rows.stream import input_offsets
+
+FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+def positions(height: int) -> Any:
+    """A network that adds an array of ``height`` rows that differ to its input.
+
+    The row that is added depends on the row that is made: a kernel for each row.
+    """
+    from tvm import relax
+
+    added = np.random.default_rng(0).standard_normal((1, height, 1, 2)).astype(np.float32)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, height, 1, 2), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.add(x, relax.const(added)))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+@needs_host
+def test_more_variants_than_a_byte_counts(tmp_path: Path) -> None:
+    built = build(positions(300))
+    rows = program(built, streaming(built, heights_of(built.kernels.network, 50)))
+    most = max(len(set(layer.variant_of)) for layer in rows.layers if layer is not None)
+    assert most > 256
+    found = Host(tmp_path).run(rows, built.inputs)
+    assert not differing(built, rows, found)
+    files = row_project(rows, Layout(board(BOARD)))
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    subprocess.run(["cc", *FLAGS, "-c", "model.c", "-o", "m.o"], cwd=tmp_path, check=True)
+
+
+def chain(length: int) -> RowProgram:
+    """``length`` layers on two rows of 3 bytes, each adds 1 to its row by one kernel."""
+    features = tuple(Feature(f"t{i}", 2, 3, 1, (1, 2, 1, 3), "uint8") for i in range(length + 1))
+    layers = tuple(Layer(f"l{i}", "ADD", (i,), (i + 1,), (rowwise(2, 2),)) for i in range(length))
+    network = Network("net", features, layers, (0,), (length,))
+    found = stream(network, heights_of(network, 1), limits=Limits(0.1))
+    kernel = Kernel(
+        "add",
+        (Param("x", "uint8", True), Param("out", "uint8", False)),
+        "    for (int32_t i = 0; i < 3; ++i) {\n        out[i] = (uint8_t)(x[i] + 1);\n    }\n",
+    )
+    tensors = tuple(Tensor(f.name, f.shape, "uint8") for f in features)
+    offset = min(input_offsets(found.banded, found.input_base).values())
+    places = tuple(
+        Place("sram", offset if i == 0 else found.plan.offsets[-1]) for i in range(length + 1)
+    )
+    made = Program(
+        "net", (kernel,), (), tensors, places, (), (0,), (length,), {"sram": found.arena_bytes}
+    )
+    one = tuple(RowLayer(("add",), (0, 0), (Slot(i, 1, 0),), ()) for i in range(length))
+    return RowProgram(made, found, one)
+
+
+@needs_host
+def test_more_features_than_a_byte_counts(tmp_path: Path) -> None:
+    rows = chain(300)
+    assert "uint16_t row_index" in tables(rows).types
+    found = Host(tmp_path).run(rows, [np.arange(6, dtype=np.uint8)])
+    last = [data for feature, data in found.trace if feature == 300]
+    assert [list(row) for row in last] == [[44, 45, 46], [47, 48, 49]]
+
+
+CALLER = """
+#include "model.h"
+#include <stdio.h>
+int main(void)
+{
+    _Alignas(float) unsigned char bytes[64] = {0};
+    printf("%d ", (int)net_feed_row((const float *)(const void *)(bytes + 1)));
+    printf("%d ", (int)net_feed_row(0));
+    printf("%d ", (int)net_feed_row((const float *)(const void *)bytes));
+    printf("%d\\n", (int)net_feed_row((const float *)(const void *)(bytes + 8)));
+    return 0;
+}
+"""
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("compiler", "trap"),
+    [("gcc", "-fsanitize-undefined-trap-on-error"), ("clang", "-fsanitize-trap=all")],
+)
+def test_a_row_that_is_not_aligned_is_refused(compiler: str, trap: str, tmp_path: Path) -> None:
+    built = build(positions(5))
+    heights = heights_of(built.kernels.network, 1)
+    rows = program(built, streaming(built, heights, streamed=True))
+    for name, data in row_project(rows, Layout(board(BOARD))).items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "caller.c").write_text(CALLER)
+    sources = ("caller.c", "model.c", "kernels.c", "weights.c")
+    if not have(compiler):
+        pytest.skip(f"needs {compiler}")
+    flags = ("-std=gnu11", "-O1", "-fsanitize=undefined", trap)
+    subprocess.run([compiler, *flags, *sources, "-lm", "-o", "caller"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./caller"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["-1", "-1", "4", "3"]
+    assert "aligned as float" in (tmp_path / "model.h").read_text()
