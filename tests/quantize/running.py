@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantize.models import Array
+from tests.conformance.writer import Array
 
 tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantize.models import Array
+from tests.conformance.writer import Array
 from tests.quantize.running import Machine
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes.relax.quantize import kept_float, quantized_module

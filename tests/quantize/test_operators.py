@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantize.models import Array, Node, T, tflite
+from tests.conformance.writer import Array, Node, T, tflite
 from tests.quantize.running import Machine, assert_exact, integer_module, judge_of
 
 RELU, RELU6, SAME, VALID = 1, 3, 0, 1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantize.models import Node, T, tflite
+from tests.conformance.writer import Node, T, tflite
 from tests.quantize.running import Machine, assert_exact, integer_module
 from tests.quantize.test_operators import bias, scales, weights
 from tvm_serenity.passes import _compat

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantize.models import Node, T, tflite
+from tests.conformance.writer import Node, T, tflite
 from tests.quantize.running import Machine, judge_of
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tvm_serenity.errors import InputError

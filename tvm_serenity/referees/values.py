@@ -15,7 +15,9 @@ def filled(shape: Any, dtype: Any, zero: int, fill: Fill, index: int) -> Array:
     extents, kind = tuple(int(e) for e in shape), np.dtype(dtype)
     rng = np.random.default_rng([fill, index] if isinstance(fill, int) else 0)
     if kind.kind == "b":
-        return np.asarray(rng.random(extents) < 0.5 if isinstance(fill, int) else fill == "max")
+        return (
+            rng.random(extents) < 0.5 if isinstance(fill, int) else np.full(extents, fill == "max")
+        )
     if kind.kind == "f":
         if isinstance(fill, int):
             return np.asarray(rng.uniform(-2, 2, extents), kind)

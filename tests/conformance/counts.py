@@ -1,0 +1,101 @@
+"""What became of many cases."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from tests.conformance.case import DIFFERENT, EQUAL, REFUSED, UNJUDGED, Case, Verdict, check
+
+ROUND = 8
+"""Cases of a kind drawn in a row."""
+
+
+@dataclass
+class Counts:
+    """Verdicts; refusals and missing referees by kind and reason, differences one by one."""
+
+    equal: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    unjudged: Counter[str] = field(default_factory=Counter)
+    different: list[str] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """How many cases there were."""
+        counted = (self.equal, self.refused, self.unjudged)
+        return sum(c.total() for c in counted) + len(self.different)
+
+    def add(self, case: Case, verdict: Verdict, folder: Path | None = None) -> None:
+        """Count a verdict; a case that differs is saved in ``folder``."""
+        if verdict.status == EQUAL:
+            self.equal[case.kind] += 1
+        elif verdict.status == REFUSED:
+            self.refused[f"{case.kind}: {general(verdict.reason)}"] += 1
+        elif verdict.status == UNJUDGED:
+            self.unjudged[f"{case.kind}: {general(verdict.reason)}"] += 1
+        else:
+            assert verdict.status == DIFFERENT
+            said = f"{case.kind} ({case.note}): {verdict.reason}"
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                path = folder / f"{case.kind.lower()}-{len(self.different)}.tflite"
+                path.write_bytes(case.data)
+                said = f"{said} [{path}]"
+            self.different.append(said)
+
+    def merge(self, other: "Counts") -> None:
+        """Add what another part or process counted."""
+        self.equal += other.equal
+        self.refused += other.refused
+        self.unjudged += other.unjudged
+        self.different += other.different
+
+
+def general(reason: str) -> str:
+    """Return a reason without the names and numbers of one case, to count it with others."""
+    short = re.sub(r"operator \w+ that makes '[^']*': ", "", reason)
+    return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "N", re.sub(r"'t\d+'", "'t'", short))[:160]
+
+
+def generate(strategy: SearchStrategy[Case], count: int, at: int) -> list[tuple[Case, Verdict]]:
+    """Return ``count`` cases of a seed (fewer if there are no more) and what became of them."""
+    found: list[tuple[Case, Verdict]] = []
+
+    @seed(at)
+    @settings(
+        max_examples=count,
+        phases=(Phase.generate,),
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def draw(case: Case) -> None:
+        found.append((case, check(case)))
+
+    draw()
+    return found
+
+
+def generate_all(
+    strategies: Mapping[str, SearchStrategy[Case]],
+    seconds: float,
+    at: int,
+    folder: Path | None = None,
+) -> Counts:
+    """Return the counts of all kinds in turn, ``ROUND`` cases each, for so many seconds."""
+    import time
+
+    counts, until, turn = Counts(), time.monotonic() + seconds, 0
+    while True:
+        for strategy in strategies.values():
+            for case, verdict in generate(strategy, ROUND, at * 1_000_003 + turn):
+                counts.add(case, verdict, folder)
+            if time.monotonic() > until:
+                return counts
+        turn += 1
