@@ -131,10 +131,10 @@ def test_initializers_are_constants_even_when_listed_as_inputs(tmp_path: Path) -
 
 def test_named_dimensions_must_be_set(tmp_path: Path) -> None:
     nodes = [node("Relu", "x", "y")]
-    with pytest.raises(UnsupportedError, match=r"'x': unknown size in \(N, 4\); set .*N=1"):
+    with pytest.raises(UnsupportedError, match=r"'x': unknown size in \(N, 4\); set --dim N=1$"):
         make(tmp_path / "made.onnx", nodes, dims={})
     assert make(tmp_path / "made.onnx", nodes, dims={"N": 3}).graph.tensors[1].shape == (3, 4)
-    with pytest.raises(InputError, match="no dimension is named 'M'; the model names: N"):
+    with pytest.raises(InputError, match="no dimension is named 'M'; the model's inputs name: N"):
         make(tmp_path / "made.onnx", nodes, dims={"M": 1})
     with pytest.raises(InputError, match="at least 1"):
         make(tmp_path / "made.onnx", nodes, dims={"N": 0})
@@ -151,15 +151,42 @@ def test_what_cannot_be_sized_is_refused_by_name(tmp_path: Path) -> None:
         make(path, [node("SequenceConstruct", "x", "s"), node("SequenceLength", "s", "y")])
 
 
-def test_external_data_is_refused_by_name(tmp_path: Path) -> None:
-    make(tmp_path / "made.onnx", [node("Add", "x,w", "y")], initializers=[vector("w", 1.0)])
-    proto = onnx.load(tmp_path / "made.onnx")
-    proto.graph.initializer[0].raw_data = np.ones(1, np.float32).tobytes()
-    proto.graph.initializer[0].ClearField("float_data")
-    options = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
-    onnx.save(proto, tmp_path / "made.onnx", **options)
-    with pytest.raises(UnsupportedError, match=r"'w': its data is in another file \('w\.bin'\)"):
-        load(tmp_path / "made.onnx", {"N": 1})
+def test_sizes_that_stay_unknown_are_not_asked_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "made.onnx"
+    nodes = [node("NonZero", "x", "a"), node("Cast", "a", "y", to=F32)]
+    with pytest.raises(
+        UnsupportedError, match=r"'x': unknown size in \(N, M\); set --dim N=1 --dim M=1$"
+    ):
+        make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={})
+    with pytest.raises(UnsupportedError, match=r"\(2, M\); set --dim M=1$"):
+        make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={"N": 2})
+    said = r"'a': unknown size in \(2, .*\) although all inputs have sizes: operator NonZero makes"
+    with pytest.raises(UnsupportedError, match=said):
+        make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={"N": 2, "M": 4})
+
+
+def test_sizes_that_small_constants_decide_are_known(tmp_path: Path) -> None:
+    reads = [
+        node("Shape", "x", "s"),
+        node("Gather", "s,last", "n"),
+        node("Mul", "n,n", "nn"),
+        node("Concat", "one,nn", "target", axis=0),
+        node("Expand", "v,target", "wide"),
+        node("ReduceSum", "wide", "y", keepdims=1),
+    ]
+    stored = [
+        helper.make_tensor("last", I64, [1], [1]),
+        helper.make_tensor("one", I64, [1], [1]),
+        vector("v", 1.0),
+    ]
+    graph = make(tmp_path / "made.onnx", reads, initializers=stored).graph
+    assert next(t.shape for t in graph.tensors if t.name == "wide") == (1, 16)
+
+
+def test_a_custom_operators_scalar_is_no_size(tmp_path: Path) -> None:
+    foreign = node("Mystery", "x", "y", domain="com.example")
+    with pytest.raises(UnsupportedError, match=r"'y': made by the custom .* com\.example\.Mystery"):
+        make(tmp_path / "made.onnx", [foreign], out=[])
 
 
 def test_cycles_and_unsorted_nodes_are_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 
-__all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "load", "save"]
+__all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "left_beside", "load", "save"]
 
 MAX_FILE_BYTES = 4 * 2**30
 """Larger files are refused before they are read."""
@@ -71,9 +71,22 @@ def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str
     """Write the file of ``model`` with its operators in ``order`` to ``out_path``.
 
     An existing file is replaced in one step or left as it was. Raises :class:`InputError` with
-    one line that names the file where it cannot be written.
+    one line that names the file where it cannot be written. Data of an ``.onnx`` file that lies in
+    other files stays there: see :func:`left_beside`.
     """
+    folder = model.path.parent
+    for name in getattr(model, "data_files", ()):
+        if Path(out_path).resolve() == (folder / name).resolve():
+            raise InputError(one_line(f"{out_path}: holds data of {model.path}"))
     write_bytes(out_path, model.reordered(order))
+
+
+def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the data files that the file at ``out_path`` names and its folder has to be given."""
+    folder = model.path.parent.resolve()
+    if Path(out_path).resolve().parent == folder:
+        return ()
+    return tuple(getattr(model, "data_files", ()))
 
 
 def _read(path: Path) -> bytes:

@@ -3,7 +3,8 @@
 Every node is an operator, in file order. Initializers are constants; so is what a Constant node
 makes: the node reads its value as a constant tensor. A node with subgraphs (If, Loop, Scan) is
 opaque and reads the outer values that its subgraphs name. Shapes come from the file and ONNX
-shape inference; a shape that stays unknown is refused by the tensor's name.
+shape inference; a shape that stays unknown is refused by the tensor's name. Data in other files is
+not read here, but where it may lie is checked (``_onnx_external``).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.frontends._onnx_external import data_files, is_external, place_of, stored_protos
 from tvm_serenity.frontends._onnx_tensors import (
-    check_internal,
     constant_tensor,
     known_shapes,
     stored_tensor,
@@ -39,6 +40,11 @@ class OnnxFile:
         model.graph.node.extend(self.model.graph.node[op] for op in order)
         return bytes(model.SerializeToString(deterministic=True))
 
+    @property
+    def data_files(self) -> tuple[str, ...]:
+        """The files beside this one that hold data of its tensors, relative to its folder."""
+        return data_files(self.model)
+
 
 def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     """Return the model in ``data``; ``dims`` gives sizes to the named dimensions of its inputs.
@@ -49,8 +55,10 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     model = _parse(data)
     if not model.graph.node and not model.graph.output:
         raise InputError("not an ONNX model: it has no graph")
-    check_internal(model.graph)
-    shapes = known_shapes(model, dims)
+    for tensor in stored_protos(model):
+        if is_external(tensor):
+            place_of(tensor)
+    shapes = known_shapes(model, dims, path.parent)
     try:
         graph = _GraphReader(shapes.tensor, model.graph).read(path.name)
     except UnsupportedError:  # of an ill-formed graph nothing is inferred: say that first

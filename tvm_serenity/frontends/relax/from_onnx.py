@@ -5,22 +5,48 @@ from typing import Any
 
 import tvm
 
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._importer import run_importer
+
+_NAMES = """
+    AllClassNMS Attention BiasGelu EmbedLayerNormalization FastGelu Gelu MatMulInteger16
+    SkipLayerNormalization
+"""
+_CONTRIBUTED = frozenset(_NAMES.split())
+"""Operators of the domain ``com.microsoft`` that TVM imports."""
 
 
 def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
-    from tvm.relax.frontend.onnx import from_onnx
+    whole = prepared(model.model, dims, model.path.parent)
+    _check_operators(whole.graph)
+    return run_importer(lambda: _imported(whole))
 
-    stored = {initializer.name for initializer in model.model.graph.initializer}
+
+def _imported(model: Any) -> tvm.IRModule:
+    from tvm_serenity.frontends.relax._onnx_importer import Importer
+
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
+    stored = {initializer.name for initializer in model.graph.initializer}
     shapes = {
-        value.name: [_size(dim, dims) for dim in value.type.tensor_type.shape.dim]
-        for value in model.model.graph.input
+        value.name: [int(dim.dim_value) for dim in value.type.tensor_type.shape.dim]
+        for value in model.graph.input
         if value.name not in stored
     }
-    return run_importer(lambda: from_onnx(model.model, shapes, keep_params_in_input=False))
+    return Importer(shapes, "float32").from_onnx(model.graph, opset)
 
 
-def _size(dim: Any, dims: Mapping[str, int]) -> int:
-    return dims[dim.dim_param] if dim.dim_param else int(dim.dim_value)
+def _check_operators(graph: Any) -> None:
+    """Refuse operators of domains that TVM's importer would take for standard ones."""
+    for node in graph.node:
+        known = node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED
+        if node.domain not in ("", "ai.onnx") and not known:
+            raise UnsupportedError(
+                f"operator {node.domain}.{node.op_type} (output {next(iter(node.output), '')!r}): "
+                "a custom operator, whose meaning is not known"
+            )
+        graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        for inner in graphs:
+            _check_operators(inner)

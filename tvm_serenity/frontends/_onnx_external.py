@@ -1,0 +1,173 @@
+"""Data of ONNX tensors that is stored in other files, beside the model's.
+
+The files are whatever the model names, and a model may come from anywhere. Read is only what lies
+in the model's folder or below: ``location`` is a relative path without ``..``, links are followed
+only while they stay inside, and offset and length must lie within the file and be what the
+tensor's shape takes.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.model_file import one_line
+
+MAX_TOTAL_BYTES = 4 * 2**30
+"""All data of one model outside of its file; more is refused before it is read."""
+
+_EXTERNAL = 1
+"""TensorProto.DataLocation.EXTERNAL."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the data of a tensor is: ``length`` bytes (None: as the shape says) of a file."""
+
+    location: str
+    offset: int
+    length: int | None
+
+
+def is_external(tensor: Any) -> bool:
+    """Whether the data of a TensorProto is in another file."""
+    return int(tensor.data_location) == _EXTERNAL
+
+
+def stored_protos(model: Any) -> Iterator[Any]:
+    """Every TensorProto of a model: initializers, attributes, sparse ones, in subgraphs too."""
+    yield from _in_graph(model.graph)
+    for function in model.functions:
+        yield from _in_nodes(function.node)
+
+
+def data_files(model: Any) -> tuple[str, ...]:
+    """Return the locations that the tensors of a model name, each once."""
+    external = (tensor for tensor in stored_protos(model) if is_external(tensor))
+    return tuple(dict.fromkeys(place_of(tensor).location for tensor in external))
+
+
+def place_of(tensor: Any) -> Place:
+    """Return where an external tensor's data is; :class:`InputError` where that is not allowed."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    path = PurePosixPath(location)
+    name = f"tensor {tensor.name!r}"
+    if not location or "\0" in location:
+        raise InputError(f"{name}: its data is in another file, which it does not name")
+    if path.is_absolute() or ".." in path.parts or "\\" in location or ":" in location:
+        raise InputError(
+            f"{name}: its data is in {location!r}; only files in the model's folder are read"
+        )
+    length = entries.get("length")
+    return Place(
+        location,
+        _count(name, "offset", entries.get("offset", "0")),
+        None if length is None else _count(name, "length", length),
+    )
+
+
+def read_tensor(tensor: Any, folder: Path, size_bytes: int) -> bytes:
+    """Return the ``size_bytes`` that an external tensor stores in a file of ``folder``.
+
+    Raises :class:`InputError`, which names the tensor, where the file is missing, outside of the
+    folder, not a regular one, or does not hold them.
+    """
+    place = place_of(tensor)
+    name, where = f"tensor {tensor.name!r}", f"{place.location!r}"
+    if place.length is not None and place.length != size_bytes:
+        raise InputError(
+            f"{name}: {place.length} bytes of {where} where its shape takes {size_bytes}"
+        )
+    try:
+        path = (folder / place.location).resolve(strict=True)
+        if not path.is_relative_to(folder.resolve()):
+            raise InputError(f"{name}: {where} is a link out of the model's folder")
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{name}: its data cannot be read: {where}: {reason}") from None
+    with os.fdopen(file, "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{name}: {where} is not a regular file")
+        if place.offset + size_bytes > found.st_size:
+            raise InputError(
+                f"{name}: bytes {place.offset} to {place.offset + size_bytes} of {where}, "
+                f"which has {found.st_size}"
+            )
+        stream.seek(place.offset)
+        data = stream.read(size_bytes)
+    if len(data) != size_bytes:
+        raise InputError(f"{name}: {where} became shorter while it was read")
+    return data
+
+
+def embed(model: Any, folder: Path) -> None:
+    """Put the data that lies in files of ``folder`` into ``model``, which is changed.
+
+    Raises :class:`InputError` as :func:`read_tensor` does, and where all of it is more than
+    ``MAX_TOTAL_BYTES``.
+    """
+    from tvm_serenity.frontends._onnx_tensors import stored_tensor
+
+    external = [tensor for tensor in stored_protos(model) if is_external(tensor)]
+    sizes = [stored_tensor(tensor).size_bytes for tensor in external]
+    if sum(sizes) > MAX_TOTAL_BYTES:
+        raise InputError(f"{sum(sizes)} bytes of data in other files; at most {MAX_TOTAL_BYTES}")
+    for tensor, size in zip(external, sizes, strict=True):
+        data = read_tensor(tensor, folder, size)
+        tensor.raw_data = data
+        tensor.ClearField("data_location")
+        del tensor.external_data[:]
+
+
+def embed_small(model: Any, folder: Path, most_bytes: int = 2**19) -> None:
+    """Put tensors of up to ``most_bytes`` into ``model`` where they can be read from ``folder``.
+
+    Sizes may depend on them; what is missing stays outside.
+    """
+    from tvm_serenity.frontends._onnx_tensors import stored_tensor
+
+    for tensor in stored_protos(model):
+        if not is_external(tensor):
+            continue
+        try:
+            size = stored_tensor(tensor).size_bytes
+            if size <= most_bytes:
+                data = read_tensor(tensor, folder, size)
+                tensor.raw_data = data
+                tensor.ClearField("data_location")
+                del tensor.external_data[:]
+        except InputError:  # building the model reports it, if it comes to that
+            continue
+
+
+def _count(name: str, what: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InputError(one_line(f"{name}: {what} {text[:40]!r} of its data is no count of bytes"))
+    return int(text)
+
+
+def _in_graph(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _in_nodes(graph.node)
+
+
+def _in_nodes(nodes: Any) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+            for part in (*sparse, *attribute.sparse_tensors):
+                yield from (part.values, part.indices)
+            graphs = [attribute.g] if attribute.HasField("g") else []
+            for graph in (*graphs, *attribute.graphs):
+                yield from _in_graph(graph)

@@ -1,0 +1,187 @@
+"""What an ONNX graph's small constants decide: values that shapes are computed from, and shapes.
+
+ONNX's own inference follows sizes through a few operators only. Here every node is visited once,
+in order: where the type of an output is not known in full, ONNX infers it for this node from the
+values known so far; where all inputs are known and the result is small, ONNX's reference
+implementation computes it. Nodes that read other nodes' subgraphs, draw random numbers or handle
+strings are left alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.frontends._onnx_external import is_external
+
+Array = npt.NDArray[Any]
+
+MAX_ELEMENTS = 2**16
+"""Larger values are not computed: shapes, masks and index tables are smaller."""
+
+_NAMES = """
+    Abs Add And ArgMax ArgMin Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape
+    CumSum Div Equal Exp Expand Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual
+    Identity Less LessOrEqual Log Max Mean Min Mod Mul Neg NonZero Not OneHot Or Pow Range
+    Reciprocal ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round
+    ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu
+    Unsqueeze Where Xor
+"""
+_FOLDED = frozenset(_NAMES.split())
+_NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
+"""TensorProto.DataType of the types that numpy has."""
+
+
+@dataclass
+class Known:
+    """What is known of a graph's values by name: types with their shapes, and small values."""
+
+    types: dict[str, Any]
+    values: dict[str, Array] = field(default_factory=dict)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The extents of a tensor, or None where one is not known."""
+        kind = self.types.get(name)
+        if kind is None or not kind.HasField("tensor_type"):
+            return None
+        if not kind.tensor_type.HasField("shape"):
+            return None
+        dims = kind.tensor_type.shape.dim
+        if not all(dim.HasField("dim_value") for dim in dims):
+            return None
+        return tuple(int(dim.dim_value) for dim in dims)
+
+
+def followed(model: Any, types: Mapping[str, Any]) -> Known:
+    """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
+    known = Known(dict(types))
+    for tensor in model.graph.initializer:
+        _store(known, tensor)
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    version = int(versions.get("", versions.get("ai.onnx", 1)))
+    for node in model.graph.node:
+        if node.domain in ("", "ai.onnx"):
+            _visit(known, node, version, model.opset_import)
+    return known
+
+
+def _store(known: Known, tensor: Any) -> None:
+    from onnx import TypeProto, numpy_helper
+
+    kind = TypeProto()
+    kind.tensor_type.elem_type = tensor.data_type
+    kind.tensor_type.shape.SetInParent()
+    for extent in tensor.dims:
+        kind.tensor_type.shape.dim.add().dim_value = extent
+    known.types.setdefault(tensor.name, kind)
+    if tensor.data_type not in _NUMBERS or _elements(tensor.dims) > MAX_ELEMENTS:
+        return
+    if is_external(tensor):
+        return
+    try:
+        known.values[tensor.name] = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError):  # damaged: it decides nothing
+        return
+
+
+def _visit(known: Known, node: Any, version: int, imports: Sequence[Any]) -> None:
+    """Add what is known of the outputs of ``node``."""
+    if any(known.shape(name) is None for name in node.output if name):
+        known.types.update(_inferred(known, node, version, imports))
+    if node.op_type == "Shape" and len(node.input) == 1:
+        extents = known.shape(node.input[0])
+        if extents is not None:
+            start, end = (_integer(node, name) for name in ("start", "end"))
+            known.values[node.output[0]] = np.array(extents[slice(start, end)], np.int64)
+    elif node.op_type == "Size" and len(node.input) == 1:
+        extents = known.shape(node.input[0])
+        if extents is not None:
+            known.values[node.output[0]] = np.array(_elements(extents), np.int64)
+    elif _can_compute(known, node):
+        known.values.update(_computed(known, node, version))
+
+
+def _inferred(known: Known, node: Any, version: int, imports: Sequence[Any]) -> dict[str, Any]:
+    """The types that ONNX infers for the outputs of one node, where that says more."""
+    from onnx import defs, numpy_helper, shape_inference
+
+    if any(a.HasField("g") or a.graphs for a in node.attribute):
+        return {}
+    try:
+        schema = defs.get_schema(node.op_type, version, "")
+        reads = [name for name in node.input if name]
+        made = shape_inference.infer_node_outputs(
+            schema,
+            node,
+            {name: known.types[name] for name in reads},
+            {n: numpy_helper.from_array(known.values[n]) for n in reads if n in known.values},
+            opset_imports=list(imports),
+        )
+    except Exception:  # unknown inputs, and what the bindings raise: nothing is learnt
+        return {}
+    better = Known(made)
+    return {
+        name: kind
+        for name, kind in made.items()
+        if name not in known.types or better.shape(name) is not None
+    }
+
+
+def _can_compute(known: Known, node: Any) -> bool:
+    if node.op_type not in _FOLDED or not node.output:
+        return False
+    if any(name and name not in known.values for name in node.input):
+        return False
+    if any(a.HasField("g") or a.HasField("s") or a.strings for a in node.attribute):
+        return False
+    if node.op_type in ("NonZero", "Compress"):  # no larger than rank times the input
+        return True
+    for name in node.output:
+        kind, extents = known.types.get(name), known.shape(name)
+        if name and (extents is None or _elements(extents) > MAX_ELEMENTS):
+            return False
+        if name and kind is not None and kind.tensor_type.elem_type not in _NUMBERS:
+            return False
+    return True
+
+
+def _computed(known: Known, node: Any, version: int) -> dict[str, Array]:
+    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
+    from onnx import TypeProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(node, opsets={"": version}).run(
+                None, {name: known.values[name] for name in node.input if name}
+            )
+    except Exception:  # the reference raises all kinds
+        return {}
+    made = {}
+    for name, value in zip(node.output, found, strict=False):
+        array = np.asarray(value)
+        if not name or array.dtype.kind not in "biuf" or array.size > MAX_ELEMENTS:
+            continue
+        expected = known.shape(name)
+        if expected is not None and expected != array.shape:
+            continue
+        made[name] = array
+        kind = TypeProto()
+        kind.CopyFrom(
+            helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        )
+        known.types[name] = kind
+    return made
+
+
+def _integer(node: Any, name: str) -> int | None:
+    return next((int(a.i) for a in node.attribute if a.name == name), None)
+
+
+def _elements(shape: Sequence[int]) -> int:
+    count = 1
+    for extent in shape:
+        count *= int(extent)
+    return count

@@ -1,0 +1,212 @@
+"""The ONNX model that is converted: complete, of standard operators, with its constants computed.
+
+1. Data in other files is read (``_onnx_external``), named dimensions get their sizes.
+2. The model's own functions are inlined; sparse constants become dense.
+3. Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
+   for them.
+4. Values that constants and shapes decide are computed (``_onnx_fold``); an If whose condition is
+   among them is replaced by its branch.
+5. Nodes that nothing reads are dropped.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._onnx_external import embed
+from tvm_serenity.frontends._onnx_fold import Known, followed
+from tvm_serenity.frontends._onnx_tensors import inferred_types, set_dims
+
+BY_FUNCTION = (
+    *("Attention", "BlackmanWindow", "CausalConvWithState", "Celu", "CenterCropPad"),
+    *("FlexAttention", "HammingWindow", "HannWindow", "LinearAttention"),
+    *("NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
+    "Swish",
+)
+"""Operators that TVM does not import, or takes for another of that name."""
+
+_MAX_INLINED_BYTES = 2**31 - 2**20
+"""Protobuf's limit of one message: larger models cannot be passed to ONNX's inliner."""
+_MAX_BRANCHES = 16
+
+
+def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> Any:
+    """Return a copy of ``model`` as described above; ``model`` stays as it is.
+
+    Raises :class:`InputError` for data that cannot be read, and :class:`UnsupportedError` for
+    functions that cannot be inlined.
+    """
+    made = type(model)()
+    made.CopyFrom(model)
+    embed(made, folder)
+    set_dims(made.graph, dims)
+    made = _without_functions(made)
+    _make_dense(made.graph)
+    for _ in range(_MAX_BRANCHES):
+        types, _reason = inferred_types(made)
+        known = followed(made, types)
+        if not _choose_branches(made.graph, known):
+            break
+    _fold(made.graph, known)
+    _state_types(made.graph, known)
+    return made
+
+
+def _without_functions(model: Any) -> Any:
+    """``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
+    from onnx import helper, inliner
+
+    used = {(node.domain, node.op_type) for node in model.graph.node}
+    asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
+    own = [(function.domain, function.name) for function in model.functions]
+    if not asked and not own:
+        return model
+    if model.ByteSize() > _MAX_INLINED_BYTES:
+        names = ", ".join(sorted(name for _, name in (*asked, *own)))
+        raise UnsupportedError(f"operator {names}: a function, in a model too large to inline it")
+    for tensor in model.graph.initializer:  # the inliner looks for types here only
+        info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+        model.graph.value_info.append(info)
+    try:
+        if own:
+            model = inliner.inline_local_functions(model)
+            used = {(node.domain, node.op_type) for node in model.graph.node}
+            asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
+        return inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
+    except Exception as error:  # the bindings raise all kinds
+        names = ", ".join(sorted(name for _, name in (*asked, *own)))
+        raise UnsupportedError(f"operator {names}: ONNX cannot inline it: {error}") from None
+
+
+def _make_dense(graph: Any) -> None:
+    """Store sparse initializers and the values of Constant nodes as dense tensors."""
+    from onnx import numpy_helper
+
+    for sparse in graph.sparse_initializer:
+        dense = numpy_helper.from_array(_dense(sparse), sparse.values.name)
+        graph.initializer.append(dense)
+    del graph.sparse_initializer[:]
+    for node in graph.node:
+        if node.op_type == "Constant" and not node.domain and len(node.attribute) == 1:
+            value = _constant(node.attribute[0])
+            if value is not None:
+                del node.attribute[:]
+                tensor = numpy_helper.from_array(value)
+                node.attribute.add(name="value", type=4).t.CopyFrom(tensor)  # 4: TENSOR
+
+
+def _dense(sparse: Any) -> Any:
+    from onnx import numpy_helper
+
+    from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
+
+    name, shape = sparse.values.name, tuple(sparse.dims)
+    if any(extent < 0 for extent in shape) or _product(shape) > MAX_DENSE:
+        raise UnsupportedError(f"tensor {name!r}: sparse, of {list(shape)}: too large to fill")
+    values = numpy_helper.to_array(sparse.values)
+    index = numpy_helper.to_array(sparse.indices)
+    result = np.zeros(shape, values.dtype)
+    try:
+        if index.ndim == 1:
+            result.reshape(-1)[index] = values
+        else:
+            result[tuple(index.T)] = values
+    except (IndexError, ValueError):
+        raise UnsupportedError(
+            f"tensor {name!r}: sparse, with indices out of {list(shape)}"
+        ) from None
+    return result
+
+
+def _constant(attribute: Any) -> Any:
+    """The value of a Constant node's attribute as an array, None where it is a tensor or text."""
+    kinds = {
+        "value_float": lambda a: np.array(a.f, np.float32),
+        "value_floats": lambda a: np.array(list(a.floats), np.float32),
+        "value_int": lambda a: np.array(a.i, np.int64),
+        "value_ints": lambda a: np.array(list(a.ints), np.int64),
+        "sparse_value": lambda a: _dense(a.sparse_tensor),
+    }
+    made = kinds.get(attribute.name)
+    return None if made is None else made(attribute)  # type: ignore[no-untyped-call]
+
+
+def _choose_branches(graph: Any, known: Known) -> bool:
+    """Replace each If whose condition is known by its branch; whether there was one."""
+    nodes, found = [], False
+    for node in graph.node:
+        value = known.values.get(node.input[0]) if node.op_type == "If" else None
+        if value is None or value.size != 1:
+            nodes.append(node)
+            continue
+        found = True
+        wanted = "then_branch" if value.reshape(()).item() else "else_branch"
+        branch = next(a.g for a in node.attribute if a.name == wanted)
+        nodes += _branch_nodes(branch, node.output)
+        graph.initializer.extend(branch.initializer)
+        graph.value_info.extend(branch.value_info)
+    if found:
+        kept = [type(node).FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(kept)
+    return found
+
+
+def _branch_nodes(branch: Any, outputs: Sequence[str]) -> Iterator[Any]:
+    from onnx import helper
+
+    yield from branch.node
+    for inner, outer in zip(branch.output, outputs, strict=True):
+        yield helper.make_node("Identity", [inner.name], [outer])
+
+
+def _fold(graph: Any, known: Known) -> None:
+    """Drop nodes whose results are known and those that nothing reads; store what is read."""
+    from onnx import numpy_helper
+
+    from tvm_serenity.frontends.onnx_file import outer_reads
+
+    wanted = {output.name for output in graph.output}
+    kept = []
+    for node in reversed(graph.node):
+        made = [name for name in node.output if name]
+        if not any(name in wanted for name in made):
+            continue
+        if all(name in known.values for name in made):
+            continue
+        kept.append(node)
+        wanted.update(name for name in node.input if name)
+        wanted.update(outer_reads(node))
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    kept_nodes = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
+    made_here = {name for node in kept_nodes for name in node.output}
+    fresh = [
+        numpy_helper.from_array(known.values[name], name)
+        for name in sorted(wanted & known.values.keys() - stored.keys() - made_here)
+    ]
+    for index in reversed(range(len(graph.input))):  # of old files: stored, and listed as inputs
+        if graph.input[index].name in stored:
+            del graph.input[index]
+    unread = [i for i, tensor in enumerate(graph.initializer) if tensor.name not in wanted]
+    for index in reversed(unread):
+        del graph.initializer[index]
+    graph.initializer.extend(fresh)
+    del graph.node[:]
+    graph.node.extend(kept_nodes)
+
+
+def _state_types(graph: Any, known: Known) -> None:
+    """Give outputs the shapes that are known."""
+    for output in graph.output:
+        if known.shape(output.name) is not None:
+            output.type.CopyFrom(known.types[output.name])
+
+
+def _product(shape: Sequence[int]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total
