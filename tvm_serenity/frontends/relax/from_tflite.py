@@ -12,6 +12,8 @@ Closed here, each as an override of one method:
 * AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
 * weights stored as integers for float operators ("dynamic range") are refused: here they are
   dequantised, while LiteRT also rounds the activations to integers on the fly;
+* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND are packed functions, and pad quantised tensors with 0;
+* EXPAND_DIMS calls its Relax operator with an argument too many;
 * QUANTIZE to 32-bit integers is refused (keyword_scrambled);
 * SVDF has no quantised form, and its state is lost (keyword_scrambled, see ``_svdf``);
 * tensors are known by name although names may repeat or be missing: ours are unique.
@@ -26,6 +28,10 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.frontends.relax._batches import (
+    convert_batch_to_space,
+    convert_space_to_batch,
+)
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import check_parameters
 from tvm_serenity.frontends.relax._states import STATES
@@ -190,6 +196,20 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         stored = relax.op.round(relax.op.divide(real, result.qnn_params["scale"]))
         zero_point = np.asarray(result.qnn_params["zero_point"].value.numpy(), np.int32)
         return relax.op.add(relax.op.astype(stored, "int32"), relax.const(zero_point))
+
+    def convert_space_to_batch_nd(self, op: Any) -> Any:
+        """Batches as pads, reshapes and transposes."""
+        return convert_space_to_batch(self, op)
+
+    def convert_batch_to_space_nd(self, op: Any) -> Any:
+        """Batches put back by reshapes, transposes and slices."""
+        return convert_batch_to_space(self, op)
+
+    def convert_expand_dims(self, op: Any) -> Any:
+        """The tensor in its new shape."""
+        made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
+        expr = self.get_tensor_expr(self.get_input_tensors(op)[0])
+        return relax.op.reshape(expr, [int(dim) for dim in made])
 
     def convert_svdf(self, op: Any) -> Any:
         """An SVDF with its state."""
