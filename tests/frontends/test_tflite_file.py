@@ -188,3 +188,9 @@ def test_litert_gives_the_same_bits(name: str) -> None:
     assert (moved == original) == (order == sorted(order))
     for before, after in zip(litert_outputs(original), litert_outputs(moved), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    tensors = [TfliteTensor("\x1b[2Jx"), TfliteTensor("a\r\u202eb"), TfliteTensor("naïve")]
+    graph = graph_of(tmp_path, tflite_model(tensors, [TfliteOp(ADD, (0, 1), (2,))], (0, 1), (2,)))
+    assert [t.name for t in graph.tensors] == ["\\x1b[2Jx", "a\\r\\u202eb", "naïve"]

@@ -11,6 +11,7 @@ import typer
 
 from tvm_serenity import __version__
 from tvm_serenity.errors import SerenityError
+from tvm_serenity.frontends.model_file import printable
 
 app = typer.Typer(
     name="serenity",
@@ -62,5 +63,5 @@ def main() -> None:
 
 
 def _end(message: str, status: int) -> None:
-    print(f"serenity: {message}", file=sys.stderr)
+    print(f"serenity: {printable(message)}", file=sys.stderr)
     sys.exit(status)

@@ -55,6 +55,10 @@ Rewrite = Annotated[
     bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak before ordering.")
 ]
 OBJECTIVES = ("peak", "arena")
+NO_ORDER_HELPS = (
+    "no other order is better; --rewrite tries networks that compute the same in less, "
+    "and serenity explain says what else would help"
+)
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
 ]
@@ -266,6 +270,7 @@ def _print(
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
             "peak at": _peak_text(reduced.graph, found.order),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
+            **({} if after < before else {"next": NO_ORDER_HELPS}),
         },
     )
 

@@ -47,15 +47,22 @@ def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
     return -(-math.prod(shape) * bits // 8)
 
 
+def printable(name: str) -> str:
+    """Return ``name`` with what a terminal would act on, or not show, written as escapes."""
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
 def one_line(message: str) -> str:
     """Return ``message`` on one line, cut where names of a damaged file make it long."""
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}..."
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Return ``names`` with repeats told apart by ``_2``, ``_3``, ... in the order met."""
-    listed = list(names)
+    """Return ``names``, printable, with repeats told apart by ``_2``, ``_3``, ... as met."""
+    listed = [printable(name) for name in names]
     taken = set(listed)
     count: dict[str, int] = {}
     result = []

@@ -19,7 +19,7 @@ from tvm_serenity.frontends._onnx_tensors import (
     known_shapes,
     stored_tensor,
 )
-from tvm_serenity.frontends.model_file import check_order, unique
+from tvm_serenity.frontends.model_file import check_order, printable, unique
 from tvm_serenity.graph import Graph, Op, Tensor
 
 
@@ -168,8 +168,8 @@ def _read_names(graph: Any) -> Iterator[str]:
 
 def _kind(node: Any) -> str:
     if node.domain in ("", "ai.onnx"):
-        return str(node.op_type)
-    return f"{node.domain}.{node.op_type}"
+        return printable(node.op_type)
+    return printable(f"{node.domain}.{node.op_type}")
 
 
 def _label(index: int, node: Any) -> str:

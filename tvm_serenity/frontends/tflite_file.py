@@ -28,7 +28,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
-from tvm_serenity.frontends.model_file import check_order, unique
+from tvm_serenity.frontends.model_file import check_order, printable, unique
 from tvm_serenity.frontends.tflite_metadata import write_metadata
 from tvm_serenity.graph import Graph, Op
 
@@ -151,7 +151,7 @@ def _kinds(model: Table, tables: Sequence[Table]) -> list[str]:
 def _kind(code: Table) -> str:
     number = max(code.u8(CodeField.OLD_BUILTIN_CODE), code.i32(CodeField.BUILTIN_CODE))
     if number == CUSTOM:
-        return code.string(CodeField.CUSTOM_CODE) or "CUSTOM"
+        return printable(code.string(CodeField.CUSTOM_CODE)) or "CUSTOM"
     if not 0 <= number < len(BUILTIN_OPERATORS):
         return f"BUILTIN_{number}"
     return BUILTIN_OPERATORS[number]
