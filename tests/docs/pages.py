@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in DOCS.rglob("*.md")))
+"""Every page, by its path from the root."""
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -16,8 +18,16 @@ class Block:
     language: str
     text: str
 
+    @property
+    def commands(self) -> str:
+        """What a shell is given: the block, or what stands behind its prompts."""
+        if self.language != "console":
+            return self.text
+        lines = self.text.splitlines()
+        return "\n".join(line[2:] for line in lines if line.startswith("$ ")) + "\n"
+
 
 def blocks(page: str) -> list[Block]:
-    """Return the fenced blocks of a page, in their order."""
-    found = _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    """Return the fenced blocks of a page (its path from the root), in their order."""
+    found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     return [Block(language, text) for language, text in found]
