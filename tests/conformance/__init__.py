@@ -1,0 +1,1 @@
+"""Conformance by generation: random models against independent judges."""

@@ -6,8 +6,10 @@ buffers of their own. ``lean`` changes the loops, not the arithmetic:
 1. Every stage that only maps elements (padding, casts, bias, activation) is computed where it is
    read, unless that would repeat an expensive function for every step of a reduction.
 2. In a reduction, loops over the output come first and reduction loops inside; its only consumer
-   is computed right after each output element, so that the sum never leaves a scalar. A consumer
-   of several reductions has all of them computed before each of its elements.
+   is computed right after each output element, so that the sum never leaves a scalar. That needs
+   a proof (``kernels.proofs``) that each of the consumer's elements is made then. Where there is
+   none (padding after a sum), or a consumer has several reductions, these are computed before
+   each element of the consumer that reads them.
 3. Buffers that are then used within one loop nest are allocated there and shrink to what is live.
 
 The order in which each element's terms are added stays the same. A block the schedule cannot
@@ -17,14 +19,15 @@ transform stays as it is; the scratch it needs remains and is counted by the pla
 from typing import Any
 
 import tvm
-import tvm_ffi
-from tvm import s_tir
+from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
+from tvm_serenity.kernels.loops import extents_of, kinds_of_loops
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
-from tvm_serenity.kernels.loops import kinds_of_loops
+from tvm_serenity.kernels.nodes import parts, walk_down
+from tvm_serenity.kernels.proofs import reads_once, reads_what_is_made, runs_each_once
 from tvm_serenity.kernels.tile import SCALAR, Tiling, tiled
 
 LEAN = "serenity.lean"
@@ -42,19 +45,40 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     ``tiling``: how many elements are summed up at once, where the kernel allows for it. A kernel
     marked as ``LEAN``, or of one opaque block, is returned as it is.
     """
-    if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
+    if not may_change(kernel):
         return kernel
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     _compute_by_row(schedule)
-    if tiling == SCALAR or not tiled(schedule, tiling):
+    tiles = None if tiling == SCALAR else _in_tiles(schedule, tiling)
+    if tiles is not None:
+        schedule = tiles
+    else:
         for block in _blocks(schedule):
             if _is_reduction(schedule, block):
                 _accumulate_in_place(schedule, block)
-    module = s_tir.transform.PlanAndUpdateBufferAllocationLocation()(schedule.mod)
-    result = module["main"].with_attr(LEAN, True)
+    passes = [  # a sum that no step split begins in its first step: allocation needs that said
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+    ]
+    result = tvm.transform.Sequential(passes)(schedule.mod)["main"].with_attr(LEAN, True)
     symbol = (kernel.attrs or {}).get("global_symbol")
     return result if symbol is None else result.with_attr("global_symbol", symbol)
+
+
+def _in_tiles(schedule: Any, tiling: Tiling) -> Any:
+    """The schedule with register tiles, None where the kernel has none."""
+    trial = schedule.copy()
+    found: list[bool] = []
+    fits = _try(lambda: found.append(tiled(trial, tiling)))
+    return trial if fits and found[0] else None
+
+
+def may_change(kernel: Any) -> bool:
+    """Whether a kernel has stages to schedule: it is not lean yet, and makes some element."""
+    if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
+        return False
+    return all(0 not in extents_of(p) for p in kernel.params if tirx.is_buffer_var(p))
 
 
 def inline_stages(schedule: Any) -> None:
@@ -89,14 +113,8 @@ def _repeats_work(schedule: Any, block: Any) -> bool:
 
 def _reads(block: Any, buffers: list[Any]) -> int:
     """How often the expression of a block names one of the buffers."""
-    found: list[Any] = []
-
-    def visit(load: Any) -> None:
-        if any(load.source.same_as(buffer) for buffer in buffers):
-            found.append(load)
-
-    tvm_ffi.structural_walk(block.body, (tvm.ir.expr.TensorLoad, visit))
-    return len(found)
+    loads = parts(block.body, tvm.ir.expr.TensorLoad)
+    return sum(any(load.source.same_as(buffer) for buffer in buffers) for load in loads)
 
 
 def _steps(block: Any) -> int:
@@ -110,14 +128,14 @@ def _arithmetic(body: Any) -> int:
     """The operations of an expression on values; indices and conditions are free."""
     found: list[Any] = []
 
-    def visit(expr: Any) -> Any:
+    def enter(expr: Any) -> bool:
         if isinstance(expr, tvm.ir.expr.TensorLoad | prim.CmpExpr | prim.LogicalExpr):
-            return tvm_ffi.WalkResult.SKIP
+            return False
         if isinstance(expr, prim.BinaryOpExpr | prim.Cast) or _is_costly_call(expr):
             found.append(expr)
-        return tvm_ffi.WalkResult.ADVANCE
+        return True
 
-    tvm_ffi.structural_walk(body, (tvm.ir.expr.Expr, visit), order="pre")
+    walk_down(body, tvm.ir.expr.Expr, enter)
     return len(found)
 
 
@@ -127,9 +145,9 @@ def _compute_by_row(schedule: Any) -> None:
     loops = list(schedule.get_loops(result))
     extents = [_extent_of(schedule, loop) for loop in loops]
     for block in reversed(stages):
-        (written, *more) = schedule.get(block).writes
-        shape = [int(extent) for extent in written.source.ty.shape]
-        if more or not 0 < len(shape) < len(extents) or shape != extents[: len(shape)]:
+        written = schedule.get(block).writes
+        shape = extents_of(written[0].source) if len(written) == 1 else []
+        if not 0 < len(shape) < len(extents) or shape != extents[: len(shape)]:
             continue
         _try(schedule.compute_at, block, loops[len(shape) - 1], True)
 
@@ -139,18 +157,42 @@ def _extent_of(schedule: Any, loop: Any) -> int:
 
 
 def _accumulate_in_place(schedule: Any, block: Any) -> None:
+    """Keep the sums of ``block`` in a register where its only consumer allows for it."""
     consumers = schedule.get_consumers(block)
-    joint = len(consumers) == 1 and not _is_reduction(schedule, consumers[0])
-    if joint and _sums(schedule, consumers[0]) > 1:  # then all of them, before each element
-        _try(schedule.compute_at, block, schedule.get_loops(consumers[0])[-1], True)
-        joint = False
-    if len(schedule.get_loops(block)) < len(schedule.get(block).iter_vars):
-        return
+    reader = consumers[0] if len(consumers) == 1 else None
+    joined = reader is None or _is_reduction(schedule, reader) or not schedule.get_loops(reader)
+    if not joined and _sums(schedule, reader) == 1:
+        joined = _follows(schedule, block, reader)
+    if not joined and reads_once(schedule, block, reader):
+        _try(schedule.compute_at, block, schedule.get_loops(reader)[-1], True)
+    _begin_first(schedule, block)
+
+
+def _follows(schedule: Any, block: Any, reader: Any) -> bool:
+    """Compute each element of ``reader`` right after the one of ``block`` that it reads.
+
+    Returns whether that is shown to make every element; otherwise nothing is changed.
+    """
     spatial, reducing = kinds_of_loops(schedule, block)
-    if not spatial or not reducing or not _try(schedule.reorder, *spatial, *reducing):
+    if not spatial or not reducing:
+        return False
+    trial = schedule.copy()
+    if not _try(trial.reorder, *spatial, *reducing):
+        return False
+    if not _try(trial.reverse_compute_at, reader, spatial[-1], preserve_unit_loops=True):
+        return False
+    if not runs_each_once(trial, reader) or not reads_what_is_made(trial, block, reader):
+        return False
+    schedule.reorder(*spatial, *reducing)
+    schedule.reverse_compute_at(reader, spatial[-1], preserve_unit_loops=True)
+    return True
+
+
+def _begin_first(schedule: Any, block: Any) -> None:
+    """Put reduction loops innermost and begin the sum before them."""
+    spatial, reducing = kinds_of_loops(schedule, block)
+    if not reducing or (spatial and not _try(schedule.reorder, *spatial, *reducing)):
         return
-    if joint:
-        _try(schedule.reverse_compute_at, consumers[0], spatial[-1], preserve_unit_loops=True)
     _try(schedule.decompose_reduction, block, reducing[0])
 
 
@@ -160,14 +202,7 @@ def _sums(schedule: Any, block: Any) -> int:
 
 
 def _is_expensive(body: Any) -> bool:
-    found = []
-
-    def visit(call: Any) -> None:
-        if _is_costly_call(call):
-            found.append(call)
-
-    tvm_ffi.structural_walk(body, (tvm.ir.expr.Call, visit))
-    return bool(found)
+    return any(_is_costly_call(call) for call in parts(body, tvm.ir.expr.Call))
 
 
 def _is_costly_call(expr: Any) -> bool:

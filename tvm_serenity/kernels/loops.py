@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm import s_tir
+from tvm import s_tir, tirx
 
 REDUCE = 2
 """``IterVar.CommReduce``."""
@@ -18,10 +18,21 @@ def is_reduction(schedule: Any, block: Any) -> bool:
     return any(int(v.iter_type) == REDUCE for v in schedule.get(block).iter_vars)
 
 
+def extents_of(buffer: Any) -> list[int | None]:
+    """Return the extents of a buffer, None for one that is not constant."""
+    return [int(e.value) if isinstance(e, tirx.IntImm) else None for e in buffer.ty.shape]
+
+
 def kinds_of_loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
-    """Return the innermost loops of a block, one an axis: over its result, and reducing."""
+    """Return the innermost loops of a block, one an axis: over its result, and reducing.
+
+    Both are empty where there are fewer loops than axes.
+    """
     variables = schedule.get(block).iter_vars
-    loops = list(schedule.get_loops(block))[-len(variables) :]
+    loops = list(schedule.get_loops(block))
+    if len(loops) < len(variables):
+        return [], []
+    loops = loops[len(loops) - len(variables) :]
     pairs = list(zip(loops, variables, strict=True))
     reducing = [loop for loop, v in pairs if int(v.iter_type) == REDUCE]
     return [loop for loop, v in pairs if int(v.iter_type) != REDUCE], reducing

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.nodes import mapped, parts
 
 MAX_UNROLLED = 64
 """Steps of a loop over rows that are written out at most."""
@@ -42,9 +42,7 @@ def replaced(node: Any, variable: Any, value: Any) -> Any:
     """Return ``node`` with an integer or expression in place of a variable."""
     if isinstance(value, int):
         value = tirx.IntImm(str(variable.ty.dtype), value)
-    return tvm_ffi.structural_map(
-        node, (type(variable), lambda v: value if v.same_as(variable) else v)
-    )
+    return mapped(node, type(variable), lambda v: value if v.same_as(variable) else v)
 
 
 def conjuncts(condition: Any) -> list[Any]:
@@ -59,14 +57,8 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
 
     ``index_of`` takes a load and returns one of its indices, or None.
     """
-    wanted: list[Any] = []
-
-    def visit(load: Any) -> None:
-        index = index_of(load)
-        if index is not None:
-            tvm_ffi.structural_walk(index, (tirx.Var, wanted.append))
-
-    tvm_ffi.structural_walk(body, (tvm.ir.expr.TensorLoad, visit))
+    indices = [index_of(load) for load in parts(body, tvm.ir.expr.TensorLoad)]
+    wanted = [v for index in indices if index is not None for v in parts(index, tirx.Var)]
 
     def write_out(loop: Any) -> Any:
         if not any(v.same_as(loop.loop_var) for v in wanted):
@@ -77,7 +69,7 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
         return steps[0] if extent == 1 else tirx.SeqStmt(steps)
 
-    return tvm_ffi.structural_map(body, (tirx.For, write_out))
+    return mapped(body, tirx.For, write_out)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tvm_serenity.kernels.lean import inline_stages
 from tvm_serenity.kernels.loops import REDUCE as _REDUCE
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
+from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.row_loops import integer, row_loops
 from tvm_serenity.kernels.rows import has_rows
 from tvm_serenity.passes import _compat
@@ -134,25 +135,12 @@ def _on_row(loop: Any, source: Any) -> tuple[Any, Any]:
             raise UnsupportedError("a row is read at more than one step")
         return tirx.BufferLoad(row, list(read.indices[2:]))
 
-    body = tvm_ffi.structural_map(loop.body, (tvm.ir.expr.TensorLoad, load))
-    left: list[Any] = []
-
-    def visit(variable: Any) -> None:
-        if variable.same_as(loop.loop_var):
-            left.append(variable)
-
-    tvm_ffi.structural_walk(body, (tirx.Var, visit))
-    if left:
+    body = mapped(loop.body, tvm.ir.expr.TensorLoad, load)
+    if any(variable.same_as(loop.loop_var) for variable in parts(body, tirx.Var)):
         raise UnsupportedError("its terms depend on the row's number")
     return row, body
 
 
 def _uses(body: Any, buffers: Sequence[Any]) -> bool:
-    found: list[Any] = []
-
-    def visit(load: Any) -> None:
-        if any(load.source.same_as(b) for b in buffers):
-            found.append(load)
-
-    tvm_ffi.structural_walk(body, (tvm.ir.expr.TensorLoad, visit))
-    return bool(found)
+    loads = parts(body, tvm.ir.expr.TensorLoad)
+    return any(load.source.same_as(b) for load in loads for b in buffers)

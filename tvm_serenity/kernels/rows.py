@@ -17,6 +17,7 @@ import tvm_ffi
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.row_loops import Affine, conjuncts, integer, replaced, row_loops, unrolled
 from tvm_serenity.passes import _compat
 
@@ -79,11 +80,7 @@ def _row_loop(function: Any, result: Any, height: int) -> _Loop:
     statement = function.body
     while isinstance(statement, tirx.For) and integer(statement.extent) == 1 and height > 1:
         statement = replaced(statement.body, statement.loop_var, 0)
-    stores: list[Any] = []
-    tvm_ffi.structural_walk(
-        statement,
-        (tirx.BufferStore, lambda s: stores.append(s) if s.buffer.same_as(result) else None),
-    )
+    stores = [s for s in parts(statement, tirx.BufferStore) if s.buffer.same_as(result)]
     if not stores:
         raise UnsupportedError("its result is written through another buffer")
     if height == 1:
@@ -117,7 +114,7 @@ class _Cut:
     def made(self, body: Any) -> RowKernel:
         body = unrolled(body, self._is_row_index)
         body = self._with_slots(body)
-        body = tvm_ffi.structural_map(body, (tvm.ir.expr.Call, self._without_guard))
+        body = mapped(body, tvm.ir.expr.Call, self._without_guard)
         self._check_unguarded()
         body, out = self._result_row(body)
         order = sorted(
@@ -156,7 +153,7 @@ class _Cut:
             place = load.indices[1] if has_rows(shape) else tirx.IntImm("int64", 0)
             return tirx.BufferLoad(self._slot_buffer(parameter, load.source, place), list(rest))
 
-        return tvm_ffi.structural_map(body, (tvm.ir.expr.TensorLoad, slot))
+        return mapped(body, tvm.ir.expr.TensorLoad, slot)
 
     def _slot_buffer(self, parameter: int, source: Any, place: Any) -> Any:
         where = Affine.of(place, self.row, self.height)
@@ -210,13 +207,10 @@ class _Cut:
         return tirx.if_then_else(kept, value, otherwise)
 
     def _slots_in(self, value: Any) -> list[int]:
-        found: list[int] = []
-
-        def visit(load: Any) -> None:
-            found.extend(i for i, (_, b, _) in enumerate(self.slots) if b.same_as(load.source))
-
-        tvm_ffi.structural_walk(value, (tvm.ir.expr.TensorLoad, visit))
-        return list(dict.fromkeys(found))
+        loads = parts(value, tvm.ir.expr.TensorLoad)
+        slots = [(i, buffer) for i, (_, buffer, _) in enumerate(self.slots)]
+        read = [i for load in loads for i, buffer in slots if buffer.same_as(load.source)]
+        return list(dict.fromkeys(read))
 
     @staticmethod
     def _is_load(value: Any) -> bool:
@@ -250,8 +244,8 @@ class _Cut:
                 raise UnsupportedError("it reads other rows of its own result")
             return tirx.BufferLoad(out, list(read.indices[first:]))
 
-        body = tvm_ffi.structural_map(body, (tvm.ir.expr.TensorLoad, load))
-        return tvm_ffi.structural_map(body, (tirx.BufferStore, store)), out
+        body = mapped(body, tvm.ir.expr.TensorLoad, load)
+        return mapped(body, tirx.BufferStore, store), out
 
     def _variants(
         self, body: Any, params: Sequence[Any]
@@ -285,9 +279,7 @@ class _Cut:
 
 
 def _variables(node: Any) -> list[Any]:
-    found: list[Any] = []
-    tvm_ffi.structural_walk(node, (tirx.Var, found.append))
-    return found
+    return parts(node, tirx.Var)
 
 
 def _constant(expr: Any) -> float | None:

@@ -11,6 +11,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.nodes import mapped, walk
 
 
 def in_place(kernel: Any, parameter: int) -> Any:
@@ -23,7 +24,7 @@ def in_place(kernel: Any, parameter: int) -> Any:
     taken = params[parameter]
     if not _same_element(kernel.body, taken, result):
         raise UnsupportedError("the kernel reads elements of its operand after writing others")
-    body = tvm_ffi.structural_map(kernel.body, (type(result), _renaming(result, taken)))
+    body = mapped(kernel.body, type(result), _renaming(result, taken))
     return _without_noalias(tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs))
 
 
@@ -43,7 +44,7 @@ def into_part(kernel: Any, shape: tuple[int, ...], axis: int, start: int, *, beg
         "part",
         strides=[tirx.IntImm("int64", s) for s in strides],
     )
-    body = tvm_ffi.structural_map(kernel.body, (type(result), _renaming(result, part)))
+    body = mapped(kernel.body, type(result), _renaming(result, part))
     first = [0] * (len(shape) - 1) + [start * strides[axis]]
     place = tirx.DeclBuffer(part, data=tirx.address_of(whole[tuple(first)]))
     params = [whole, *params] if begun else [*params, whole]
@@ -98,5 +99,5 @@ def _same_element(body: Any, taken: Any, result: Any) -> bool:
         if block.name_hint != "root" and block.name_hint:
             visit(block)
 
-    tvm_ffi.structural_walk(body, (s_tir.SBlock, leaf))
+    walk(body, s_tir.SBlock, leaf)
     return bool(fits) and all(fits)

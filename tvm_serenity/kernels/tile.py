@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 
 from tvm_serenity.kernels.loops import blocks_of, is_reduction, kinds_of_loops
+from tvm_serenity.kernels.nodes import parts
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ def _feeds(schedule: Any, block: Any, result: Any) -> bool:
     readers = schedule.get_consumers(block)
     if len(readers) != 1 or not schedule.get(readers[0]).same_as(schedule.get(result)):
         return False
+    if len(schedule.get(block).writes) != 1 or len(schedule.get(result).writes) != 1:
+        return False
     made = schedule.get(block).writes[0].source
     written = schedule.get(result).writes[0].source
     return [int(e) for e in made.ty.shape] == [int(e) for e in written.ty.shape]
@@ -108,11 +110,10 @@ def _axes(schedule: Any, block: Any) -> _Axes | None:
     """
     realised = schedule.get(block)
     spatial = [v.var for v in realised.iter_vars if int(v.iter_type) == 0]
-    loads: list[Any] = []
-    tvm_ffi.structural_walk(realised.body, (tvm.ir.expr.TensorLoad, loads.append))
+    loads = parts(realised.body, tvm.ir.expr.TensorLoad)
     made = realised.writes[0].source
     factors = [load for load in loads if not load.source.same_as(made)]
-    last = [_last_index(load) for load in factors]
+    last = [index for load in factors for index in _last_index(load)]
     wide = [i for i, v in enumerate(spatial) if any(v.same_as(index) for index in last)]
     own = [
         i for i, v in enumerate(spatial) if _owners(factors, v) == 1 and _extent(realised, i) > 1
@@ -133,12 +134,12 @@ def _size(buffer: Any) -> int:
     return size
 
 
-def _last_index(load: Any) -> Any:
-    """The index along the last axis that has more than one element."""
+def _last_index(load: Any) -> list[Any]:
+    """The index along the last axis that has more than one element; none of a 0-d tensor."""
     pairs = list(zip(load.indices, load.source.ty.shape, strict=True))
     while len(pairs) > 1 and int(pairs[-1][1]) == 1:
         pairs.pop()
-    return pairs[-1][0]
+    return [index for index, _ in pairs[-1:]]
 
 
 def _owners(factors: list[Any], var: Any) -> int:
@@ -146,15 +147,7 @@ def _owners(factors: list[Any], var: Any) -> int:
 
 
 def _names(load: Any, var: Any) -> bool:
-    found: list[Any] = []
-
-    def visit(used: Any) -> None:
-        if used.same_as(var):
-            found.append(used)
-
-    for index in load.indices:
-        tvm_ffi.structural_walk(index, (tirx.Var, visit))
-    return bool(found)
+    return any(used.same_as(var) for index in load.indices for used in parts(index, tirx.Var))
 
 
 def _extent(block: Any, axis: int) -> int:

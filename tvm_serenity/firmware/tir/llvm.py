@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import ir, tirx
 
 from tvm_serenity.boards import Board
@@ -16,6 +15,7 @@ from tvm_serenity.firmware.names import identifier, unique
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import STACK_LIMIT_BYTES, Written, buffer_bytes
+from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
@@ -72,14 +72,8 @@ def compile_kernels(
 
 
 def _param(name: str, param: Any, function: Any) -> Param:
-    stored: set[Any] = set()
-    tvm_ffi.structural_walk(function.body, (tirx.BufferStore, lambda s: stored.add(s.buffer)))
-    shown: dict[Any, Any] = {}
-
-    def alias(declared: Any) -> None:
-        shown[declared.buffer] = declared.data
-
-    tvm_ffi.structural_walk(function.body, (tirx.DeclBuffer, alias))
+    stored = {s.buffer for s in parts(function.body, tirx.BufferStore)}
+    shown = {declared.buffer: declared.data for declared in parts(function.body, tirx.DeclBuffer)}
     written = {_owner(shown[b]) if b in shown else b for b in stored}
     return Param(name, _compat.buffer_dtype(param), param not in written)
 
@@ -90,8 +84,7 @@ def _owner(data: Any) -> Any:
 
 def _unpacked(name: str, function: Any, alignment: int) -> tuple[Any, int]:
     """``function`` with pointers for parameters; large buffers lie in a trailing workspace."""
-    found: list[Any] = []
-    tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, lambda s: found.append(s.buffer)))
+    found = [statement.buffer for statement in parts(function.body, tirx.AllocBuffer)]
     large = [b for b in found if buffer_bytes(b) > STACK_LIMIT_BYTES]
     placed = plan([Buffer(f"{i}", 0, 1, buffer_bytes(b), alignment) for i, b in enumerate(large)])
     offsets = dict(zip(large, placed.offsets, strict=True))
@@ -116,7 +109,7 @@ def _unpacked(name: str, function: Any, alignment: int) -> tuple[Any, int]:
         pointer = tirx.Var(param.name, ir.PointerType(ir.PrimType(_compat.buffer_dtype(param))))
         params.append(pointer)
         head.append(tirx.DeclBuffer(param, data=pointer))
-    body = tvm_ffi.structural_map(function.body, (tirx.AllocBuffer, allocation))
+    body = mapped(function.body, tirx.AllocBuffer, allocation)
     if offsets:
         params.append(workspace)
     done = tirx.Return(tirx.IntImm("int32", 0))

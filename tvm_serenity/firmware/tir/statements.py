@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
@@ -11,6 +10,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import KEYWORDS, LIBRARY
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.expressions import Expressions, bare, c_type
+from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
@@ -61,23 +61,10 @@ class _Writer:
 
     def _collect(self, alignment: int) -> None:
         """Find aliases, what is used and stored, and which buffers need workspace."""
-        allocated: list[Any] = []
-
-        def alias(s: Any) -> None:
-            self.base[s.buffer] = s.data
-
-        def touched(s: Any) -> None:
-            self.used.add(s.buffer if hasattr(s, "buffer") else s.source)
-
-        def stored(s: Any) -> None:
-            self.used.add(s.buffer)
-            self.stored.add(s.buffer)
-
-        walk = tvm_ffi.structural_walk
-        walk(self.body, (tirx.DeclBuffer, alias))
-        walk(self.body, (tirx.BufferStore, stored))
-        walk(self.body, (TensorLoad, touched))
-        walk(self.body, (tirx.AllocBuffer, lambda s: allocated.append(s.buffer)))
+        self.base = {s.buffer: s.data for s in parts(self.body, tirx.DeclBuffer)}
+        self.stored = {s.buffer for s in parts(self.body, tirx.BufferStore)}
+        self.used = self.stored | {s.source for s in parts(self.body, TensorLoad)}
+        allocated = [s.buffer for s in parts(self.body, tirx.AllocBuffer)]
         self.stored |= {self._root(b) for b in self.stored}
         big = [b for b in allocated if buffer_bytes(b) > STACK_LIMIT_BYTES]
         found = plan([Buffer(f"{i}", 0, 1, buffer_bytes(b), alignment) for i, b in enumerate(big)])

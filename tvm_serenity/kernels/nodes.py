@@ -1,0 +1,74 @@
+"""Walks over the nodes of a kernel whose callbacks may raise.
+
+TVM calls back from C++ for every node. An exception that passes through such a call corrupts the
+heap (apache-tvm 0.27, apache-tvm-ffi 0.1: "malloc_consolidate" some time later), so none does:
+the first one is kept, the rest of the walk does nothing, and it is raised after C++ has returned.
+No other module calls ``tvm_ffi.structural_map`` and ``structural_walk``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm_ffi
+
+
+def mapped(node: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
+    """Return ``node`` with ``change(part)`` in place of every part of type ``kind``."""
+    kept = _Kept(change)
+    made = tvm_ffi.structural_map(node, (kind, lambda part: kept(part, part)))
+    kept.release()
+    return made
+
+
+def walk(node: Any, kind: Any, visit: Callable[[Any], Any]) -> None:
+    """Call ``visit`` with every part of ``node`` of type ``kind``, the inner ones first."""
+    kept = _Kept(visit)
+
+    def seen(part: Any) -> None:
+        kept(part, None)
+
+    tvm_ffi.structural_walk(node, (kind, seen))
+    kept.release()
+
+
+def walk_down(node: Any, kind: Any, enter: Callable[[Any], bool]) -> None:
+    """Call ``enter`` with parts of type ``kind``, the outer ones first; False leaves out its parts.
+
+    Parts inside of a part that is left out are not visited.
+    """
+    kept = _Kept(enter)
+
+    def seen(part: Any) -> Any:
+        advance, skip = tvm_ffi.WalkResult.ADVANCE, tvm_ffi.WalkResult.SKIP
+        return advance if kept(part, False) else skip
+
+    tvm_ffi.structural_walk(node, (kind, seen), order="pre")
+    kept.release()
+
+
+def parts(node: Any, kind: Any) -> list[Any]:
+    """Return all parts of ``node`` of type ``kind``, the inner ones first."""
+    found: list[Any] = []
+    walk(node, kind, found.append)
+    return found
+
+
+class _Kept:
+    """A callback that never raises; ``release`` raises what it kept."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.error: BaseException | None = None
+
+    def __call__(self, part: Any, otherwise: Any) -> Any:
+        if self.error is not None:
+            return otherwise
+        try:
+            return self.function(part)
+        except BaseException as error:  # also what Ctrl-C raises: nothing may pass through C++
+            self.error = error
+            return otherwise
+
+    def release(self) -> None:
+        if self.error is not None:
+            raise self.error

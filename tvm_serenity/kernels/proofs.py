@@ -1,0 +1,108 @@
+"""What must be shown of a schedule before a block may stand inside of another one's loops.
+
+TVM's ``reverse_compute_at`` gives a consumer only those elements that read what is produced: of a
+tensor that is padded after a sum, the border is never written. Its own checks do not notice.
+"""
+
+from typing import Any
+
+import tvm
+from tvm import s_tir, sym
+
+from tvm_serenity.kernels.nodes import mapped, parts
+
+
+def runs_each_once(schedule: Any, block: Any) -> bool:
+    """Whether the loops around a block are shown to run it once for each element of its domain."""
+    realised = _realised(schedule, block)
+    if realised is None:
+        return False
+    domain = [variable.dom for variable in realised.block.iter_vars]
+    if not all(_constant(d.min) == 0 and _constant(d.extent) is not None for d in domain):
+        return False
+    ranges = _ranges(schedule, block)
+    found = sym.detect_iter_map(
+        list(realised.iter_values), ranges, realised.predicate, "bijective", True
+    )
+    if len(found.indices) != len(domain):
+        return False
+    return all(_is_whole(i, d.extent) for i, d in zip(found.indices, domain, strict=True))
+
+
+def _is_whole(index: Any, extent: Any) -> bool:
+    """Whether a mapped index takes every value from 0 to ``extent``, from iterators of its own."""
+    if _constant(index.base) != 0:
+        return False
+    covered = 1
+    for part in reversed(index.args):
+        if _constant(part.scale) != covered:
+            return False
+        covered *= _constant(part.extent) or 0
+    return covered == _constant(extent)
+
+
+def reads_what_is_made(schedule: Any, producer: Any, consumer: Any) -> bool:
+    """Whether each run of ``consumer`` is shown to read only the element just made before it.
+
+    Both stand in common loops; ``producer`` runs for one element in each step of these.
+    """
+    made, read = _realised(schedule, producer), _realised(schedule, consumer)
+    if made is None or read is None:
+        return False
+    analyzer = sym.Analyzer()
+    for block in (producer, consumer):
+        for variable, extent in _ranges(schedule, block).items():
+            analyzer.bind(variable, extent)
+    for written in made.block.writes:
+        places = [_inserted(r.min, made) for r in written.region]
+        if not all(_constant(r.extent) == 1 for r in written.region):
+            return False
+        for load in _loads(read.block, written.source):
+            for place, index in zip(places, load.indices, strict=True):
+                if not analyzer.can_prove_equal(place, _inserted(index, read)):
+                    return False
+    return True
+
+
+def reads_once(schedule: Any, producer: Any, consumer: Any) -> bool:
+    """Whether ``consumer`` is shown to read no element of ``producer`` at two of its elements."""
+    block = schedule.get(consumer)
+    domain = {v.var: v.dom for v in block.iter_vars}
+    for written in schedule.get(producer).writes:
+        for load in _loads(block, written.source):
+            found = sym.detect_iter_map(list(load.indices), domain, True, "bijective", True)
+            if len(found.indices) != len(load.indices):
+                return False
+    return True
+
+
+def _realised(schedule: Any, block: Any) -> Any:
+    wanted = schedule.get(block)
+    body = schedule.mod["main"].body
+    found = [r for r in parts(body, s_tir.SBlockRealize) if r.block.same_as(wanted)]
+    return found[0] if len(found) == 1 else None
+
+
+def _ranges(schedule: Any, block: Any) -> dict[Any, Any]:
+    loops = [schedule.get(loop) for loop in schedule.get_loops(block)]
+    return {s.loop_var: tvm.ir.Range.from_min_extent(s.min, s.extent) for s in loops}
+
+
+def _loads(block: Any, buffer: Any) -> list[Any]:
+    loads = parts(block.body, tvm.ir.expr.TensorLoad)
+    return [load for load in loads if load.source.same_as(buffer)]
+
+
+def _inserted(index: Any, realised: Any) -> Any:
+    """An index of a block in terms of the loops around it."""
+    pairs = list(zip(realised.block.iter_vars, realised.iter_values, strict=True))
+
+    def value(variable: Any) -> Any:
+        return next((v for i, v in pairs if variable.same_as(i.var)), variable)
+
+    return mapped(index, tvm.tirx.Var, value)
+
+
+def _constant(expr: Any) -> int | None:
+    simple = sym.Analyzer().simplify(expr)
+    return int(simple.value) if isinstance(simple, tvm.tirx.IntImm) else None
