@@ -14,6 +14,9 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu
 
 from tvm_serenity import errors
 from tvm_serenity.errors import SerenityError, UnsupportedError
+from tvm_serenity.passes import _legalize
+
+_legalize.register()
 
 for _error in vars(errors).values():
     if isinstance(_error, type) and issubclass(_error, SerenityError):

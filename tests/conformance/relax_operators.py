@@ -101,6 +101,9 @@ def pad(g: Growing) -> bool:
         return False
     mode = g.one(["constant", "constant", "constant", "reflect", "replicate", "circular"])
     width = [0] * (2 * len(x.shape))
+    if g.chance(0.4):  # behind one axis only: TVM takes that for elementwise and fuses it
+        width[2 * g.between(0, len(x.shape) - 1) + 1] = g.between(1, 4)
+        return g.emit(nn.pad(x.var, width, "constant", g.one([0, 1])), x.bound + 1) is not None
     for _ in range(g.between(1, 3)):
         side = g.between(0, len(width) - 1)
         most = 4 if mode == "constant" else min(3, x.shape[side // 2] - 1)
@@ -320,7 +323,7 @@ def reshape(g: Growing) -> bool:
     x = g.find(lambda v: v.elements > 0)
     if x is None:
         return False
-    left, shape = x.elements, []
+    left, shape = x.elements, list[int]()
     while left > 1 and len(shape) < 3 and g.chance(0.7):
         part = g.one([d for d in range(1, left + 1) if left % d == 0])
         shape.append(part)
@@ -351,7 +354,7 @@ def resize(g: Growing) -> bool:
     at = 1 if layout == "NHWC" else 2
     size = tuple(g.one([1, e, 2 * e, e + 3]) for e in x.shape[at : at + 2])
     method = g.one(["nearest_neighbor", "linear"])
-    where = g.one(["asymmetric", "half_pixel", "align_corners"])
+    where = g.one(["asymmetric", "half_pixel"] + ["align_corners"] * (1 not in size))
     rounding = g.one(["floor", "round"])
     expr = op.image.resize2d(
         x.var,

@@ -1,0 +1,102 @@
+"""Lean kernels make what TVM's own make, in poisoned memory, with no or little scratch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+tvm = pytest.importorskip("tvm")
+
+from tvm import relax  # noqa: E402
+
+from tests.conformance.relax_forms import TARGET, kernels_differ, reference  # noqa: E402
+from tvm_serenity.kernels.lean import lean  # noqa: E402
+from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
+from tvm_serenity.passes import _compat  # noqa: E402
+from tvm_serenity.passes.relax.kernels import workspace_of  # noqa: E402
+from tvm_serenity.passes.relax.lower import lowered  # noqa: E402
+
+op = relax.op
+nn = relax.op.nn
+
+
+def module(make: Callable[[Any], Any], shape: tuple[int, ...], dtype: str = "float32") -> Any:
+    """A function of one input."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, dtype))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(builder.normalize(make(x)))
+        builder.emit_func_output(out)
+    return builder.finalize()
+
+
+def weights(*shape: int) -> Any:
+    """Random weights."""
+    return relax.const(np.random.default_rng(1).standard_normal(shape).astype("float32"))
+
+
+def convolved(x: Any) -> Any:
+    """4 channels to 8."""
+    return nn.conv2d(x, weights(3, 3, 4, 8), data_layout="NHWC", kernel_layout="HWIO")
+
+
+def pooled(x: Any) -> Any:
+    """The largest of 2x2."""
+    return nn.max_pool2d(x, (2, 2), (2, 2), layout="NHWC")
+
+
+IMAGE = (1, 6, 6, 4)
+PADDED = {
+    "channels after a convolution": (lambda x: nn.pad(convolved(x), [0] * 7 + [4]), "float32"),
+    "after an activation": (lambda x: nn.pad(nn.relu(convolved(x)), [0, 0, 0, 1, 0, 1, 0, 4]),
+                            "float32"),
+    "channels after a pool": (lambda x: nn.pad(pooled(x), [0] * 7 + [4]), "float32"),
+    "one side after a pool of int8": (lambda x: nn.pad(pooled(x), [0, 0, 0, 1, 0, 1, 0, 0],
+                                                       pad_value=-3), "int8"),
+    "a batch after a pool": (lambda x: nn.pad(pooled(x), [0, 2, 0, 0, 0, 0, 0, 0]), "int8"),
+}  # fmt: skip
+REDUCED = {
+    "sum of all": lambda x: op.sum(x),
+    "mean of all, and further": lambda x: op.multiply(x, op.mean(x)),
+    "largest of all, kept axes": lambda x: op.add(x, op.max(x, keepdims=True)),
+    "place of the largest": lambda x: op.argmax(x, 3),
+    "place of the smallest of all": lambda x: op.astype(op.argmin(op.reshape(x, [144])), "float32"),
+    "variance of all": lambda x: op.variance(x),
+    "softmax": lambda x: nn.softmax(nn.relu(x)),
+}
+
+
+def kernels_of(mod: Any) -> list[Any]:
+    """The fused kernels of a module."""
+    return [f for f in lowered(mod, TARGET).functions.values() if _compat.is_prim_func(f)]
+
+
+def differences(mod: Any) -> Any:
+    """What lean forms make differently on one seeded input."""
+    ty = mod["main"].params[0].ty
+    shape = [int(e) for e in ty.shape.values]
+    given = np.random.default_rng(2).integers(-90, 90, shape).astype(str(ty.dtype.dtype))
+    return kernels_differ(reference(mod, [given]))
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_padding_after_a_sum_is_written_and_needs_no_scratch(name: str) -> None:
+    make, dtype = PADDED[name]
+    mod = module(make, IMAGE, dtype)
+    (kernel,) = kernels_of(mod)  # TVM fuses them
+    assert differences(mod) == []
+    assert [workspace_of(lean(kernel, t)) for t in (SCALAR, MCU, HOST)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions(name: str) -> None:
+    mod = module(REDUCED[name], IMAGE)
+    assert differences(mod) == []
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3)])
+def test_tensors_of_one_element_and_of_none(shape: tuple[int, ...]) -> None:
+    mod = module(lambda x: op.exp(op.add(op.add(x, x), relax.const(1.0))), shape)
+    assert differences(mod) == []
