@@ -10,7 +10,8 @@ from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, shape_of
 from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
-from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.passes.relax.quantize_svdf import filter_sum, filtered
+from tvm_serenity.quantize.fixed import divided, multiplier
 
 
 def stored_pool(rewriter: Rewriter, value: Any) -> Any:
@@ -65,23 +66,35 @@ def max_pool(rewriter: Rewriter, region: Region) -> Any:
 
 
 def mean(rewriter: Rewriter, region: Region) -> Any:
-    """Convert ``mean``: LiteRT rescales the sum, then divides it."""
+    """Convert ``mean``: the sum times a multiplier that is divided by the count."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
+    axes = _axes(call, x)
+    return _sum(rewriter, region, x, axes, int(np.prod([x.shape[a] for a in axes])))
+
+
+def total(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``sum`` over axes, and SVDF's sums."""
+    if filtered(rewriter.scope, region.expr) is not None:
+        return filter_sum(rewriter, region)
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    return _sum(rewriter, region, x, _axes(call, x), 1)
+
+
+def _axes(call: Any, x: Leaf) -> tuple[int, ...]:
     axes = range(len(x.shape)) if call.attrs.axis is None else call.attrs.axis
-    reduced = tuple(sorted(int(a) % len(x.shape) for a in axes))
-    count = int(np.prod([x.shape[a] for a in reduced]))
-    divide = rewriter.rounding != "float"
+    return tuple(sorted({int(a) % len(x.shape) for a in axes}))
+
+
+def _sum(rewriter: Rewriter, region: Region, x: Leaf, axes: tuple[int, ...], count: int) -> Any:
+    call = rewriter.scope.look(region.expr)
     ratio = x.params.scale / region.result.scale
-    spec = pooling.Mean(
-        x.shape,
-        reduced,
-        bool(call.attrs.keepdims),
-        x.params.dtype,
-        x.params.zero_point,
-        divide,
-        _finish(region, ratio if divide else ratio / count, rewriter.rounding),
-    )
+    finish = _finish(region, ratio / count, rewriter.rounding)
+    if count > 1 and rewriter.rounding != "float":
+        finish = replace(finish, multiplier=divided(multiplier(ratio), count))
+    keep, zero = bool(call.attrs.keepdims), x.params.zero_point
+    spec = pooling.Mean(x.shape, axes, keep, x.params.dtype, zero, finish)
     return rewriter.kernel("q_mean", pooling.mean(spec), [rewriter.stored(x)])
 
 

@@ -204,7 +204,7 @@ RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
     "relax.nn.avg_pool2d": quantize_pool.average_pool,
     "relax.nn.max_pool2d": quantize_pool.max_pool,
     "relax.mean": quantize_pool.mean,
-    "relax.sum": filter_sum,
+    "relax.sum": quantize_pool.total,
     "relax.nn.softmax": softmax,
     "any": function,
 }

@@ -92,30 +92,22 @@ def _rounded_mean(total: Any, count: Any, dtype: str) -> Any:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over ``axes``: ``count`` elements each, to another scale."""
+    """A sum over ``axes`` times one multiplier: a mean where that contains the count."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     keep: bool
     dtype: str
     zero_point: int
-    divide: bool
     requantise: Requantise
 
 
 def mean(spec: Mean) -> Any:
-    """Return the kernel ``(x, result)``.
-
-    ``divide``: the sum is brought to the output's scale, then divided by the count with halves
-    away from zero, as TFLite does; otherwise the multiplier contains the count.
-    """
+    """Return the kernel ``(x, result)``."""
     x = te.placeholder(spec.shape, spec.dtype, "x")
     steps = {a: te.reduce_axis((0, spec.shape[a]), f"k{a}") for a in spec.axes}
     kept = [1 if i in spec.axes else s for i, s in enumerate(spec.shape)]
     shape = kept if spec.keep else [s for i, s in enumerate(spec.shape) if i not in spec.axes]
-    count = 1
-    for axis in spec.axes:
-        count *= spec.shape[axis]
 
     def term(*at: Any) -> Any:
         rest = list(at)
@@ -130,15 +122,6 @@ def mean(spec: Mean) -> Any:
         return te.sum(x(*place).astype("int32") - i32(spec.zero_point), axis=list(steps.values()))
 
     total = te.compute(shape, term, name="sum")
-    r = spec.requantise
-
-    def value(*at: Any) -> Any:
-        if not spec.divide:
-            return r.expression(())(total(*at), None)
-        inner = Requantise(r.multiplier, 0, -(1 << 31), (1 << 31) - 1, "int32", r.rounding)
-        scaled_sum = inner.expression(())(total(*at), None)
-        return stored(
-            _rounded_mean(scaled_sum, i32(count), "int8"), r.zero_point, r.low, r.high, r.dtype
-        )
-
-    return prim_func([x, te.compute(shape, value, name="out")], spec)
+    finish = spec.requantise.expression(())
+    out = te.compute(shape, lambda *at: finish(total(*at), None), name="out")
+    return prim_func([x, out], spec)

@@ -52,6 +52,17 @@ def _pair(real: float) -> tuple[int, int]:
     return value, shift
 
 
+def divided(m: Multiplier, count: int) -> Multiplier:
+    """Return one multiplier divided by the number of elements of a mean.
+
+    As LiteRT does: the quotient of integers is cut off, after a shift that keeps its bits.
+    """
+    shift = min(count.bit_length() - 1, 32, 31 + m.shift[0])
+    return Multiplier(
+        ((m.value[0] << shift) // count,), (m.shift[0] - shift,), (m.real[0] / count,)
+    )
+
+
 def scaled(x: Any, value: Any, shift: Any, rounding: str = "tflite") -> Ints:
     """Return ``round(x * value * 2**(shift - 31))`` for int32 ``x``."""
     x, value, shift = (np.asarray(a, np.int64) for a in (x, value, shift))
