@@ -7,13 +7,16 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.relax._states import OPERATORS
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.quantize_exact import Exact
 from tvm_serenity.passes.relax.quantize_read import Scope, label, variables
 from tvm_serenity.passes.relax.quantize_region import Rewriter
 from tvm_serenity.quantize.fixed import ROUNDINGS
 
 KEPT = "serenity.kept_float"
 """Module attribute: ``operator: reason`` of everything that stayed float."""
+IN_FILE = "it is float in the file"
 
 
 @tvm.transform.module_pass(opt_level=0, name="SerenityQuantize")
@@ -30,8 +33,10 @@ class SerenityQuantize:
        ``"float"`` as onnxruntime does.
     3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
        its pieces.
-    4. A region no rule fits stays float between its ``dequantize`` and ``quantize``; the reasons
-       are the module's attribute ``serenity.kept_float``.
+    4. What a model computes in float stays float; the reasons are the module's attribute
+       ``serenity.kept_float``. A region no rule fits stays float too, but an operator of a
+       ``.tflite`` file on quantised tensors is then refused with :class:`UnsupportedError`:
+       floats round in other places than the operator does. (``rounding="float"`` allows it.)
     5. A module without ``quantize`` or ``dequantize`` is returned as it is.
 
     Scales that are no positive numbers, zero points out of range and channel axes that do not fit
@@ -55,7 +60,10 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
     function = mod["main"]
     builder = relax.BlockBuilder(tvm.IRModule({}))
     params = [relax.Var(p.name, p.ty) for p in function.params]
-    rewriter = Rewriter(Scope(function), builder, rounding, fold_concat)
+    scope = Scope(function)
+    operators = (function.attrs or {}).get(OPERATORS) if rounding != "float" else None
+    exact = None if operators is None else Exact(scope, operators)
+    rewriter = Rewriter(scope, builder, rounding, fold_concat, exact)
     rewriter.new.update(zip(function.params, params, strict=True))
     with builder.function("main", params):
         with builder.dataflow():
@@ -69,8 +77,12 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
     for name, other in mod.functions.items():
         if name.name_hint != "main":
             made[name] = other
+    if rewriter.refusals:
+        raise rewriter.refusals[0]
     made = relax.transform.DeadCodeElimination(["main"])(made)
-    kept = _kept_float(made, rewriter.reasons)
+    if exact is not None:
+        exact.check(made["main"], rewriter.origins)
+    kept = _kept_float(made, rewriter.reasons, exact)
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
 
 
@@ -92,7 +104,7 @@ def kept_float(mod: Any) -> tuple[str, ...]:
     return tuple(str(line) for line in attrs[KEPT]) if KEPT in attrs else ()
 
 
-def _kept_float(mod: Any, reasons: dict[str, str]) -> list[str]:
+def _kept_float(mod: Any, reasons: dict[str, str], exact: Exact | None) -> list[str]:
     """One line for each float operator that is left, from inputs to outputs."""
     lines = []
     for block in mod["main"].body.blocks:
@@ -103,9 +115,20 @@ def _kept_float(mod: Any, reasons: dict[str, str]) -> list[str]:
             name = _compat.op_name(call)
             if name in ("relax.quantize", "relax.dequantize") or not _is_float(binding.var.ty):
                 continue
+            if exact is not None:  # all that is left
+                if not _same_type(call):
+                    lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {IN_FILE}")
+                continue
             reason = reasons.get(binding.var.name) or _reason(mod, binding.var, reasons)
             lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {reason}")
     return lines
+
+
+def _same_type(call: Any) -> bool:
+    """Whether a call is a cast to the type its argument has."""
+    if _compat.op_name(call) != "relax.astype":
+        return False
+    return bool(_compat.dtype_name(call.args[0].ty) == _compat.dtype_name(call.ty))
 
 
 def _is_float(ty: Any) -> bool:

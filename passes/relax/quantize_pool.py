@@ -65,6 +65,16 @@ def max_pool(rewriter: Rewriter, region: Region) -> Any:
     return rescaled(rewriter, region, Leaf(moved, x.params, shape_of(pool.ty)), moved)
 
 
+def extreme(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``max`` and ``min`` over axes: those of stored values, in their own scale."""
+    from tvm_serenity.passes.relax.quantize_rules import rescaled
+
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    found = rewriter.builder.emit(_compat.call_like(call, [rewriter.stored(x)]), region.name)
+    return rescaled(rewriter, region, Leaf(found, x.params, shape_of(call.ty)), found)
+
+
 def mean(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``mean``: the sum times a multiplier that is divided by the count."""
     call = rewriter.scope.look(region.expr)

@@ -6,7 +6,9 @@ from typing import Any
 
 from tvm import relax
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.quantize_exact import Exact
 from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, Scope, label, shape_of
 from tvm_serenity.quantize.params import Affine
 
@@ -35,8 +37,11 @@ class Rewriter:
     builder: Any
     rounding: str
     fold_concat: bool
+    exact: Exact | None = None
     new: dict[Any, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Any] = field(default_factory=dict)
+    refusals: list[UnsupportedError] = field(default_factory=list)
     users: dict[Any, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,11 +65,20 @@ class Rewriter:
                 self.new[var] = made
                 return
         except RefusedError as reason:
-            made = self.builder.emit(self.rewritten(value), var.name)
-            self.reasons[made.name] = str(reason)
-            self.new[var] = made
+            self.new[var] = self._kept(var, value, reason)
             return
-        self.new[var] = self.emitted(self.rewritten(value), var.name)
+        made = self.emitted(self.rewritten(value), var.name)
+        if isinstance(made, relax.Var):
+            self.origins[made.name] = var
+        self.new[var] = made
+
+    def _kept(self, var: Any, value: Any, reason: RefusedError) -> Any:
+        """Return the variable of a region that stays float; note it where that is not exact."""
+        if self.exact is not None:
+            self.refusals.append(self.exact.refused(var, str(reason)))
+        made = self.builder.emit(self.rewritten(value), var.name)
+        self.reasons[made.name] = str(reason)
+        return made
 
     def region(self, var: Any, value: Any) -> Region | None:
         """Return the region whose result ``value`` is, or None for any other expression."""
@@ -102,8 +116,10 @@ class Rewriter:
 
     def convert(self, region: Region) -> Any:
         """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
-        from tvm_serenity.passes.relax.quantize_rules import RULES
+        from tvm_serenity.passes.relax.quantize_rules import RULES, store
 
+        if self.exact is not None and self.exact.is_float(region.expr):
+            return store(self, region)
         call = self.scope.look(region.expr)
         name = _compat.op_name(call) if _compat.is_call(call) else ""
         rule: Callable[[Rewriter, Region], Any] | None = RULES.get(name)
@@ -156,9 +172,7 @@ class Rewriter:
             assert region is not None
             return self.convert(region)
         except RefusedError as reason:
-            made = self.builder.emit(self.rewritten(value), var.name)
-            self.reasons[made.name] = str(reason)
-            return made
+            return self._kept(var, value, reason)
 
     def _normal(self, call: Any) -> Any:
         """A call whose arguments are variables, as the builder wants nested calls."""

@@ -121,7 +121,7 @@ def function(rewriter: Rewriter, region: Region) -> Any:
         return rewriter.builder.emit(_compat.call_like(moved, [made, *moved.args[1:]]))
     leaf = quantize_function.only_leaf(rewriter.scope, region.expr)
     if leaf is None:
-        return _store(rewriter, region)
+        return _given(rewriter, region)
     if leaf.params.dtype == "int16" or region.result.dtype == "int16":
         raise RefusedError("a function of an int16 tensor")
     table = quantize_function.table(rewriter.scope, region.expr, leaf, region.result)
@@ -180,12 +180,17 @@ def _look_up(rewriter: Rewriter, leaf: Leaf, source: Any, table: Any, result: Af
     return rewriter.kernel("q_table", kernel, [source, _compat.constant(np.asarray(table))])
 
 
-def _store(rewriter: Rewriter, region: Region) -> Any:
-    """Round a tensor that is computed, or given, as float."""
+def _given(rewriter: Rewriter, region: Region) -> Any:
+    """Round a tensor that is given as float."""
     scope = rewriter.scope
     value = scope.look(region.expr)
     if _compat.is_call(value) and _compat.op_name(value) not in ("relax.dequantize",):
         raise RefusedError(f"no integer form of {_compat.op_name(value).removeprefix('relax.')}")
+    return store(rewriter, region)
+
+
+def store(rewriter: Rewriter, region: Region) -> Any:
+    """Round a tensor that is computed, or given, as float."""
     if _compat.dtype_name(region.expr.ty) != "float32":
         raise RefusedError("a tensor that is not float32 is quantised")
     shape = shape_of(region.expr.ty)
@@ -205,6 +210,8 @@ RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
     "relax.nn.max_pool2d": quantize_pool.max_pool,
     "relax.mean": quantize_pool.mean,
     "relax.sum": quantize_pool.total,
+    "relax.max": quantize_pool.extreme,
+    "relax.min": quantize_pool.extreme,
     "relax.nn.softmax": softmax,
     "any": function,
 }

@@ -11,7 +11,8 @@ new process. A runtime is one file here (a class with ``signature``, ``run`` and
 line in ``worker.RUNTIMES``.
 """
 
-from tvm_serenity.referees.process import Answer, Entry, Referee, RefereeError, runtime_for
+from tvm_serenity.referees.choice import runtime_for
+from tvm_serenity.referees.process import Answer, Entry, Referee, RefereeError
 from tvm_serenity.referees.values import Fill, filled
 
 __all__ = ["Answer", "Entry", "Fill", "Referee", "RefereeError", "filled", "runtime_for"]

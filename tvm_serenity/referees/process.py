@@ -16,14 +16,11 @@ from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 from tvm_serenity.errors import MissingPartError, SerenityError
-from tvm_serenity.frontends._flatbuffer import root_table
-from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
 from tvm_serenity.referees.values import Array, Fill, filled
 from tvm_serenity.referees.worker import send
 
 LIMIT_S = 60.0
 """Seconds a referee may take for one request."""
-_INT8 = 9
 _PACKAGES = {
     "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
@@ -52,20 +49,6 @@ class Answer:
 
     outputs: tuple[Array, ...]
     tensors: Mapping[int, Array]
-
-
-def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
-    """Return the name of the runtime that ``path`` (of content ``data``) is held against.
-
-    LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end: such models
-    go to TFLM.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix != ".tflite":
-        return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
-    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
-    states = [t for t in main.tables(SubgraphField.TENSORS) if t.u8(TensorField.IS_VARIABLE)]
-    return "tflm" if any(t.u8(TensorField.TYPE) == _INT8 for t in states) else "litert"
 
 
 class Referee:

@@ -16,6 +16,8 @@ Closed here, each as an override of one method:
 * EXPAND_DIMS calls its Relax operator with an argument too many;
 * QUANTIZE to 32-bit integers is refused (keyword_scrambled);
 * SVDF has no quantised form, and its state is lost (keyword_scrambled, see ``_svdf``);
+* a DEQUANTIZE of the file says that what follows is computed in float: it is marked by a cast to
+  float32, so that no integer kernel takes its place;
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
@@ -34,7 +36,8 @@ from tvm_serenity.frontends.relax._batches import (
 )
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import check_parameters
-from tvm_serenity.frontends.relax._states import STATES
+from tvm_serenity.frontends.relax._reduce import convert_mean
+from tvm_serenity.frontends.relax._states import OPERATORS, STATES
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
     initial_values,
@@ -58,12 +61,27 @@ _MOVES = """
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
+def convert_dequantize(converter: Any, op: Any) -> Any:
+    """Return real numbers that the file itself asks for, marked as such."""
+    made = OperatorConverter.convert_dequantize(converter, op)
+    marked = converter.get_input_tensors(op)[0].qnn_params is not None
+    return relax.op.astype(made, "float32") if marked else made
+
+
+_OVERRIDES: dict[str, Callable[..., Any]] = {
+    "MEAN": convert_mean,
+    "DEQUANTIZE": convert_dequantize,
+}
+"""Conversions of ours, called with the converter and the operator, by kind."""
+
+
 def convert(model: TfliteFile) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
     root = _Model(model)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
-    mod["main"] = mod["main"].without_attr("params")  # a second copy of every constant
+    main = mod["main"].without_attr("params")  # a second copy of every constant
+    mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
     return mod
@@ -78,6 +96,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
         kinds = [op.kind for op in model.graph.ops]
         self.states = state_tensors(super().Subgraphs(0), kinds)
+        self.labels: dict[str, str] = {}
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)
@@ -131,13 +150,24 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for kind, convert in tuple(self.convert_map.items()):
-            self.convert_map[kind] = partial(self._named, kind, convert)
+            ours = _OVERRIDES.get(kind)
+            own = convert if ours is None else partial(ours, self)
+            self.convert_map[kind] = partial(self._named, kind, own)
 
     def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
+        """The result of an operator in a variable, whose name stands for the operator."""
+        label = _label(self, kind, op)
         try:
-            return convert(op=op)
+            made = convert(op=op)
+            if made is None:
+                return made
+            made = self.bb.normalize(made)
         except Exception as error:
-            raise UnsupportedError(f"{_label(self, kind, op)}: {first_line(error)}") from error
+            raise UnsupportedError(f"{label}: {first_line(error)}") from error
+        if isinstance(made, relax.Call):
+            made = self.bb.emit(made)
+            self.model.labels[made.name] = label
+        return made
 
     def check_unsupported_ops(self) -> None:
         """Raise for the first operator that the importer lacks; prepare float weights."""
