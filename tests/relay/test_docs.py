@@ -1,0 +1,18 @@
+"""The code of docs/relay.md, each block in a process of its own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tvm.relay", reason="needs a TVM with Relay: make relay-test")
+
+from tests.docs.pages import blocks  # noqa: E402
+from tests.docs.running import run  # noqa: E402
+
+CODE = [block.text for block in blocks("docs/relay.md") if block.language == "python"]
+
+
+@pytest.mark.parametrize("index", range(len(CODE)))
+def test_block_runs(index: int, tmp_path: Path) -> None:
+    run([sys.executable, "-W", "ignore", "-c", CODE[index]], tmp_path)
