@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("tvm.relay", reason="needs a TVM with Relay: make relay-test")
 
-from tests.docs.pages import blocks  # noqa: E402
-from tests.docs.running import run  # noqa: E402
+from tests.docs.pages import blocks
+from tests.docs.running import run
 
 CODE = [block.text for block in blocks("docs/relay.md") if block.language == "python"]
 
