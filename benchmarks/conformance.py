@@ -24,6 +24,7 @@ from tests.conformance.counts import Counts
 
 PARTS = {
     "operators": "tests.conformance.operators",
+    "networks": "tests.conformance.random_networks",
 }
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""
 
