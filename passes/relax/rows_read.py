@@ -6,6 +6,7 @@ needs is read off the kernel itself. What cannot be cut runs whole, and the reas
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ class RowModule:
     tensor_of: tuple[int | None, ...]
     region: Region
     lowered: Any
+
+    @cached_property
+    def executable(self) -> Any:
+        """``lowered`` compiled for this machine."""
+        return tvm.compile(self.lowered, target="llvm")
 
 
 def read_rows(module: Any, name: str, target: Any = None) -> RowModule:

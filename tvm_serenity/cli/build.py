@@ -1,24 +1,28 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from tvm_serenity.boards import Board, board
+from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.build_rows import AUTO, OFF, BuildRam, Request, Rows, build_rows, requested
+from tvm_serenity.cli.checking import NoCheck, Report, host_build, referee, whole, why_not
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.emit.project import Layout, check_target, write_project
+from tvm_serenity.firmware.emit.project import Layout, check_target, project, write_project
+from tvm_serenity.firmware.emit.trial import trial_source
 from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
 from tvm_serenity.firmware.formats import FORMATS, files
 from tvm_serenity.firmware.memory import STACK_BYTES, rooms
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.toolchain import PACKAGES, have, make
+from tvm_serenity.firmware.verify import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.schedule import Options
 
 if TYPE_CHECKING:
@@ -62,6 +66,7 @@ def build_command(
     stream_input: StreamInput = False,
     formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "project",
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
+    no_check: NoCheck = False,
     dim: Dims = None,
     time_limit: TimeLimit = None,
     json: Json = False,
@@ -89,8 +94,10 @@ def build_command(
         "--in-place": in_place,
     }
     request = Request(
+        model,
         target,
         identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem),
+        no_check,
         rows,
         stream_input,
         requested(rows, ram, stream_input, stack),
@@ -119,12 +126,12 @@ def build_command(
         notify=notify,
     )
     if request.only_rows:
-        build_rows(module, request, model, output, force=force, json=json)
+        build_rows(module, request, output, force=force, json=json)
         return
     made = compiled(module, request.name, target, rooms(target, stack), settings)
     if rows == AUTO and not (made.placed.fits and request.allows(made.placed.arena_bytes)):
         request.check_options()
-        build_rows(module, request, model, output, force=force, json=json)
+        build_rows(module, request, output, force=force, json=json)
         return
     found = fit(target, made.placed, made.program.constant_bytes, stack)
     too_large = arena_limit is not None and sum(made.placed.arena_bytes.values()) > arena_limit
@@ -140,7 +147,8 @@ def build_command(
         else:
             _refuse(result, made, found, arena_limit)
         raise typer.Exit(1)
-    _write(made, target, stack, external_arena, formats, model, output, force, notify)
+    how = Written(model, output, formats, force, no_check)
+    result["check"] = _write(made, Layout(target, stack, external_arena), how)
     if json:
         show.print_json(result)
     else:
@@ -177,35 +185,63 @@ def _check_choices(codegen: str, order: str, quantized: str, formats: str, stack
         raise InputError(f"--stack {stack}: bytes from 0 on")
 
 
-def _write(
-    made: "Compiled",
-    target: Board,
-    stack: int,
-    external_arena: bool,
-    formats: str,
-    model: str,
-    output: str,
-    force: bool,
-    notify: Any,
-) -> None:
+@dataclass(frozen=True)
+class Written:
+    """What is written of ``model`` where, and whether it is compared before."""
+
+    model: str
+    output: str
+    formats: str
+    force: bool
+    no_check: bool
+
+
+def _write(made: "Compiled", layout: Layout, how: Written) -> dict[str, Any]:
+    """Compare and write a program; return what JSON says of the comparison."""
     from tvm_serenity.firmware.program import check
-    from tvm_serenity.firmware.tir.reference import reference
     from tvm_serenity.firmware.verify import REFERENCE, packed
 
     check(made.program)
-    notify("computing the reference")
-    about = {"model": Path(model).name, "kept_float": list(made.kept_float)}
-    layout = Layout(target, stack, external_arena, about)
-    contents = files(made.program, layout, formats)
-    if formats == "project":
-        contents[REFERENCE] = packed(reference(made, 0, model))
+    about = {"model": Path(how.model).name, "kept_float": list(made.kept_float)}
+    layout = replace(layout, metadata=about)
+    report, reference = _checked(made, layout, how)
+    layout = replace(layout, metadata={**about, "check": report.json()})
+    contents = files(made.program, layout, how.formats)
+    if how.formats == "project":
+        contents[REFERENCE] = packed(reference)
 
     def prepare(directory: Path) -> None:
-        if formats == "project" and have("make", "arm-none-eabi-gcc"):
+        if how.formats == "project" and have("make", "arm-none-eabi-gcc"):
             notify("compiling")
             make(directory, "all")
 
-    write_project(contents, output, force, prepare)
+    write_project(contents, how.output, how.force, prepare)
+    return {**report.json(), "text": report.text()}
+
+
+def _checked(made: "Compiled", layout: Layout, how: Written) -> tuple[Report, dict[str, Any]]:
+    """Compare kernels and the whole network; return how, and what every tensor must be."""
+    from tvm_serenity.firmware.tir.reference import reference
+    from tvm_serenity.firmware.tir.translation import cases, host_object, validate
+
+    skipped = why_not(how.no_check)
+    if skipped:
+        notify("computing the reference")
+        whole_only = how.formats == "project"
+        return Report(skipped=skipped), reference(made, 0, how.model) if whole_only else {}
+    texts = project(made.program, layout)
+    texts["trial.c"] = trial_source(made.program, layout.external_arena).encode()
+    with host_build(texts, host_object(made)) as started:
+        notify("comparing kernels with TVM's")
+        limit = ULP_LIMIT_LLVM if made.program.objects else ULP_LIMIT
+        folder = Path(how.output).parent
+        counted = validate(cases(made), made.executable, started, limit_ulp=limit, folder=folder)
+        notify("computing the reference")
+        expected = reference(made, 0, how.model)
+        notify("comparing the whole network")
+        stateful = any(t.initial is not None for t in made.program.tensors)
+        found = whole(started, texts, expected, referee(how.model, expected, stateful))
+    return Report(counted.kernels, counted.sets, found), expected
 
 
 def _json(model: str, made: "Compiled", found: Fit, arena_limit: int | None) -> dict[str, Any]:
@@ -265,5 +301,6 @@ def _print(model: str, output: str, result: dict[str, Any], found: Fit, then: st
         rows["stays float"] = "; ".join(result["kept_float"])
     if not have("make", "arm-none-eabi-gcc"):
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
+    rows["checked"] = result["check"]["text"]
     rows["next"] = then
     show.facts(f"{model} on {found.board}: {output}", rows)

@@ -1,7 +1,7 @@
 """``serenity build --rows``: firmware that runs a network row by row."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,16 +9,19 @@ import typer
 
 from tvm_serenity.boards import Board
 from tvm_serenity.cli import show
+from tvm_serenity.cli.checking import Report, host_build, referee, whole, why_not
 from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.rows import described
 from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.emit.c import C_TYPES
 from tvm_serenity.firmware.emit.project import Layout, write_project
+from tvm_serenity.firmware.emit.trial import feeding_rows, trial_source
 from tvm_serenity.firmware.fit import Fit, fit
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, Placed, rooms
 from tvm_serenity.firmware.rows.project import row_project
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have, make
-from tvm_serenity.firmware.verify import REFERENCE, packed
+from tvm_serenity.firmware.verify import REFERENCE, ULP_LIMIT, packed
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.choose import Choice, Goal, check_splittable, choose
 from tvm_serenity.rows.split import heights_of
@@ -26,6 +29,7 @@ from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.rows.program import RowProgram
+    from tvm_serenity.passes.relax.rows_read import RowModule
 
 OFF, AUTO = "off", "auto"
 
@@ -51,8 +55,10 @@ class Request:
     have. ``time_limit_s`` is for each search.
     """
 
+    model: str
     board: Board
     name: str
+    no_check: bool
     bands: str
     streamed: bool
     ram_bytes: int | None
@@ -109,15 +115,13 @@ def requested(rows: str, ram: str | None, streamed: bool, stack: int) -> int | N
     return given
 
 
-def build_rows(
-    module: Any, request: Request, model: str, output: str, *, force: bool, json: bool
-) -> None:
+def build_rows(module: Any, request: Request, output: str, *, force: bool, json: bool) -> None:
     """Write the project, or say what stands in the way and end with status 1."""
-    from tvm_serenity.firmware.tir.row_reference import row_reference
     from tvm_serenity.firmware.tir.rows import row_kernels, row_program
     from tvm_serenity.passes.relax.rows_read import read_rows
 
     request.notify("reading rows")
+    model = request.model
     rows = read_rows(module, request.name)
     alignment = request.board.core.alignment_bytes
     kernels = row_kernels(rows, alignment=alignment)
@@ -131,11 +135,12 @@ def build_rows(
     result = _result(chosen, request, model, program, found)
     fits = best.arena_bytes <= request.room_bytes and found.fits
     if fits:
-        request.notify("computing the reference")
-        files = row_project(
-            program, Layout(request.board, request.stack_bytes, False, {"model": Path(model).name})
-        )
-        files[REFERENCE] = packed(row_reference(rows, program, 0, model))
+        about = {"model": Path(model).name}
+        layout = Layout(request.board, request.stack_bytes, False, about)
+        report, reference = _checked(rows, program, layout, request, output)
+        result["check"] = {**report.json(), "text": report.text()}
+        files = row_project(program, replace(layout, metadata={**about, "check": report.json()}))
+        files[REFERENCE] = packed(reference)
 
         def prepare(directory: Path) -> None:
             if have("make", "arm-none-eabi-gcc"):
@@ -149,6 +154,37 @@ def build_rows(
         _print(result, best, found, request, output if fits else None)
     if not fits:
         raise typer.Exit(1)
+
+
+def _checked(
+    rows: "RowModule", program: "RowProgram", layout: Layout, request: Request, output: str
+) -> tuple[Report, dict[str, Any]]:
+    """Compare row kernels and the whole network; return how, and what every row must be."""
+    from tvm_serenity.firmware.tir.row_reference import row_reference
+    from tvm_serenity.firmware.tir.row_translation import row_cases
+    from tvm_serenity.firmware.tir.translation import validate
+
+    skipped = why_not(request.no_check)
+    if skipped:
+        request.notify("computing the reference")
+        return Report(skipped=skipped), row_reference(rows, program, 0, request.model)
+    texts = row_project(program, layout)
+    feeding = None
+    if program.streamed:
+        known = program.banded.network.features[program.banded.network.inputs[0]]
+        ctype = C_TYPES[known.dtype]
+        feeding = feeding_rows(program.program, ctype, known.height, known.row_bytes)
+    texts["trial.c"] = trial_source(program.program, False, feeding).encode()
+    with host_build(texts, {}) as started:
+        request.notify("comparing kernels with TVM's")
+        found = row_cases(rows, program)
+        folder = Path(output).parent
+        counted = validate(found, rows.executable, started, limit_ulp=ULP_LIMIT, folder=folder)
+        request.notify("computing the reference")
+        expected = row_reference(rows, program, 0, request.model)
+        request.notify("comparing the whole network")
+        ran = whole(started, texts, expected, referee(request.model, expected, False))
+    return Report(counted.kernels, counted.sets, ran), expected
 
 
 def _chosen(network: Any, request: Request) -> Choice:
@@ -216,5 +252,6 @@ def _print(
         rows["alive at the peak"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:8])
         show.facts(f"{result['model']} does not fit {request.board.name}, in rows either", rows)
         return
+    rows["checked"] = result["check"]["text"]
     rows["next"] = f"serenity verify {output}"
     show.facts(f"{result['model']} on {request.board.name} in rows: {output}", rows)

@@ -7,7 +7,7 @@ from typing import Any
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Kernel
-from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels
+from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.settings import Settings
 from tvm_serenity.firmware.tir.statements import Written, write
@@ -31,7 +31,7 @@ class Kernels:
         self.objects: dict[str, bytes] = {}
         in_c = settings.codegen == "c"
         self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned and in_c else {}
-        plain = {
+        self.plain = plain = {
             op.kind: self.functions[op.kind]
             for i, op in enumerate(region.graph.ops)
             if self.calls[i] is not None and i not in self.tuned
@@ -41,7 +41,7 @@ class Kernels:
             for name, function in flattened(plain).items():
                 self.written[name] = write(name, function, settings.alignment_bytes)
         else:
-            made = compile_kernels(plain, board, prefix, settings.alignment_bytes)
+            made = compile_kernels(plain, llvm_target(board), prefix, settings.alignment_bytes)
             self.written, self.objects = made.kernels, {OBJECT: made.object}
 
     def _tuned(self) -> dict[int, Tuned]:

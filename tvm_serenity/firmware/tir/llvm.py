@@ -46,11 +46,18 @@ def llvm_target(board: Board) -> dict[str, Any]:
     return found
 
 
+HOST = {"kind": "llvm", "opt-level": 2}
+"""TVM's target for this machine."""
+
+
 def compile_kernels(
-    kernels: Mapping[str, Any], board: Board, prefix: str, alignment: int
+    kernels: Mapping[str, Any], target: Mapping[str, Any], prefix: str, alignment: int
 ) -> Compiled:
-    """Return ``kernels`` as functions ``void <prefix>_<name>(pointers..., workspace)``."""
-    target = llvm_target(board)
+    """Return ``kernels`` as functions ``void <prefix>_<name>(pointers..., workspace)``.
+
+    ``target``: ``llvm_target(board)``, or ``HOST``.
+    """
+    target = dict(target)
     functions, written = {}, {}
     for name, function in flattened(kernels, target).items():
         plain, workspace = _unpacked(name, function, alignment)

@@ -1,7 +1,8 @@
 """From a Relax module to a :class:`Program`: quantise, rewrite, order, place, write kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import tvm
@@ -40,6 +41,13 @@ class Compiled:
     lower_bound_bytes: int
     placed: Placed
     kept_float: tuple[str, ...]
+    compiled_here: Mapping[str, Any]
+    """Kernels that LLVM compiled for the board, as TIR."""
+
+    @cached_property
+    def executable(self) -> Any:
+        """``lowered`` compiled for this machine."""
+        return tvm.compile(self.lowered, target="llvm")
 
 
 def integer_module(module: Any, settings: Settings) -> tuple[Any, tuple[str, ...]]:
@@ -83,6 +91,7 @@ def compiled(
         bound,
         placed,
         kept,
+        {} if settings.codegen == "c" else writer.plain,
     )
 
 

@@ -32,7 +32,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
             strict=True,
         )
     ]
-    made_by, outputs = watched(made.lowered, made.region, inputs)
+    made_by, outputs = watched(made.executable, made.lowered, made.region, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     written = [made_by[op] for op in made.order if op in made_by]
     flat = [array for arrays in written for array in arrays]
@@ -52,10 +52,12 @@ def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
 
 
 def watched(
-    lowered: Any, region: Region, inputs: Sequence[Array]
+    executable: Any, lowered: Any, region: Region, inputs: Sequence[Array]
 ) -> tuple[dict[int, list[Array]], list[Array]]:
-    """Results of every op of ``region``, which was read off ``lowered``, and the outputs."""
-    executable = tvm.compile(lowered, target="llvm")
+    """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
+
+    ``executable`` is ``lowered`` compiled for this machine.
+    """
     machine = relax.VirtualMachine(executable, tvm.cpu())
     names = {f.name_hint for f in lowered.get_global_vars()}
     ops = [i for i in range(len(region.graph.ops)) if _call(region, i) is not None]

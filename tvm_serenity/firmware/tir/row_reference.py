@@ -32,7 +32,7 @@ def row_reference(
 
 def whole_tensors(rows: RowModule, inputs: list[Array]) -> tuple[dict[int, Array], list[Array]]:
     """Return the array of each feature that a kernel makes, and the outputs."""
-    made_by, outputs = watched(rows.lowered, rows.region, inputs)
+    made_by, outputs = watched(rows.executable, rows.lowered, rows.region, inputs)
     by_tensor = {
         t: np.asarray(array)
         for op, arrays in made_by.items()

@@ -1,0 +1,202 @@
+"""A compiler that is wrong in one place: ``serenity build`` ends with a status that is not 0.
+
+Each mutant replaces one function of the compiler by a wrong one; the command is the real one, and
+succeeds without the mutant.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+
+from tests.firmware.projects import needs_host
+from tvm_serenity import cli
+from tvm_serenity.firmware import memory
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.rows import model as walker
+from tvm_serenity.firmware.tir import kernels, rows, tuned
+from tvm_serenity.firmware.tir import program as programs
+from tvm_serenity.passes import _compat
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def windows() -> Any:
+    """A quantised network: convolutions of several windows, a sum of two scales."""
+    from tvm_serenity.zoo.net import module
+    from tvm_serenity.zoo.quantised import QuantisedNet
+    from tvm_serenity.zoo.window import same
+
+    def write(net: Any) -> Any:
+        x = net.input("x", 3, 8)
+        y = net.relu6(net.conv(x, 6, same(3, 2)))
+        z = net.add(net.relu6(net.depthwise(y, same(3))), net.conv(y, 6))
+        return net.stored(net.conv(z, 4))
+
+    return module(write, "NHWC", 1, QuantisedNet)
+
+
+def positions() -> Any:
+    """A float network whose rows differ: every row adds numbers of its own."""
+    from tvm import relax
+
+    added = np.random.default_rng(0).standard_normal((1, 4, 2, 2)).astype(np.float32)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 4, 2, 2), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.add(x, relax.const(added)))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def counting() -> Any:
+    """A network with a state: what it was plus the input."""
+    from tvm import relax
+
+    from tvm_serenity.frontends.relax._states import STATES
+
+    builder = relax.BlockBuilder()
+    x, state = (relax.Var(n, relax.TensorType((1, 8), "int32")) for n in ("x", "state"))
+    with builder.function("main", [x, state]):
+        with builder.dataflow():
+            total = builder.emit(relax.op.add(x, state))
+            made = builder.emit_output(relax.op.multiply(total, relax.const(3, "int32")))
+            kept = builder.emit_output(total)
+        builder.emit_func_output(relax.Tuple([made, kept]))
+    found = builder.get()
+    found["main"] = found["main"].with_attr(STATES, [0])
+    return found
+
+
+_COMPILED: dict[Any, Any] = {}
+_compile = tvm.compile
+
+
+def _once(module: Any, target: Any) -> Any:
+    """TVM's kernels of a network, compiled for the first mutant."""
+    key = _compat.structural_key(module)
+    if key not in _COMPILED:
+        _COMPILED[key] = _compile(module, target=target)
+    return _COMPILED[key]
+
+
+def build(monkeypatch: pytest.MonkeyPatch, network: Any, where: Path, *options: str) -> int:
+    """Return the exit status of ``serenity build`` for a module."""
+    from tvm_serenity.cli import build as command
+
+    monkeypatch.setattr(
+        command, "source", lambda _model, _dims: SimpleNamespace(module=lambda: network)
+    )
+    monkeypatch.setattr(command, "have", lambda *_tools: False)  # no image for the board
+    monkeypatch.setattr(tvm, "compile", _once)
+    arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
+    monkeypatch.setattr(sys, "argv", ["serenity", *arguments])
+    try:
+        return int(cli.main() or 0)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def wrong(module: Any, name: str, change: Callable[[Any], Any]) -> Patch:
+    """A mutant: ``module.name`` returns what ``change`` makes of its result."""
+    right = getattr(module, name)
+
+    def mutated(*arguments: Any, **named: Any) -> Any:
+        return change(right(*arguments, **named))
+
+    return lambda monkeypatch: monkeypatch.setattr(module, name, mutated)
+
+
+def _rows_but_the_last(text: str) -> str:
+    return text.replace("while (y < end) {", "while (y + 1u < end || y == band) {")
+
+
+def _swapped(written: Any) -> Any:
+    first, second, *others = written.kernel.params
+    if not (others and first.readonly and second.readonly and first.dtype == second.dtype):
+        return written
+    return replace(written, kernel=replace(written.kernel, params=(second, first, *others)))
+
+
+def _rounded_once(found: Any) -> Any:
+    return found if found is None else replace(found, name="ROUND_ONCE")
+
+
+def _moved_border(geometry: dict[str, int]) -> dict[str, int]:
+    return {**geometry, "left": geometry["left"] - 1} if geometry["left"] else geometry
+
+
+def _overlapping(placed: memory.Placed) -> memory.Placed:
+    return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
+
+
+def _off_by_one(target: str) -> str:
+    zero, rest = target[1:].split(",", 1)
+    return f"{{{int(zero) + 1},{rest}"
+
+
+def _nothing_written(written: Any) -> Any:
+    kernel = written.kernel
+    return replace(written, kernel=replace(kernel, body=f"    return;\n{kernel.body}"))
+
+
+def _first_variant(layer: Any) -> Any:
+    return layer and replace(layer, variant_of=(0,) * len(layer.variant_of))
+
+
+def _transposed(weights: Any) -> Any:
+    return np.ascontiguousarray(weights.swapaxes(2, 3)).reshape(weights.shape)
+
+
+def _state_not_kept(program: Program) -> Program:
+    return replace(program, outputs=(*program.outputs[:-1], program.inputs[-1]))
+
+
+MUTANTS = {
+    "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
+    "swapped operand": (windows, (), wrong(kernels, "write", _swapped)),
+    "wrong rounding": (windows, (), wrong(tuned, "rounding", _rounded_once)),
+    "off-by-one border": (windows, (), wrong(tuned, "_geometry", _moved_border)),
+    "overlapping offset": (windows, (), wrong(programs, "place", _overlapping)),
+    "wrong zero point": (windows, (), wrong(tuned, "target_of", _off_by_one)),
+    "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
+    "wrong variant": (positions, ("--rows", "1"), wrong(rows._Maker, "layer", _first_variant)),
+    "transposed weight": (windows, (), wrong(tuned, "paired", _transposed)),
+    "lost state": (counting, (), wrong(programs, "assembled", _state_not_kept)),
+}
+
+
+@needs_host
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_caught(
+    mutant: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, options, patch = MUTANTS[mutant]
+    monkeypatch.chdir(tmp_path)
+    patch(monkeypatch)
+    assert build(monkeypatch, network(), tmp_path, *options) != 0
+    said = capsys.readouterr().err
+    print(said)
+    assert said.startswith("serenity: ")
+    assert "Traceback" not in said
+    assert not (tmp_path / "made").exists()
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [(windows, ()), (windows, ("--rows", "2")), (positions, ("--rows", "1")), (counting, ())],
+)
+def test_without_a_mutant_it_is_built(
+    network: Any, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert build(monkeypatch, network(), tmp_path, *options) == 0
+    assert (tmp_path / "made" / "model.c").is_file()

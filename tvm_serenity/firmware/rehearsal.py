@@ -1,0 +1,121 @@
+"""A project's whole network on this machine, in an arena full of garbage, before it is written."""
+
+import ctypes
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tvm_serenity.errors import WrongResultError
+from tvm_serenity.firmware.execute import Execution
+from tvm_serenity.firmware.judge import Verdict, apart
+from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.ulp import ulps
+from tvm_serenity.firmware.verify import Difference, Project, difference
+from tvm_serenity.validation.isolated import Death, isolated
+
+LIMIT_S = 300.0
+POISONS = (0xA5, 0x5A)
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """How many tensors were compared when written; which runtime agreed, or why none was asked."""
+
+    tensors: int
+    referee: str
+    without: str
+
+
+def rehearse(
+    library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array], said: Verdict
+) -> Rehearsed:
+    """Run the network twice, each time on other garbage; return what was compared.
+
+    Every tensor when it is written with ``reference``, outputs with the runtime's (``said``).
+    Raises :class:`WrongResultError`.
+    """
+    project = Project(Path(), json.loads(files["metadata.json"]), reference)
+    name = project.metadata["name"]
+    inputs = [reference[f"input{i}"] for i in range(sum(k.startswith("input") for k in reference))]
+
+    def work() -> Iterator[Execution]:
+        for poison in POISONS:
+            yield _run(library, project, inputs, poison)
+
+    count = 0
+    try:
+        for found in isolated(work, LIMIT_S):
+            off = difference(project, found.trace)
+            if not off.accepted:
+                raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
+            count = off.tensors
+            _outputs(project, found.outputs, reference)
+            _judge(project, found.outputs, said)
+    except Death as death:
+        raise WrongResultError(f"{name}: {death} when the whole network runs") from None
+    return Rehearsed(count, said.runtime if said.outputs else "", said.reason)
+
+
+def _off(off: Difference) -> str:
+    """A difference in words."""
+    if not off.tensors:
+        return "other tensors are written, or in another order, than planned"
+    return f"tensor {off.first!r} is wrong, {off.max_abs_error:g} apart from TVM's"
+
+
+def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str, Array]) -> None:
+    """Outputs and new states, where the caller finds them, are what the last kernels made."""
+    for index, (described, raw) in enumerate(zip(project.outputs, outputs, strict=True)):
+        want = np.ascontiguousarray(reference[f"output{index}"]).reshape(-1)
+        got = np.frombuffer(raw, want.dtype)
+        same = got.tobytes() == want.tobytes()
+        if not same and want.dtype == np.float32 and got.size == want.size:
+            same = int(ulps(got, want).max(initial=0)) <= project.ulp_limit
+        if not same:
+            raise WrongResultError(
+                f"{project.metadata['name']}: output {described['name']!r} is not what the "
+                "network computes"
+            )
+
+
+def _judge(project: Project, outputs: Sequence[bytes], said: Verdict) -> None:
+    if not said.outputs:
+        return
+    got = [
+        np.frombuffer(raw, want.dtype).reshape(want.shape)
+        for raw, want in zip(outputs, said.outputs, strict=True)
+    ]
+    wrong = apart(got, said.outputs, said.relative)
+    if wrong is not None:
+        index, most = wrong
+        raise WrongResultError(
+            f"{project.metadata['name']}: output {project.outputs[index]['name']!r} is up to "
+            f"{most:g} apart from {said.runtime}'s"
+        )
+
+
+_SINK = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
+
+
+def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison: int) -> Execution:
+    written: list[tuple[int, bytes]] = []
+
+    def take(tensor: int, data: int | None, size: int) -> None:
+        written.append((tensor, ctypes.string_at(data or 0, size) if size else b""))
+
+    sink = _SINK(take)
+    library.serenity_sink(sink)
+    given = [np.ascontiguousarray(a) for a in inputs]
+    made = [np.zeros(max(t["size_bytes"], 1), np.uint8) for t in project.outputs]
+    pointers = (ctypes.c_void_p * max(len(given), 1))(*(a.ctypes.data for a in given))
+    results = (ctypes.c_void_p * max(len(made), 1))(*(a.ctypes.data for a in made))
+    library.serenity_trial.restype = ctypes.c_int32
+    status = library.serenity_trial(pointers, results, ctypes.c_int(poison))
+    if status != 0:
+        raise RuntimeError(f"it returned {status}")
+    sizes = [t["size_bytes"] for t in project.outputs]
+    outputs = tuple(a[:n].tobytes() for a, n in zip(made, sizes, strict=True))
+    return Execution(outputs, tuple(written), None, 0)
