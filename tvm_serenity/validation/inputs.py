@@ -31,6 +31,10 @@ class Range:
         low, high = max(self.low, other.low), min(self.high, other.high)
         return Range(low, high) if low <= high else other
 
+    def holds(self, other: "Range") -> bool:
+        """Return whether all values of ``other`` are in here."""
+        return self.low <= other.low and other.high <= self.high
+
 
 @dataclass(frozen=True)
 class Parameter:

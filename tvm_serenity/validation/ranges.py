@@ -7,6 +7,7 @@ at least 1; what such a value is computed from must keep it there.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax, s_tir, sym, tirx
@@ -142,14 +143,17 @@ class _Kernel:
 
         free = tvm_ffi.structural_map(value, (tvm.ir.expr.TensorLoad, replaced))
         found = self._widest(free, list(variables.values()), allowed)
-        for source in sources:
-            self._keep(source, found)
+        if found != _ANY:
+            for source in sources:
+                self._keep(source, found)
 
     def _keep(self, source: Any, allowed: Range) -> None:
         self.need[source] = self.need.get(source, _ANY).within(allowed)
 
     def _widest(self, value: Any, variables: list[Any], allowed: Range) -> Range:
         """What all ``variables`` may hold for ``value`` to be within ``allowed``."""
+        if allowed.holds(self._bounds(value, [], _ANY)):
+            return _ANY
         low = min(max(allowed.low, 0), allowed.high)
         start = self._bounds(value, variables, Range(low, low)).low
         if -(2**31) < start < allowed.low:  # an index with something taken off
@@ -159,7 +163,7 @@ class _Kernel:
         while least < most:
             middle = most if least == low else (least + most + 1) // 2
             found = self._bounds(value, variables, Range(low, middle))
-            if allowed.low <= found.low and found.high <= allowed.high:
+            if allowed.holds(found):
                 least = middle
             else:
                 most = middle - 1
@@ -171,8 +175,10 @@ class _Kernel:
         for variable, domain in self.domains.items():
             analyzer.bind(variable, domain)
         for variable in variables:
-            low, high = (tirx.const(x, variable.ty.dtype) for x in (tried.low, tried.high + 1))
-            analyzer.bind(variable, tvm.ir.Range(low, high))
+            dtype = str(variable.ty.dtype)
+            limits = np.iinfo(dtype)
+            low, high = max(tried.low, int(limits.min)), min(tried.high, int(limits.max) - 1) + 1
+            analyzer.bind(variable, tvm.ir.Range(tirx.const(low, dtype), tirx.const(high, dtype)))
         found = analyzer.const_int_bound(analyzer.simplify(value))
         return Range(int(found.min_value), int(found.max_value))
 

@@ -1,0 +1,41 @@
+"""What checks want to know of a kernel: how long it takes, and the zero point of its inputs."""
+
+import json
+from typing import Any
+
+import tvm_ffi
+from tvm import s_tir
+
+from tvm_serenity.kernels.spec import SPEC
+
+_ZEROS = ("input_zero", "zero_point", "zero_points")
+
+
+def steps_of(kernel: Any) -> int:
+    """Return the innermost steps of all stages of ``kernel`` together."""
+    blocks: list[Any] = []
+    tvm_ffi.structural_walk(kernel.body, (s_tir.SBlock, blocks.append))
+    total = 0
+    for block in blocks:
+        steps = 1
+        for variable in block.iter_vars:
+            steps *= int(getattr(variable.dom.extent, "value", 1))
+        total += steps
+    return total
+
+
+def zero_of(kernel: Any) -> int:
+    """Return the first zero point that the kernel's spec states, 0 where there is none."""
+    text = (kernel.attrs or {}).get(SPEC)
+    found = [] if text is None else _zeros(json.loads(str(text)))
+    return found[0] if found else 0
+
+
+def _zeros(value: Any) -> list[int]:
+    if isinstance(value, list):
+        return [zero for part in value for zero in _zeros(part)]
+    if not isinstance(value, dict):
+        return []
+    own = [v for k, v in value.items() if k in _ZEROS]
+    flat = [z for v in own for z in (v if isinstance(v, list) else [v]) if isinstance(z, int)]
+    return flat + [zero for k, v in value.items() if k not in _ZEROS for zero in _zeros(v)]
