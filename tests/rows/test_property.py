@@ -22,7 +22,9 @@ from tvm_serenity.firmware.emit.project import Layout, write_project
 from tvm_serenity.firmware.execute import Execution, qemu
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.project import reference_rows, row_project
+from tvm_serenity.rows import Limits
 from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import arriving
 
 
 def differing(built: Built, rows: RowProgram, found: Execution) -> list[str]:
@@ -78,6 +80,21 @@ def test_rows_that_arrive_compute_the_same(seed: int, tmp_path: Path) -> None:
     built = build(random_module(seed, True))
     heights = heights_of(built.kernels.network, 2)
     rows = program(built, streaming(built, heights, streamed=True))
+    found = Host(tmp_path).run(rows, built.inputs)
+    assert not differing(built, rows, found)
+    assert found.outputs == tuple(np.asarray(o).tobytes() for o in built.outputs)
+
+
+@needs_host
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_plan_for_an_input_in_memory_serves_one_that_arrives(seed: int, tmp_path: Path) -> None:
+    built = build(random_module(seed, True))
+    memory = streaming(built, heights_of(built.kernels.network, 1))
+    made = arriving(memory, Limits(0.1))
+    made.check()
+    assert made.arena_bytes == memory.arena_bytes
+    rows = program(built, made)
+    assert rows.streamed
     found = Host(tmp_path).run(rows, built.inputs)
     assert not differing(built, rows, found)
     assert found.outputs == tuple(np.asarray(o).tobytes() for o in built.outputs)

@@ -23,7 +23,7 @@ from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import REFERENCE, ULP_LIMIT, packed
 from tvm_serenity.memory import profile
-from tvm_serenity.rows.choose import Choice, Goal, check_splittable, choose
+from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
@@ -194,6 +194,7 @@ def _chosen(network: Any, request: Request) -> Choice:
         return choose(network, goal, streamed=request.streamed, limits=limits)
     heights = heights_of(network, int(request.bands))
     found = stream(network, heights, streamed=request.streamed, limits=limits)
+    found = at_most_in_memory(found, limits)
     return Choice(found, goal.met(found), (found,), found.seconds)
 
 

@@ -13,7 +13,15 @@ from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.schedule import Dims, Json, Model
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import profile
-from tvm_serenity.rows.choose import Choice, Goal, check_splittable, choose, curve, table_bytes
+from tvm_serenity.rows.choose import (
+    Choice,
+    Goal,
+    at_most_in_memory,
+    check_splittable,
+    choose,
+    curve,
+    table_bytes,
+)
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
@@ -134,6 +142,7 @@ def _chosen(
     heights = heights_of(network, int(bands))
     same = (s for s in known.values() if s.banded.heights == heights)
     found = next(same, None) or stream(network, heights, streamed=streamed, limits=limits)
+    found = at_most_in_memory(found, limits)
     return Choice(found, goal.met(found), (found,), found.seconds)
 
 

@@ -15,7 +15,7 @@ from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
-from tvm_serenity.rows.stream import Limits, Streaming, stream
+from tvm_serenity.rows.stream import Limits, Streaming, arriving, stream
 
 FAR = 1.2
 """Orders above this share of the limit are not searched from: finer bands are looked at."""
@@ -94,9 +94,25 @@ def choose(
     coarser = coarsened(best, room, limits, late)
     if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
         best = coarser
+    best = at_most_in_memory(best, limits)
     seconds = time.perf_counter() - started
     ordered = tuple(tried[rows] for rows in sorted(tried, reverse=True))
     return Choice(best, goal.met(best), ordered, seconds)
+
+
+def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
+    """Return ``found``, or the plan for an input in memory at the same bands if that needs less.
+
+    The search for an input that arrives is another one, and may end further from its bound.
+    """
+    network = found.banded.network
+    if found.banded.feeding is None or found.gap == 0:
+        return found
+    held = sum(network.features[f].size_bytes for f in network.inputs)
+    if held >= found.arena_bytes:
+        return found
+    memory = stream(network, found.banded.heights, limits=limits)
+    return arriving(memory, limits) if memory.arena_bytes < found.arena_bytes else found
 
 
 def curve(

@@ -75,9 +75,12 @@ def heights_of(network: Network, rows: int) -> tuple[int, ...]:
     return tuple(min(rows, feature.height) for feature in network.features)
 
 
-def split(network: Network, heights: Sequence[int], *, streamed: bool = False) -> Banded:
+def split(
+    network: Network, heights: Sequence[int], *, streamed: bool = False, kept: bool = False
+) -> Banded:
     """Return ``network`` in bands of the given heights, one a feature.
 
+    ``kept``: rows that arrive are taken in, even where a layer could read them as they come.
     Raises :class:`InputError` where a height is not within 1 and the feature's, or where
     ``streamed`` input cannot be: it has one row, or a layer needs it as a whole.
     """
@@ -85,6 +88,7 @@ def split(network: Network, heights: Sequence[int], *, streamed: bool = False) -
         if not 1 <= height <= known.height:
             raise InputError(f"{known.name}: bands of {height} rows, it has {known.height}")
     feeding = _feeding(network) if streamed else None
+    feeding = SOURCE if kept and streamed else feeding
     build = _Build(network, tuple(heights), feeding)
     for index, feature in enumerate(network.inputs):
         build.input(feature, streamed=streamed and index == 0)

@@ -118,6 +118,47 @@ def stream(
     )
 
 
+def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
+    """Return a plan for an input in memory as one for an input that arrives.
+
+    All rows are taken in first, each to its place; then everything is as in ``memory``. So no
+    input that arrives needs a larger arena than one in memory does.
+    """
+    limits = limits or Limits()
+    banded = split(memory.banded.network, memory.banded.heights, streamed=True, kept=True)
+    feeds = sum(call.feeds for call in banded.calls)
+    order = (*range(feeds), *(op + feeds for op in memory.schedule.order))
+    found = order_from(banded, order, limits)
+    problem = problem_of(banded.graph)
+    peak = peak_of(problem, _positions(problem.ops, order))
+    fixed = input_offsets(memory.banded, memory.input_base)
+    places = {t + 1: place for t, place in {**memory.offsets, **fixed}.items()}
+    scratch = {
+        r.workspace_of + feeds: place
+        for r, place in zip(memory.ranges, memory.plan.offsets, strict=True)
+        if r.workspace_of is not None
+    }
+    ranges = live_ranges(banded.graph, order)
+    offsets = tuple(
+        scratch[r.workspace_of] if r.workspace_of is not None else places.get(r.tensors[0], 0)
+        for r in ranges
+    )
+    buffers = tuple(
+        Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)
+    )
+    others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
+    return Streaming(
+        banded,
+        replace(found, order=order, peak_bytes=peak),
+        ranges,
+        replace(memory.plan, buffers=buffers, offsets=offsets),
+        Outcome.OPTIMAL if memory.arena_bytes == found.lower_bound_bytes else Outcome.FEASIBLE,
+        peak,
+        memory.seconds + found.seconds,
+        min((places[t] for t in others), default=0),
+    )
+
+
 def _promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
     """Where inputs should begin: the best of some places between the arena's start and its end.
 
