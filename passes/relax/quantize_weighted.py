@@ -59,17 +59,17 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
     layout = str(attrs.data_layout)
     if layout not in ("NHWC", "NCHW"):
         raise RefusedError(f"a convolution of layout {layout}")
-    x = _eight_bits(rewriter.scope.activation(call.args[0]))
+    x = eight_bits(rewriter.scope.activation(call.args[0]))
     weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
     groups = int(attrs.groups)
     padding = _four([int(p) for p in attrs.padding])
     pieces, padding = _pieces(rewriter, x, padding, layout, groups)
-    data, scales, weight_zero = _arrays(weight)
+    data, scales, weight_zero = weight_arrays(weight)
     in_channels = x.shape[3] if layout == "NHWC" else x.shape[1]
     if groups > 1 and groups == in_channels and data.shape[2] == 1:
         data = data[:, :, 0, :]
-    reals = _reals(x.params.scale, scales, region.result.scale, x.params.dtype == "uint8")
-    offset = _bias(rewriter, bias, x, scales, region.result.scale, data.shape[-1])
+    reals = real_multipliers(x.params.scale, scales, region.result.scale, x.params.dtype == "uint8")
+    offset = bias_of(rewriter, bias, x, scales, region.result.scale, data.shape[-1])
     folded = data.astype(np.int64) - weight_zero
     offset = offset - x.params.zero_point * folded.sum(axis=tuple(range(data.ndim - 1)))
     spec = Convolution(
@@ -84,10 +84,10 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
         groups=groups,
         input_zero=x.params.zero_point,
         weight_zero=weight_zero,
-        requantise=_requantise(region, reals, rewriter.rounding),
+        requantise=requantise_of(region, reals, rewriter.rounding),
     )
     if not spec.depthwise or len(pieces) == 1:
-        arguments = [*pieces, *_constants(data, offset, spec.requantise)]
+        arguments = [*pieces, *constants_of(data, offset, spec.requantise)]
         name = "q_depthwise" if spec.depthwise else "q_conv"
         return rewriter.kernel(name, convolution(spec), arguments)
     made = [_of_piece(rewriter, spec, pieces, i, data, offset, reals) for i in range(len(pieces))]
@@ -117,7 +117,7 @@ def _of_piece(
         groups=sizes[index],
         requantise=finish,
     )
-    arguments = [pieces[index], *_constants(some, offset[part], finish)]
+    arguments = [pieces[index], *constants_of(some, offset[part], finish)]
     return rewriter.kernel("q_depthwise", convolution(piece), arguments)
 
 
@@ -155,16 +155,16 @@ def _canonical(weight: Weight, layout: str) -> Weight:
 
 
 def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
-    x = _eight_bits(rewriter.scope.activation(call.args[0]))
+    x = eight_bits(rewriter.scope.activation(call.args[0]))
     weight = rewriter.scope.weight(call.args[1])
     if weight.data.ndim != 2:
         raise RefusedError(f"a matmul of {weight.data.ndim}-dimensional weights")
-    data, scales, weight_zero = _arrays(weight)
+    data, scales, weight_zero = weight_arrays(weight)
     inputs, units = data.shape
     rows = int(np.prod(x.shape)) // inputs
     single = bool((scales == scales[0]).all())
-    reals = _reals(x.params.scale, scales, region.result.scale, single)
-    offset = _bias(rewriter, bias, x, scales, region.result.scale, units)
+    reals = real_multipliers(x.params.scale, scales, region.result.scale, single)
+    offset = bias_of(rewriter, bias, x, scales, region.result.scale, units)
     offset = offset - x.params.zero_point * (data.astype(np.int64) - weight_zero).sum(axis=0)
     spec = Dense(
         rows,
@@ -174,23 +174,24 @@ def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
         str(data.dtype),
         weight_zero,
         # LiteRT's reference FULLY_CONNECTED rounds once, its convolutions twice (measured).
-        _requantise(region, reals, "float" if rewriter.rounding == "float" else "single"),
+        requantise_of(region, reals, "float" if rewriter.rounding == "float" else "single"),
     )
     source = rewriter.reshaped(rewriter.stored(x), (rows, inputs))
     made = rewriter.kernel(
-        "q_dense", dense(spec), [source, *_constants(data, offset, spec.requantise)]
+        "q_dense", dense(spec), [source, *constants_of(data, offset, spec.requantise)]
     )
     return rewriter.reshaped(made, shape_of(call.ty))
 
 
-def _eight_bits(x: Leaf) -> Leaf:
+def eight_bits(x: Leaf) -> Leaf:
+    """Return ``x`` if it has 8 bits; refuse it otherwise."""
     if x.params.dtype not in ("int8", "uint8"):
         raise RefusedError(f"a weighted operator on {x.params.dtype} activations")
     return x
 
 
-def _arrays(weight: Weight) -> tuple[Array, Array, int]:
-    """Values, scales of the output channels (the last axis), and the one zero point."""
+def weight_arrays(weight: Weight) -> tuple[Array, Array, int]:
+    """Return values, scales of the output channels (the last axis), and the one zero point."""
     scales, zeros = weight.per_channel(weight.data.ndim - 1)
     if len(set(zeros.tolist())) != 1:
         raise RefusedError("its weights have a zero point a channel")
@@ -199,17 +200,18 @@ def _arrays(weight: Weight) -> tuple[Array, Array, int]:
     return np.ascontiguousarray(weight.data), scales, int(zeros[0])
 
 
-def _reals(source: float, scales: Array, result: float, in_float: bool) -> Array:
-    """The real multipliers, with TFLite's float32 product of scales where it has one."""
+def real_multipliers(source: float, scales: Array, result: float, in_float: bool) -> Array:
+    """Return the real multipliers, with TFLite's float32 product of scales where it has one."""
     if in_float:
         product = np.float32(source) * scales.astype(np.float32)
         return np.asarray(product.astype(np.float64) / result)
     return np.asarray(source * scales / result)
 
 
-def _bias(
+def bias_of(
     rewriter: Rewriter, bias: Any, x: Leaf, scales: Array, result: float, channels: int
 ) -> npt.NDArray[np.int64]:
+    """Return the bias in steps of the products, one number a channel."""
     if bias is None:
         return np.zeros(channels, np.int64)
     expected = x.params.scale * scales
@@ -231,14 +233,16 @@ def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
     return np.asarray(np.broadcast_to(values.astype(np.int64), (channels,)))
 
 
-def _requantise(region: Region, reals: Array, rounding: str) -> Requantise:
+def requantise_of(region: Region, reals: Array, rounding: str) -> Requantise:
+    """Return how sums become stored values of ``region``."""
     result = region.result
     return Requantise(
         multiplier(reals), result.zero_point, region.low, region.high, result.dtype, rounding
     )
 
 
-def _constants(data: Array, offset: Array, requantise: Requantise) -> list[Any]:
+def constants_of(data: Array, offset: Array, requantise: Requantise) -> list[Any]:
+    """Return weights, bias and multipliers as constants; refuse a bias of more than 32 bits."""
     limits = np.iinfo(np.int32)
     if offset.min() < limits.min or offset.max() > limits.max:
         raise RefusedError("its bias does not fit into 32 bits")

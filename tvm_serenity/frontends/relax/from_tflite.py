@@ -14,6 +14,7 @@ Closed here, each as an override of one method:
   dequantised, while LiteRT also rounds the activations to integers on the fly;
 * SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND are packed functions, and pad quantised tensors with 0;
 * EXPAND_DIMS calls its Relax operator with an argument too many;
+* TRANSPOSE_CONV has a layout that TVM cannot lower, its own idea of sizes, and no activation;
 * QUANTIZE to 32-bit integers is refused (keyword_scrambled);
 * SVDF has no quantised form, and its state is lost (keyword_scrambled, see ``_svdf``);
 * a DEQUANTIZE of the file says that what follows is computed in float: it is marked by a cast to
@@ -43,6 +44,7 @@ from tvm_serenity.frontends.relax._svdf import (
     initial_values,
     state_tensors,
 )
+from tvm_serenity.frontends.relax._transposed import convert_transpose_conv
 from tvm_serenity.frontends.tflite_file import TfliteFile
 
 try:
@@ -234,6 +236,10 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def convert_batch_to_space_nd(self, op: Any) -> Any:
         """Batches put back by reshapes, transposes and slices."""
         return convert_batch_to_space(self, op)
+
+    def convert_transpose_conv(self, op: Any) -> Any:
+        """A transposed convolution of the size that the operator asks for."""
+        return convert_transpose_conv(self, op)
 
     def convert_expand_dims(self, op: Any) -> Any:
         """The tensor in its new shape."""

@@ -1,0 +1,70 @@
+"""Integer transposed convolutions: every result gathers what the reference scatters to it.
+
+``out[y, x]`` reads the inputs ``i`` with ``i * stride + k = y + top`` for a tap ``k`` of the
+filter: ``k`` is ``(y + top) % stride`` plus a multiple of the stride, so the sum runs over those
+multiples alone. Weights are ``[kh, kw, input channels, output channels]``.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import Requantise, i32
+from tvm_serenity.kernels.build import prim_func
+
+
+@dataclass(frozen=True)
+class TransposedConvolution:
+    """One transposed convolution of NHWC; ``before`` is cut off above and to the left."""
+
+    input_shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    dtype: str
+    weight_shape: tuple[int, int, int, int]
+    weight_dtype: str
+    strides: tuple[int, int]
+    before: tuple[int, int]
+    input_zero: int
+    weight_zero: int
+    requantise: Requantise
+
+
+def transposed(spec: TransposedConvolution) -> Any:
+    """Return the kernel ``(x, weight, bias, multipliers..., result)``."""
+    source = te.placeholder(spec.input_shape, spec.dtype, "x")
+    weight = te.placeholder(spec.weight_shape, spec.weight_dtype, "w")
+    bias = te.placeholder((spec.output_shape[3],), "int32", "b")
+    constants = [
+        te.placeholder(a.shape, str(a.dtype), f"m{i}")
+        for i, a in enumerate(spec.requantise.arrays())
+    ]
+    (sy, sx), (kh, kw) = spec.strides, spec.weight_shape[:2]
+    jy, jx = te.reduce_axis((0, -(-kh // sy)), "jy"), te.reduce_axis((0, -(-kw // sx)), "jx")
+    c = te.reduce_axis((0, spec.input_shape[3]), "c")
+
+    def term(n: Any, y: Any, x: Any, f: Any) -> Any:
+        row, first = _tap(y + spec.before[0], jy, sy)
+        column, second = _tap(x + spec.before[1], jx, sx)
+        inside = [row >= 0, row < spec.input_shape[1], column >= 0, column < spec.input_shape[2]]
+        inside += [first < kh] if kh % sy else []
+        inside += [second < kw] if kw % sx else []
+        value = source[n, row, column, c].astype("int32") - i32(spec.input_zero)
+        factor = weight[first, second, c, f].astype("int32")
+        factor = factor - i32(spec.weight_zero) if spec.weight_zero else factor
+        return te.sum(te.if_then_else(te.all(*inside), value * factor, i32(0)), axis=[jy, jx, c])
+
+    total = te.compute(spec.output_shape, term, name="sum")
+    finish = spec.requantise.expression(constants)
+    out = te.compute(total.shape, lambda *at: finish(total(*at) + bias[at[3]], at[3]), name="out")
+    return prim_func([source, weight, bias, *constants, out])
+
+
+def _tap(position: Any, step: Any, stride: int) -> tuple[Any, Any]:
+    """The input and the tap of the filter that meet at ``position``, ``step`` inputs back."""
+    position = position.astype("int64")
+    wide = tirx.const(stride, "int64")
+    return (
+        tirx.floordiv(position, wide) - step,
+        tirx.floormod(position, wide) + step * wide,
+    )
