@@ -1,11 +1,13 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
@@ -156,10 +158,12 @@ def build_command(
 
 
 def notify(text: str) -> None:
-    """Say on a terminal what is being done."""
+    """Say on standard error what is being done."""
     terminal = Console(stderr=True)
     if terminal.is_terminal:
-        terminal.print(f"[dim]{text}[/]")
+        terminal.print(f"[dim]{escape(text)}[/]")
+    else:
+        print(f"serenity: {text}", file=sys.stderr, flush=True)
 
 
 def advice(formats: str, output: str, name: str) -> str:

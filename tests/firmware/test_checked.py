@@ -1,0 +1,120 @@
+"""What ``serenity build`` says of its checks, where it places, and what it leaves alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.firmware.projects import needs_host
+from tests.firmware.small import build, positions, windows
+from tests.firmware.test_command import TWO_MEMORIES
+from tvm_serenity.cli import build_rows
+from tvm_serenity.cli.build import advice
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.replay import replay
+from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.rows import Feature, Layer, Network
+from tvm_serenity.rows.choose import check_splittable
+from tvm_serenity.validation.report import read_reproducer
+
+Patch = pytest.MonkeyPatch
+Printed = pytest.CaptureFixture[str]
+
+
+@needs_host
+def test_what_was_compared_is_said(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
+    assert build(monkeypatch, windows(), tmp_path, "--json") == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)["check"]
+    assert found["skipped"] is None
+    assert (found["kernels"], found["tensors"]) == (5, 5)
+    assert found["input_sets"] >= 15
+    assert "comparing kernels" in said.err
+    stored = json.loads((tmp_path / "made" / "metadata.json").read_text())["check"]
+    assert stored["kernels"] == 5
+
+
+def test_not_comparing_is_said(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
+    assert build(monkeypatch, windows(), tmp_path, "--no-check") == 0
+    assert "nothing was compared" in " ".join(capsys.readouterr().out.split())
+    stored = json.loads((tmp_path / "made" / "metadata.json").read_text())["check"]
+    assert stored["skipped"] == "--no-check: nothing was compared"
+
+
+@needs_host
+@pytest.mark.parametrize("options", [("--codegen", "llvm"), ("--in-place",), ("--external-arena",)])
+def test_other_forms_are_compared(
+    options: tuple[str, ...], monkeypatch: Patch, tmp_path: Path, capsys: Printed
+) -> None:
+    assert build(monkeypatch, windows(), tmp_path, "--json", *options) == 0
+    assert json.loads(capsys.readouterr().out)["check"]["tensors"] == 5
+
+
+@needs_host
+def test_a_reproducer_shows_it_again(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
+    right = tuned._geometry
+    monkeypatch.setattr(tuned, "_geometry", lambda spec: {**right(spec), "left": 0})
+    assert build(monkeypatch, windows(), tmp_path) == 1
+    (file,) = tmp_path.glob("serenity-wrong-*.npz")
+    assert str(file) in capsys.readouterr().err
+    case, arrays = read_reproducer(file)
+    assert "elements differ" in replay(case, arrays)
+
+
+@needs_host
+def test_rows_are_not_needed_where_two_memories_do(
+    monkeypatch: Patch, tmp_path: Path, capsys: Printed
+) -> None:
+    board = tmp_path / "hole.toml"
+    small = TWO_MEMORIES.replace("9_216", "1_408").replace("8_192", "192")
+    board.write_text(small)
+    options = ("--board", str(board), "--rows", "auto", "--json", "--no-check")
+    assert build(monkeypatch, windows(), tmp_path, *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["arena_bytes"]) == {"sram", "ccm"}
+
+
+@needs_host
+def test_an_older_project_outlives_a_failing_link(monkeypatch: Patch, tmp_path: Path) -> None:
+    old = tmp_path / "made" / "model.c"
+    old.parent.mkdir()
+    old.write_text("old")
+
+    def fails(_directory: Path, *_goals: str) -> None:
+        raise CheckError("sram overflow")
+
+    monkeypatch.setattr(build_rows, "make", fails)
+    monkeypatch.setattr(build_rows, "have", lambda *_tools: True)
+    options = ("--rows", "1", "--force", "--no-check")
+    assert build(monkeypatch, positions(), tmp_path, *options) == 2
+    assert old.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rows", "1", "--ram", "1000"), "leave nothing for tensors"),
+        (("--rows", "1", "--format", "zephyr"), "in rows does not take --format"),
+        (("--rows", "1", "--codegen", "llvm"), "in rows does not take --codegen llvm"),
+    ],
+)
+def test_refused_before_anything_is_read(
+    options: Any, message: str, monkeypatch: Patch, tmp_path: Path, capsys: Printed
+) -> None:
+    assert build(monkeypatch, None, tmp_path, *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_to_do_next() -> None:
+    assert advice("project", "out", "net") == "serenity verify out"
+    assert "tvmgen_net.h" in advice("mlf", "out", "net")
+    assert "ZEPHYR_EXTRA_MODULES=/" in advice("zephyr", "out", "net")
+    assert "--library out" in advice("arduino", "out", "net")
+
+
+def test_a_batch_is_why_there_are_no_rows() -> None:
+    features = (Feature("x", 1, 640_000, 1, (20, 16, 50, 40), "uint8"), Feature("y", 1, 4))
+    layers = (Layer("l", "ADD", (0,), (1,), (None,)),)
+    with pytest.raises(Exception, match="x is 20x16x50x40; rows are those of 4-D tensors with a"):
+        check_splittable(Network("net", features, layers, (0,), (1,)))
