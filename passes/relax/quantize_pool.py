@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.kernels import pooling
+from tvm_serenity.kernels import pooling, resize
 from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, shape_of
@@ -63,6 +63,34 @@ def max_pool(rewriter: Rewriter, region: Region) -> Any:
     x = rewriter.scope.activation(pool.args[0])
     moved = rewriter.builder.emit(_compat.call_like(pool, [rewriter.stored(x)]), "max_pool")
     return rescaled(rewriter, region, Leaf(moved, x.params, shape_of(pool.ty)), moved)
+
+
+def resized(rewriter: Rewriter, region: Region) -> Any:
+    """Convert bilinear ``resize2d``: of stored values, as its result has the same scale."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    attrs = call.attrs
+    if (
+        rewriter.rounding != "tflite"
+        or str(attrs.method) != "linear"
+        or str(attrs.layout) != "NHWC"
+    ):
+        raise RefusedError("a resize that is not LiteRT's bilinear one")
+    if x.params != region.result or not region.is_unclamped:
+        raise RefusedError("a resize to another scale")
+    made = shape_of(call.ty)
+    coordinates = str(attrs.coordinate_transformation_mode)
+    spec = resize.Bilinear(_four(x.shape), (made[1], made[2]), x.params.dtype, coordinates)
+    tables = resize.constants(spec)
+    if tables[0].max() >= x.shape[1] or tables[2].max() >= x.shape[2]:
+        raise RefusedError("a resize whose fixed-point steps leave the image")
+    arguments = [rewriter.stored(x), *(_compat.constant(table) for table in tables)]
+    return rewriter.kernel("q_resize", resize.bilinear(spec), arguments)
+
+
+def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    n, h, w, c = shape
+    return n, h, w, c
 
 
 def extreme(rewriter: Rewriter, region: Region) -> Any:

@@ -217,6 +217,7 @@ RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
     "relax.sum": quantize_pool.total,
     "relax.max": quantize_pool.extreme,
     "relax.min": quantize_pool.extreme,
+    "relax.image.resize2d": quantize_pool.resized,
     "relax.nn.softmax": softmax,
     "any": function,
 }

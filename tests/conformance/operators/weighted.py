@@ -57,12 +57,12 @@ def result(d: Draw, shape: Sequence[int], x: T, w: T, terms: int) -> T:
 def _convolution(draw: Any, dtypes: Sequence[str]) -> Case:
     d = Draw(draw)
     dtype, padding = d.one(dtypes), d.one((SAME, VALID))
-    window, stride, dilation, image = _window(d, padding)
+    sizes, stride, dilation, image = window(d, padding)
     channels, filters = d.number(1, 9), d.number(1, 9)
     x = d.tensor((d.number(1, 2), *image, channels), dtype)
-    w = weight(d, (filters, *window, channels), 0, dtype)
-    extents = _made(image, window, stride, dilation, padding)
-    y = result(d, (x.shape[0], *extents, filters), x, w, window[0] * window[1] * channels)
+    w = weight(d, (filters, *sizes, channels), 0, dtype)
+    extents = made(image, sizes, stride, dilation, padding)
+    y = result(d, (x.shape[0], *extents, filters), x, w, sizes[0] * sizes[1] * channels)
     options = {
         **_options(stride, dilation, padding),
         "fusedActivationFunction": d.one(ACTIVATIONS),
@@ -75,13 +75,13 @@ def _convolution(draw: Any, dtypes: Sequence[str]) -> Case:
 def _depthwise(draw: Any, dtypes: Sequence[str]) -> Case:
     d = Draw(draw)
     dtype, padding = d.one(dtypes), d.one((SAME, VALID))
-    window, stride, dilation, image = _window(d, padding)
+    sizes, stride, dilation, image = window(d, padding)
     channels, multiplier = d.number(1, 7), d.one((1, 1, 2, 3))
     x = d.tensor((d.number(1, 2), *image, channels), dtype)
     count = channels * multiplier
-    w = weight(d, (1, *window, count), 3, dtype)
-    extents = _made(image, window, stride, dilation, padding)
-    y = result(d, (x.shape[0], *extents, count), x, w, window[0] * window[1])
+    w = weight(d, (1, *sizes, count), 3, dtype)
+    extents = made(image, sizes, stride, dilation, padding)
+    y = result(d, (x.shape[0], *extents, count), x, w, sizes[0] * sizes[1])
     options = {
         **_options(stride, dilation, padding),
         "depthMultiplier": multiplier,
@@ -107,27 +107,27 @@ def _dense(draw: Any, dtypes: Sequence[str]) -> Case:
     return case("FULLY_CONNECTED", tensors, Node("FULLY_CONNECTED", inputs, [3], options))
 
 
-def _window(d: Draw, padding: int) -> tuple[tuple[int, int], ...]:
+def window(d: Draw, padding: int) -> tuple[tuple[int, int], ...]:
     """Extents of the window, strides, dilations and an image the window fits into."""
-    window = (d.number(1, 4), d.number(1, 4))
+    sizes = (d.number(1, 4), d.number(1, 4))
     dilation = (d.number(1, 3), d.number(1, 3)) if d.number(0, 3) == 0 else (1, 1)
     stride = (d.number(1, 3), d.number(1, 3))
     least = [
-        (k - 1) * s + 1 if padding == VALID else 1 for k, s in zip(window, dilation, strict=True)
+        (k - 1) * s + 1 if padding == VALID else 1 for k, s in zip(sizes, dilation, strict=True)
     ]
     image = (d.number(least[0], least[0] + 7), d.number(least[1], least[1] + 7))
-    return window, stride, dilation, image
+    return sizes, stride, dilation, image
 
 
-def _made(
+def made(
     image: Sequence[int],
-    window: Sequence[int],
+    sizes: Sequence[int],
     stride: Sequence[int],
     dilation: Sequence[int],
     padding: int,
 ) -> list[int]:
     """Extents of the result, as TFLite defines both paddings."""
-    reach = [(k - 1) * s for k, s in zip(window, dilation, strict=True)]
+    reach = [(k - 1) * s for k, s in zip(sizes, dilation, strict=True)]
     if padding == SAME:
         return [-(-e // s) for e, s in zip(image, stride, strict=True)]
     return [(e - r - 1) // s + 1 for e, r, s in zip(image, reach, stride, strict=True)]

@@ -4,7 +4,8 @@ Closed here, each as an override of one method:
 
 * operators that only move elements are refused on quantised tensors although they are exact
   there (SPLIT, PAD, TRANSPOSE, ...): the list of quantised operators is extended;
-* a one-way SPLIT gives a tuple where its one output is expected;
+* a one-way SPLIT gives a tuple where its one output is expected; sizes of -1 and mirrors that
+  repeat the border are unknown; resizes to the nearest round elsewhere;
 * a bias that is left out by the index -1 is read as a tensor;
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
@@ -36,6 +37,15 @@ from tvm_serenity.frontends.relax._batches import (
     convert_space_to_batch,
 )
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
+from tvm_serenity.frontends.relax._moves import (
+    convert_gather,
+    convert_gather_nd,
+    convert_mirror_pad,
+    convert_resize_nearest,
+    convert_split,
+    convert_split_v,
+    convert_squeeze,
+)
 from tvm_serenity.frontends.relax._quantisation import check_parameters
 from tvm_serenity.frontends.relax._reduce import convert_mean
 from tvm_serenity.frontends.relax._states import OPERATORS, STATES
@@ -56,7 +66,8 @@ except ImportError as error:
     ) from None
 
 _MOVES = """
-    BATCH_TO_SPACE_ND DEPTH_TO_SPACE EXPAND_DIMS GATHER GATHER_ND MIRROR_PAD PACK PAD PADV2
+    ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO DEPTH_TO_SPACE EXPAND_DIMS FILL GATHER
+    GATHER_ND MIRROR_PAD PACK PAD PADV2
     RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
     SQUEEZE STRIDED_SLICE SVDF TILE TRANSPOSE UNPACK
 """
@@ -73,6 +84,13 @@ def convert_dequantize(converter: Any, op: Any) -> Any:
 _OVERRIDES: dict[str, Callable[..., Any]] = {
     "MEAN": convert_mean,
     "DEQUANTIZE": convert_dequantize,
+    "GATHER": convert_gather,
+    "GATHER_ND": convert_gather_nd,
+    "MIRROR_PAD": convert_mirror_pad,
+    "RESIZE_NEAREST_NEIGHBOR": convert_resize_nearest,
+    "SPLIT": convert_split,
+    "SPLIT_V": convert_split_v,
+    "SQUEEZE": convert_squeeze,
 }
 """Conversions of ours, called with the converter and the operator, by kind."""
 
@@ -164,12 +182,26 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             if made is None:
                 return made
             made = self.bb.normalize(made)
+            self._check_result(op, made)
         except Exception as error:
             raise UnsupportedError(f"{label}: {first_line(error)}") from error
         if isinstance(made, relax.Call):
             made = self.bb.emit(made)
             self.model.labels[made.name] = label
         return made
+
+    def _check_result(self, op: Any, made: Any) -> None:
+        """Refuse results of another type than the file says; shapes of rank 0 may be unknown."""
+        (result, *others) = self.get_output_tensors(op) or (None,)
+        kind = made.ty
+        if result is None or others or not isinstance(kind, relax.TensorType):
+            return
+        said = [int(e) for e in np.atleast_1d(result.tensor.ShapeAsNumpy())]
+        found = None if kind.shape is None else [getattr(e, "value", e) for e in kind.shape]
+        dtype = self.get_tensor_type_str(result.tensor.Type())
+        if str(kind.dtype.dtype) != dtype or (found != said and result.tensor.ShapeLength()):
+            here = f"{kind.dtype.dtype} {found}"
+            raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
 
     def check_unsupported_ops(self) -> None:
         """Raise for the first operator that the importer lacks; prepare float weights."""
@@ -257,12 +289,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if found and found[-1].tensor_idx == -1 and self.get_op_code_str(op) in _WEIGHTED:
             found.pop()
         return found
-
-    def convert_split(self, op: Any) -> Any:
-        """A one-way split is its input."""
-        if op.OutputsLength() == 1:
-            return self.get_tensor_expr(self.get_input_tensors(op)[1])
-        return super().convert_split(op)
 
     def convert_pool2d(self, op: Any, pool_type: str) -> Any:
         """Round the mean of quantised values instead of cutting it off."""
