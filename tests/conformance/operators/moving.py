@@ -26,7 +26,8 @@ def _result(d: Draw, x: T, shape: Any) -> T:
 def _reshape(draw: Any) -> Case:
     d = Draw(draw)
     x = _source(d)
-    left, shape = int(np.prod(x.shape)), []
+    left = int(np.prod(x.shape))
+    shape: list[int] = []
     while left > 1 and len(shape) < 3:
         extent = d.one([e for e in range(1, left + 1) if left % e == 0])
         shape.append(int(extent))
