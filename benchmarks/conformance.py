@@ -25,6 +25,7 @@ from tests.conformance.counts import Counts
 PARTS = {
     "operators": "tests.conformance.operators",
     "networks": "tests.conformance.random_networks",
+    "relax": "tests.conformance.relax_runs",
 }
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""
 

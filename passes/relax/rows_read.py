@@ -190,13 +190,17 @@ class _Reader:
         key = (variable, data)
         if key not in self.cut:
             if len(op.outputs) == 1:
-                self.cut[key] = _by_rows(self.module[variable], data)
+                self.cut[key] = kernel_by_rows(self.module[variable], data)
             else:
                 self.cut[key] = UnsupportedError("it makes several tensors")
         return self.cut[key]
 
 
-def _by_rows(kernel: Any, data: tuple[int, ...]) -> RowKernel | RowSums | UnsupportedError:
+def kernel_by_rows(kernel: Any, data: tuple[int, ...]) -> RowKernel | RowSums | UnsupportedError:
+    """Return the form by rows of a fused kernel, or why there is none.
+
+    ``data`` are the parameters that are no constants.
+    """
     constants = len(kernel.params) - 1 - len(data)
     if constants == 0:
         try:

@@ -55,7 +55,7 @@ def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
     """Return what TVM's fused kernels make of a fresh module's inputs, tensor by tensor."""
     fused = lowered(mod, TARGET)
     kernels = {g: f for g, f in fused.functions.items() if _compat.is_prim_func(f)}
-    library = _compiled({g.name_hint: f for g, f in kernels.items()})
+    library = compiled({g.name_hint: f for g, f in kernels.items()})
     values: dict[Any, Any] = dict(zip(fused["main"].params, inputs, strict=True))
     calls = []
     for block in fused["main"].body.blocks:
@@ -65,20 +65,24 @@ def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
             if kernel is None:
                 values[binding.var] = _value(call, values)
                 continue
-            arguments = [_value(a, values) for a in _compat.kernel_arguments(call)]
-            results = _run(library[kernel.name_hint], arguments, _types(call.ty), GARBAGE[0])
-            calls.append(Call(kernel.name_hint, kernels[kernel], tuple(arguments), tuple(results)))
+            given = _compat.kernel_arguments(call)
+            arguments = tuple(_value(a, values) for a in given)
+            results = run_kernel(library[kernel.name_hint], arguments, _types(call.ty), GARBAGE[0])
+            data = tuple(i for i, a in enumerate(given) if not _compat.is_constant(a))
+            made = Call(kernel.name_hint, kernels[kernel], arguments, data, tuple(results))
+            calls.append(made)
             values[binding.var] = tuple(results) if _compat.is_tuple(call.ty) else results[0]
     return Reference(tuple(calls), _flat(_value(fused["main"].body.body, values)))
 
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel of TVM with arguments, and what it made of them."""
+    """A kernel of TVM with arguments, and what it made of them; ``data`` are no constants."""
 
     name: str
     kernel: Any
     arguments: tuple[Any, ...]
+    data: tuple[int, ...]
     results: tuple[Any, ...]
 
 
@@ -102,14 +106,14 @@ def kernels_differ(found: Reference) -> list[Difference]:
             except Exception as error:
                 differences.append(Difference(form, name, f"{type(error).__name__}: {error}"))
         made |= {f"{name}__{form}": key.key for key, form in forms.items()}
-    library = _compiled(made)
+    library = compiled(made)
     for call in found.calls:
         types = [(r.shape, str(r.dtype)) for r in call.results]
         for form in FORMS:
             if f"{call.name}__{form}" not in made:
                 continue
             for byte in GARBAGE:
-                results = _run(library[f"{call.name}__{form}"], call.arguments, types, byte)
+                results = run_kernel(library[f"{call.name}__{form}"], call.arguments, types, byte)
                 said = first_difference(results, call.results)
                 if said:
                     differences.append(Difference(form, call.name, said))
@@ -140,24 +144,26 @@ def first_difference(left: Sequence[Any], right: Sequence[Any]) -> str:
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"result {number} is {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
         bits = f"u{a.dtype.itemsize}"
-        same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+        flat = [np.ascontiguousarray(array).reshape(-1).view(bits) for array in (a, b)]
+        same = np.asarray(flat[0] == flat[1]).reshape(a.shape)
         if a.dtype.kind == "f":
             same = same | (np.isnan(a) & np.isnan(b))
         if not np.all(same):
             place = tuple(int(i) for i in np.argwhere(~same)[0])
             count = int(np.sum(~same))
-            return f"result {number}{place}: {a[place]} instead of {b[place]} ({count} differ)"
+            return f"result {number}{place}: {a[place]!s} instead of {b[place]!s} ({count} differ)"
     return ""
 
 
-def _compiled(kernels: dict[str, Any]) -> Any:
+def compiled(kernels: dict[str, Any]) -> Any:
+    """Return kernels, compiled, by name."""
     if not kernels:
         return {}
     named = {n: k.with_attr("global_symbol", n) for n, k in kernels.items()}
     return tvm.compile(tvm.IRModule(named), target=TARGET)
 
 
-def _run(kernel: Any, arguments: Sequence[Any], types: Sequence[Any], byte: int) -> list[Any]:
+def run_kernel(kernel: Any, arguments: Sequence[Any], types: Sequence[Any], byte: int) -> list[Any]:
     """Run a kernel; its results are filled with a byte before."""
     garbage = []
     for shape, dtype in types:

@@ -48,7 +48,7 @@ class Growing:
     random: Random
     builder: Any
     values: list[Value] = field(default_factory=list)
-    weights: list[Value] = field(default_factory=list)
+    newest: float = 0.7
 
     def chance(self, of: float) -> bool:
         """Whether something of that probability happens."""
@@ -67,7 +67,7 @@ class Growing:
         found = [v for v in self.values if fits(v)]
         if not found:
             return None
-        return found[-1] if self.chance(0.6) else self.one(found)
+        return found[-1] if self.chance(self.newest) else self.one(found)
 
     def emit(self, expr: Any, bound: int) -> Value | None:
         """Add an operator; None where its result is too large."""
@@ -83,9 +83,7 @@ class Growing:
     def weight(self, shape: Sequence[int], dtype: str, most: int | None = None) -> Value:
         """A constant of random elements."""
         limit = RANGES[dtype] if most is None else most
-        value = Value(relax.const(self.array(shape, dtype, limit)), tuple(shape), dtype, limit)
-        self.weights.append(value)
-        return value
+        return Value(relax.const(self.array(shape, dtype, limit)), tuple(shape), dtype, limit)
 
     def array(self, shape: Sequence[int], dtype: str, limit: int) -> Any:
         """Random elements up to a magnitude; edges of the range more often than others."""

@@ -384,8 +384,20 @@ def repeat(g: Growing) -> bool:
     return g.emit(expr, x.bound) is not None
 
 
+def chain(g: Growing) -> bool:
+    """A sum or an extreme of windows, and what reads it: mostly one kernel."""
+    if not g.one([conv2d, depthwise, matmul, pool, reduction])(g):
+        return False
+    usual, g.newest = g.newest, 1.0
+    for _ in range(g.between(1, 3)):
+        g.one([pad, pad, unary, binary, clip, strided_slice, concat, permute, repeat])(g)
+    g.newest = usual
+    return True
+
+
 OPERATORS: tuple[Callable[[Growing], bool], ...] = (
-    *(conv2d, conv2d, depthwise, matmul, pool, pool, pad, pad, concat, split, strided_slice),
+    *(chain,) * 6,
+    *(conv2d, conv2d, depthwise, matmul, pool, pad, pad, concat, split, strided_slice),
     *(reduction, reduction, place_of_extreme, softmax, norm, unary, unary, clip, binary, binary),
     *(compare, cast, requantise, requantise, reshape, permute, resize, repeat),
 )

@@ -67,9 +67,23 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
         if extent is None or first is None or extent > MAX_UNROLLED:
             raise UnsupportedError(f"it goes over {extent} rows at a time")
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
-        return steps[0] if extent == 1 else tirx.SeqStmt(steps)
+        steps = [steps[0], *(_with_own_buffers(step) for step in steps[1:])] if steps else []
+        return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)
 
     return mapped(body, tirx.For, write_out)
+
+
+def _with_own_buffers(statement: Any) -> Any:
+    """A copy of a statement that allocates buffers of its own: TVM defines each once."""
+    for allocation in parts(statement, tirx.AllocBuffer):
+        old = allocation.buffer
+        new = tirx.decl_buffer(old.ty.shape, old.ty.dtype, old.name)
+        statement = mapped(statement, type(old), _replacing(old, new))
+    return statement
+
+
+def _replacing(old: Any, new: Any) -> Callable[[Any], Any]:
+    return lambda var: new if var.same_as(old) else var
 
 
 @dataclass(frozen=True)

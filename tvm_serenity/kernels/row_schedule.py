@@ -16,6 +16,7 @@ from tvm_serenity.kernels.loops import REDUCE as _REDUCE
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
+from tvm_serenity.kernels.loops import kinds_of_loops
 from tvm_serenity.passes import _compat
 
 CHANNELS = 8
@@ -28,17 +29,20 @@ def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
     inline_stages(schedule)
     *stages, result = _blocks(schedule)
     sums = [b for b in stages if _is_reduction(schedule, b)]
-    if sums and len(sums) == len(stages):
-        _sum_up_before(schedule, sums, result, channels)
-    else:
-        for block in _blocks(schedule):
-            _split_reduction(schedule, block)
+    trial = schedule.copy()
+    if sums and len(sums) == len(stages) and _try(_sum_up_before, trial, sums, result, channels):
+        return trial.mod["main"]
+    for block in _blocks(schedule):
+        _split_reduction(schedule, block)
     return schedule.mod["main"]
 
 
 def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -> None:
-    """Compute ``sums`` inside of the loops of ``result``, for some channels at a time."""
-    last = schedule.get_loops(result)[-1]
+    """Compute ``sums`` inside of the loops of ``result``, for some channels at a time.
+
+    TVM raises where that is impossible: one sum reads another one.
+    """
+    (*_, last) = schedule.get_loops(result)
     extent = int(schedule.get(last).extent)
     tile = channels if extent % channels == 0 else 1
     around, _ = schedule.split(last, [None, tile])
@@ -73,16 +77,16 @@ def _below(schedule: Any, block: Any, around: Any) -> list[Any]:
 
 
 def _sums_integers(schedule: Any, block: Any) -> bool:
-    (written,) = schedule.get(block).writes
-    return "int" in _compat.buffer_dtype(written.source)
+    written = schedule.get(block).writes
+    return len(written) == 1 and "int" in _compat.buffer_dtype(written[0].source)
 
 
 def _split_reduction(schedule: Any, block: Any) -> None:
     """Begin a reduction that is the result itself (a maximum) before its first step."""
     if not _is_reduction(schedule, block):
         return
-    pairs = list(zip(schedule.get_loops(block), schedule.get(block).iter_vars, strict=True))
-    reducing = [loop for loop, v in pairs if int(v.iter_type) == _REDUCE]
-    spatial = [loop for loop, v in pairs if int(v.iter_type) != _REDUCE]
-    if _try(schedule.reorder, *spatial, *reducing):
+    spatial, reducing = kinds_of_loops(schedule, block)
+    if not reducing:
+        return
+    if not spatial or _try(schedule.reorder, *spatial, *reducing):
         _try(schedule.decompose_reduction, block, reducing[0])

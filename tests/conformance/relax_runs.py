@@ -1,0 +1,72 @@
+"""Random Relax graphs through every form of their kernels and the whole pipeline."""
+
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.conformance.counts import Counts, general
+from tests.conformance.relax_forms import Difference, kernels_differ, pipeline_differs, reference
+from tests.conformance.relax_graphs import graph, inputs_of
+from tests.conformance.relax_rows import rows_differ
+from tvm_serenity.errors import SerenityError
+
+KIND = "relax"
+
+
+def differences(module: Any, seed: int, *, arena: bool = True) -> list[Difference]:
+    """Return what computes something else than TVM's own kernels for a generated module.
+
+    Raises :class:`SerenityError` where it is refused, and :class:`Unjudged` where TVM's own
+    kernels cannot be made.
+    """
+    inputs = inputs_of(module, seed)
+    try:
+        found = reference(module, inputs)
+    except Exception as error:
+        raise Unjudged(_last_line(error)) from error
+    differing = [*kernels_differ(found), *rows_differ(found)]
+    return [*differing, *(pipeline_differs(module, inputs, found) if arena else [])]
+
+
+class Unjudged(Exception):
+    """TVM itself cannot compute a module."""
+
+
+def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
+    """Return what became of random graphs of a seed; those that differ are saved as text."""
+    counts, until, number = Counts(), time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        drawn = seed * 1_000_003 + number
+        number += 1
+        module = graph(Random(drawn))
+        try:
+            found = differences(module, drawn)
+        except SerenityError as refusal:
+            counts.refused[f"{KIND}: {general(str(refusal))}"] += 1
+        except Unjudged as reason:
+            counts.unjudged[f"{KIND}: {general(str(reason))}"] += 1
+        except Exception as error:
+            _different(counts, drawn, module, f"{type(error).__name__}: {error}", folder)
+        else:
+            if found:
+                said = "; ".join(f"{d.form} {d.kernel}: {d.said}" for d in found)
+                _different(counts, drawn, module, said, folder)
+            else:
+                counts.equal[KIND] += 1
+    return counts
+
+
+def _different(counts: Counts, seed: int, module: Any, said: str, folder: Path | None) -> None:
+    line = f"{KIND} (seed {seed}): {said}"
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{KIND}-{seed}.txt"
+        path.write_text(f"{said}\n\n{module}\n")
+        line = f"{line[:400]} [{path}]"
+    counts.different.append(line)
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__
