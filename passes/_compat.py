@@ -147,6 +147,14 @@ def offset_buffer(old: Any, alignment: int) -> Any:
     )
 
 
+def plain_buffer(old: Any) -> Any:
+    """Return a buffer like ``old`` at its address; ``old`` itself unless it has an offset."""
+    offset = old.ty.elem_offset
+    if offset is None or (isinstance(offset, tirx.IntImm) and int(offset) == 0):
+        return old
+    return tirx.decl_buffer(old.ty.shape, old.ty.dtype, old.name)
+
+
 def workspace_buffer(size: int, alignment: int) -> Any:
     """Return a parameter of ``size`` bytes of scratch at any multiple of ``alignment`` bytes."""
     return tirx.decl_buffer(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tvm import s_tir, tirx
 
+from tvm_serenity.kernels.nodes import mapped
 from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
@@ -56,15 +57,15 @@ def scratch_of(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Scratch
 def placeable(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Any:
     """Return ``kernel`` with offsets on every parameter and scratch as its last parameter."""
     scratch = scratch_of(kernel, alignment)
-    params, statements = [], []
+    params, statements, body = [], [], kernel.body
     for old in kernel.params:
         if not _compat.is_buffer_param(old):
             params.append(old)
             continue
-        new = _compat.offset_buffer(old, alignment)
+        new, plain = _compat.offset_buffer(old, alignment), _compat.plain_buffer(old)
         params.append(new)
-        statements.append(_compat.declare_on(old, new, 0))
-    body = kernel.body
+        statements.append(_compat.declare_on(plain, new, 0))
+        body = body if plain is old else mapped(body, type(old), _replacing(old, plain))
     if scratch.size_bytes:
         workspace = _compat.workspace_buffer(scratch.size_bytes, alignment)
         params.append(workspace)
@@ -72,6 +73,10 @@ def placeable(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Any:
             statements.append(_compat.declare_on(buffer, workspace, offset))
         body = _without_allocations(body)
     return tirx.PrimFunc(params, tirx.SeqStmt([*statements, body]), kernel.ret_type, kernel.attrs)
+
+
+def _replacing(old: Any, new: Any) -> Any:
+    return lambda var: new if var.same_as(old) else var
 
 
 def _root_block(kernel: Any) -> Any:

@@ -14,7 +14,7 @@ import tvm
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph, Op, Role
-from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, Slot, has_rows, row_kernel
@@ -201,6 +201,8 @@ def kernel_by_rows(kernel: Any, data: tuple[int, ...]) -> RowKernel | RowSums | 
 
     ``data`` are the parameters that are no constants.
     """
+    if not may_change(kernel):
+        return UnsupportedError("its loops are not known, or it makes nothing")
     constants = len(kernel.params) - 1 - len(data)
     if constants == 0:
         try:

@@ -40,7 +40,7 @@ def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
 def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -> None:
     """Compute ``sums`` inside of the loops of ``result``, for some channels at a time.
 
-    TVM raises where that is impossible: one sum reads another one.
+    TVM raises where that is impossible, for one where one sum reads another one.
     """
     (*_, last) = schedule.get_loops(result)
     extent = int(schedule.get(last).extent)
@@ -58,14 +58,15 @@ def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -
         ]
         if not reducing:
             continue
+        *outer, side = spatial  # a sum without axes is no such kernel: ValueError
         if _sums_integers(schedule, block):
             rows, *others = reducing
-            schedule.reorder(*spatial[:-1], *others, *spatial[-1:], rows)
-            first = others[0] if others else spatial[-1]
+            schedule.reorder(*outer, *others, side, rows)
+            first = others[0] if others else side
         else:
-            schedule.reorder(*spatial[:-1], *reducing, *spatial[-1:])
+            schedule.reorder(*outer, *reducing, side)
             first = reducing[0]
-        schedule.unroll(spatial[-1])
+        schedule.unroll(side)
         schedule.decompose_reduction(block, first)
 
 

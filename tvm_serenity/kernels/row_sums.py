@@ -15,9 +15,10 @@ from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.lean import inline_stages
-from tvm_serenity.kernels.loops import REDUCE as _REDUCE
+from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
+from tvm_serenity.kernels.loops import kinds_of_loops
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.row_loops import integer, row_loops
 from tvm_serenity.kernels.rows import has_rows
@@ -63,14 +64,14 @@ def _rows_outermost(kernel: Any, height: int) -> Any:
     blocks = _blocks(schedule)
     if len(blocks) != 2 or not _is_reduction(schedule, blocks[0]):
         raise UnsupportedError("it is no sum with a map of it")
-    loops, variables = schedule.get_loops(blocks[0]), schedule.get(blocks[0]).iter_vars
-    pairs = list(zip(loops, variables, strict=True))
-    reducing = [loop for loop, v in pairs if int(v.iter_type) == _REDUCE]
-    spatial = [loop for loop, v in pairs if int(v.iter_type) != _REDUCE]
+    spatial, reducing = kinds_of_loops(schedule, blocks[0])
+    if not reducing or len(schedule.get(blocks[0]).writes) != 1:
+        raise UnsupportedError("it is no sum with a map of it")
     rows = reducing[0]
     if integer(schedule.get(rows).extent) != height:
         raise UnsupportedError("it does not sum up all rows")
-    schedule.reorder(rows, *spatial, *reducing[1:])
+    if not _try(schedule.reorder, rows, *spatial, *reducing[1:]):
+        raise UnsupportedError("its rows cannot be summed up one after the other")
     schedule.decompose_reduction(blocks[0], rows)
     return schedule.mod["main"]
 

@@ -26,7 +26,7 @@ from tvm.ir.utils import derived_object
 
 from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.kernels.lean import LEAN, inline_stages, lean
+from tvm_serenity.kernels.lean import LEAN, inline_stages, lean, may_change
 from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
 
 CHANNELS, COLUMNS = 32, 8
@@ -222,7 +222,7 @@ def _without_intrinsics() -> Iterator[None]:
 
 def spaces(kernel: Any, target: Any) -> int:
     """Return how many forms of tiles fit a kernel: none, scalars, scalars and vectors."""
-    if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
+    if not may_change(kernel):
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
 

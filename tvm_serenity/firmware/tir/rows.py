@@ -122,7 +122,7 @@ class _Maker:
         features = self.network.features
         names = unique(identifier(feature.name) for feature in features)
         tensors = tuple(
-            Tensor(made, tuple(f.shape) or (f.size_bytes,), f.dtype or "uint8")
+            Tensor(made, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
             for made, f in zip(names, features, strict=True)
         )
         resident = self.streaming.banded.resident
