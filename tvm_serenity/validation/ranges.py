@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 from tvm import relax, s_tir, sym, tirx
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.passes.relax.read import read_function
@@ -75,23 +75,12 @@ class _Kernel:
     """The stores of a kernel, the extents of its variables, and what buffers must lie within."""
 
     def __init__(self, kernel: Any) -> None:
-        self.stores: list[Any] = []
+        self.stores = parts(kernel.body, tirx.BufferStore)
         self.domains: dict[Any, Any] = {}
         self.need: dict[Any, Range] = {}
-        blocks: list[Any] = []
-        loops: list[Any] = []
-        tvm_ffi.structural_walk(
-            kernel.body,
-            [
-                (tirx.BufferStore, self.stores.append),
-                (s_tir.SBlock, blocks.append),
-                (tirx.For, loops.append),
-            ],
-            order="pre",
-        )
-        for block in blocks:
+        for block in parts(kernel.body, s_tir.SBlock):
             self.domains |= {v.var: v.dom for v in block.iter_vars}
-        for loop in loops:
+        for loop in parts(kernel.body, tirx.For):
             self.domains[loop.loop_var] = tvm.ir.Range.from_min_extent(loop.min, loop.extent)
 
     def read(self, store: Any) -> None:
@@ -141,7 +130,7 @@ class _Kernel:
                 return tirx.const(0, _compat.buffer_dtype(itself))
             return variables.get(load.source, load)
 
-        free = tvm_ffi.structural_map(value, (tvm.ir.expr.TensorLoad, replaced))
+        free = mapped(value, tvm.ir.expr.TensorLoad, replaced)
         found = self._widest(free, list(variables.values()), allowed)
         if found != _ANY:
             for source in sources:
@@ -184,10 +173,7 @@ class _Kernel:
 
 
 def _found(roots: Iterable[Any], kind: Any) -> list[Any]:
-    found: list[Any] = []
-    for root in roots:
-        tvm_ffi.structural_walk(root, (kind, found.append))
-    return found
+    return [part for root in roots for part in parts(root, kind)]
 
 
 def _is_integer(buffer: Any) -> bool:

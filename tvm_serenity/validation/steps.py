@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-import tvm_ffi
 from tvm import s_tir
 
+from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.kernels.spec import SPEC
 
 _ZEROS = ("input_zero", "zero_point", "zero_points")
@@ -13,10 +13,8 @@ _ZEROS = ("input_zero", "zero_point", "zero_points")
 
 def steps_of(kernel: Any) -> int:
     """Return the innermost steps of all stages of ``kernel`` together."""
-    blocks: list[Any] = []
-    tvm_ffi.structural_walk(kernel.body, (s_tir.SBlock, blocks.append))
     total = 0
-    for block in blocks:
+    for block in parts(kernel.body, s_tir.SBlock):
         steps = 1
         for variable in block.iter_vars:
             steps *= int(getattr(variable.dom.extent, "value", 1))
