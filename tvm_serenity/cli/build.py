@@ -17,7 +17,14 @@ from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.emit.project import Layout, check_target, project, write_project
+from tvm_serenity.firmware.emit.project import (
+    Files,
+    Layout,
+    check_target,
+    metadata_json,
+    project,
+    write_project,
+)
 from tvm_serenity.firmware.emit.trial import trial_source
 from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
 from tvm_serenity.firmware.formats import FORMATS, files
@@ -208,11 +215,14 @@ def _write(made: "Compiled", layout: Layout, how: Written) -> dict[str, Any]:
     check(made.program)
     about = {"model": Path(how.model).name, "kept_float": list(made.kept_float)}
     layout = replace(layout, metadata=about)
-    report, reference = _checked(made, layout, how)
+    texts = project(made.program, layout)
+    report, reference = _checked(made, texts, how, layout.external_arena)
     layout = replace(layout, metadata={**about, "check": report.json()})
-    contents = files(made.program, layout, how.formats)
     if how.formats == "project":
+        contents = {**texts, "metadata.json": metadata_json(made.program, layout)}
         contents[REFERENCE] = packed(reference)
+    else:
+        contents = files(made.program, layout, how.formats)
 
     def prepare(directory: Path) -> None:
         if how.formats == "project" and have("make", "arm-none-eabi-gcc"):
@@ -223,8 +233,13 @@ def _write(made: "Compiled", layout: Layout, how: Written) -> dict[str, Any]:
     return {**report.json(), "text": report.text()}
 
 
-def _checked(made: "Compiled", layout: Layout, how: Written) -> tuple[Report, dict[str, Any]]:
-    """Compare kernels and the whole network; return how, and what every tensor must be."""
+def _checked(
+    made: "Compiled", texts: Files, how: Written, external_arena: bool
+) -> tuple[Report, dict[str, Any]]:
+    """Compare kernels and the whole network; return how, and what every tensor must be.
+
+    ``texts`` are the files of the project.
+    """
     from tvm_serenity.firmware.tir.reference import reference
     from tvm_serenity.firmware.tir.translation import cases, host_object, validate
 
@@ -233,8 +248,7 @@ def _checked(made: "Compiled", layout: Layout, how: Written) -> tuple[Report, di
         notify("computing the reference")
         whole_only = how.formats == "project"
         return Report(skipped=skipped), reference(made, 0, how.model) if whole_only else {}
-    texts = project(made.program, layout)
-    texts["trial.c"] = trial_source(made.program, layout.external_arena).encode()
+    texts = {**texts, "trial.c": trial_source(made.program, external_arena).encode()}
     with host_build(texts, host_object(made)) as started:
         notify("comparing kernels with TVM's")
         limit = ULP_LIMIT_LLVM if made.program.objects else ULP_LIMIT

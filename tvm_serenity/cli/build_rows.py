@@ -14,11 +14,11 @@ from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.rows import described
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.emit.c import C_TYPES
-from tvm_serenity.firmware.emit.project import Layout, write_project
+from tvm_serenity.firmware.emit.project import Files, Layout, metadata_json, write_project
 from tvm_serenity.firmware.emit.trial import feeding_rows, trial_source
 from tvm_serenity.firmware.fit import Fit, fit
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, Placed, rooms
-from tvm_serenity.firmware.rows.project import row_project
+from tvm_serenity.firmware.rows.project import layout_of, row_project
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import REFERENCE, ULP_LIMIT, packed
@@ -137,9 +137,11 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
     if fits:
         about = {"model": Path(model).name}
         layout = Layout(request.board, request.stack_bytes, False, about)
-        report, reference = _checked(rows, program, layout, request, output)
+        files = row_project(program, layout)
+        report, reference = _checked(rows, program, files, request, output)
         result["check"] = {**report.json(), "text": report.text()}
-        files = row_project(program, replace(layout, metadata={**about, "check": report.json()}))
+        layout = replace(layout, metadata={**about, "check": report.json()})
+        files["metadata.json"] = metadata_json(program.program, layout_of(program, layout))
         files[REFERENCE] = packed(reference)
 
         def prepare(directory: Path) -> None:
@@ -157,9 +159,12 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
 
 
 def _checked(
-    rows: "RowModule", program: "RowProgram", layout: Layout, request: Request, output: str
+    rows: "RowModule", program: "RowProgram", texts: Files, request: Request, output: str
 ) -> tuple[Report, dict[str, Any]]:
-    """Compare row kernels and the whole network; return how, and what every row must be."""
+    """Compare row kernels and the whole network; return how, and what every row must be.
+
+    ``texts`` are the files of the project.
+    """
     from tvm_serenity.firmware.tir.row_reference import row_reference
     from tvm_serenity.firmware.tir.row_translation import row_cases
     from tvm_serenity.firmware.tir.translation import validate
@@ -168,13 +173,12 @@ def _checked(
     if skipped:
         request.notify("computing the reference")
         return Report(skipped=skipped), row_reference(rows, program, 0, request.model)
-    texts = row_project(program, layout)
     feeding = None
     if program.streamed:
         known = program.banded.network.features[program.banded.network.inputs[0]]
         ctype = C_TYPES[known.dtype]
         feeding = feeding_rows(program.program, ctype, known.height, known.row_bytes)
-    texts["trial.c"] = trial_source(program.program, False, feeding).encode()
+    texts = {**texts, "trial.c": trial_source(program.program, False, feeding).encode()}
     with host_build(texts, {}) as started:
         request.notify("comparing kernels with TVM's")
         found = row_cases(rows, program)

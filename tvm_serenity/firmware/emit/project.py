@@ -43,11 +43,16 @@ def project(program: Program, layout: Layout) -> Files:
         "Makefile": buildfiles.makefile(program, board),
         "CMakeLists.txt": buildfiles.cmake_lists(program, board),
         "toolchain.cmake": buildfiles.toolchain_file(board),
-        "metadata.json": json.dumps(metadata(program, layout), indent=2) + "\n",
     }
     for name in ("startup.c", "port.h", "port_board.c", "port_host.c"):
         text[name] = sources.support(name)
-    return {**{n: t.encode() for n, t in text.items()}, **dict(program.objects)}
+    files = {n: t.encode() for n, t in text.items()}
+    return {**files, "metadata.json": metadata_json(program, layout), **dict(program.objects)}
+
+
+def metadata_json(program: Program, layout: Layout) -> bytes:
+    """Return ``metadata.json``."""
+    return (json.dumps(metadata(program, layout), indent=2) + "\n").encode()
 
 
 def metadata(program: Program, layout: Layout) -> dict[str, Any]:

@@ -16,6 +16,17 @@ from tvm_serenity.firmware.rows.table import tables
 
 def row_project(rows: RowProgram, layout: Layout) -> Files:
     """Return the files of a project by name; ``metadata.json`` lists every row that is made."""
+    files = project(rows.program, layout_of(rows, layout))
+    files["model.h"] = model.header(rows).encode()
+    files["model.c"] = model.source(rows).encode()
+    if rows.streamed:
+        files["main.c"] = _example(rows).encode()
+        files["harness.c"] = _harness(rows).encode()
+    return files
+
+
+def layout_of(rows: RowProgram, layout: Layout) -> Layout:
+    """Return ``layout`` with what ``metadata.json`` says of a row program."""
     about = {
         **(layout.metadata or {}),
         "steps": steps(rows),
@@ -27,13 +38,7 @@ def row_project(rows: RowProgram, layout: Layout) -> Files:
             "table_bytes": tables(rows).size_bytes,
         },
     }
-    files = project(rows.program, replace(layout, metadata=about))
-    files["model.h"] = model.header(rows).encode()
-    files["model.c"] = model.source(rows).encode()
-    if rows.streamed:
-        files["main.c"] = _example(rows).encode()
-        files["harness.c"] = _harness(rows).encode()
-    return files
+    return replace(layout, metadata=about)
 
 
 def made_rows(rows: RowProgram) -> list[tuple[int, int]]:
