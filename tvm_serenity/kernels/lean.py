@@ -191,8 +191,12 @@ def _follows(schedule: Any, block: Any, reader: Any) -> bool:
 def _begin_first(schedule: Any, block: Any) -> None:
     """Put reduction loops innermost and begin the sum before them."""
     spatial, reducing = kinds_of_loops(schedule, block)
-    if not reducing or (spatial and not _try(schedule.reorder, *spatial, *reducing)):
+    if not reducing:
         return
+    loops = [schedule.get(loop) for loop in schedule.get_loops(block)][-len(reducing) :]
+    last = all(a.same_as(schedule.get(b)) for a, b in zip(loops, reducing, strict=True))
+    if not last and not _try(schedule.reorder, *spatial, *reducing):
+        return  # loops shared with a consumer cannot be moved
     _try(schedule.decompose_reduction, block, reducing[0])
 
 

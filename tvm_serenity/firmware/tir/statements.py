@@ -166,7 +166,7 @@ class _Writer:
             at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
             return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
         if buffer in self.scalars:
-            return [f"{pad}{ctype} {name};"]
+            return [f"{pad}{ctype} {name} = 0;"]  # a sum may begin under a condition
         return [f"{pad}{ctype} {name}[{_elements(buffer)}];"]
 
     def _is_scalar(self, buffer: Any, allocated: set[Any]) -> bool:
