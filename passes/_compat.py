@@ -4,6 +4,7 @@ Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
 ``.struct_info``). Nothing else in the project names these directly.
 """
 
+import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -294,3 +295,44 @@ def renamed(kernel: Any, name: str) -> Any:
     """Return a kernel under another symbol, where it has one."""
     symbol = (kernel.attrs or {}).get("global_symbol")
     return kernel if symbol is None else kernel.with_attr("global_symbol", name)
+
+
+def anonymous(kernel: Any) -> Any:
+    """Return a kernel without its symbol: kernels that compute the same are then equal."""
+    return kernel.without_attr("global_symbol") if kernel.attrs else kernel
+
+
+def script(kernel: Any) -> str:
+    """Return a kernel as a script that ``from_script`` reads."""
+    return str(kernel.script(show_meta=True))
+
+
+def from_script(text: str) -> Any:
+    """Return the kernel that ``script`` wrote."""
+    return tvm.script.from_source(text)
+
+
+def kernels_of(executable: Any) -> Any:
+    """Return a function from names to the compiled kernels of a Relax executable.
+
+    A kernel that exists in two forms is returned in the placed one.
+    """
+    library = executable.jit()
+
+    def kernel(name: str) -> Any:
+        for symbol in (f"{name}_placed", name):
+            if library.implements_function(symbol, query_imports=True):
+                return library.get_function(symbol, query_imports=True)
+        raise UnsupportedError(f"kernel {name!r}: is not in the executable")
+
+    return kernel
+
+
+def contracts(target: Any) -> bool:
+    """Whether LLVM may turn a product and a sum into one operation that rounds once.
+
+    Plain x86-64 has no such instruction.
+    """
+    attrs = dict(target.attrs) if target.attrs else {}
+    plain = not any(attrs.get(key) for key in ("mcpu", "mattr", "mtriple"))
+    return not (plain and platform.machine() in ("x86_64", "AMD64"))

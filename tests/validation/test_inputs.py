@@ -41,6 +41,15 @@ def test_stages_divisors_and_running_sums() -> None:
     assert found == {0: Range(0, 2)}
 
 
+def test_tables_of_all_bytes_leave_their_index_free() -> None:
+    table, x = te.placeholder((256,), "int8", "t"), te.placeholder((3,), "int8", "x")
+    out = te.compute((3,), lambda y: table[x[y].astype("int32") + 128])
+    assert parameter_ranges(te.create_prim_func([table, x, out])) == {}
+    half = te.placeholder((128,), "int8", "t")
+    out = te.compute((3,), lambda y: half[x[y].astype("int32")])
+    assert parameter_ranges(te.create_prim_func([half, x, out])) == {1: Range(0, 127)}
+
+
 def test_tokens_of_a_network_are_in_its_vocabulary() -> None:
     ids = relax.Var("ids", relax.TensorType((2, 3), "int64"))
     mask = relax.Var("mask", relax.TensorType((2, 3), "int64"))

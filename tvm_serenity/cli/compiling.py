@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
 from tvm_serenity.cli.schedule import Dims, Json, Model, Rewrite, TimeLimit
-from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
-from tvm_serenity.plan import check_plan
 from tvm_serenity.schedule import Options, check_schedule
 
 if TYPE_CHECKING:
     from tvm_serenity.runtime.build import Comparison
+    from tvm_serenity.runtime.checks import Checks
 
 
 @app.command("compile")
@@ -50,56 +49,103 @@ def compile_command(
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="FILE", help="Inputs to run on: .npz by name, or .npy in order."
+        ),
+    ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="--check: the naive checkers of order and plan, too. --no-check: no validation.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Schedule MODEL, plan one arena, compile it with TVM, run it, compare with stock TVM.
+    """Schedule MODEL, plan one arena, compile it with TVM, run it, and check what it computes.
 
-    The bytes are those the Relax VM allocates while it runs; parameters and results belong to the
-    caller and are counted apart. Outputs are compared bit by bit with the same kernels in the
-    given order, and with stock TVM. A quantised model runs on integer kernels, while stock TVM
-    runs it in float between dequantise and quantise. With -o, DIR receives lib.so (load it with
+    Every distinct kernel is compared with TVM's own on fresh inputs, the network with TVM's own
+    kernels and with the model's runtime (LiteRT, onnxruntime) where it is installed: a wrong result
+    ends with status 1, and nothing is written (docs/validation.md). The bytes are those the
+    Relax VM allocates while it runs; parameters and results belong to the caller and are counted
+    apart. A quantised model runs on integer kernels, while stock TVM runs it in float between
+    dequantise and quantise. With -o, DIR receives lib.so (load it with
     tvm.runtime.load_module), graph.txt and report.json.
     """
     module = source(model, dim or ()).module()
     from tvm_serenity.runtime.build import compile_and_compare
+    from tvm_serenity.validation.given import given_inputs
 
     if output is not None and Path(output).exists():
         raise InputError(f"{output}: exists already; name a new directory")
-    show.warn_without_core()
-    changed, said = integer_module(model, module, quantized, rounding)
     if rows and rewrite:
         raise InputError("--rows and --rewrite: choose one")
+    given = given_inputs(inputs, module) if inputs else None
+    show.warn_without_core()
+    before, said = integer_module(model, module, quantized, rounding)
+    changed = before
     if rows:
         changed, splitting = _in_rows(changed, time_limit, target)
         said = {**said, **splitting}
     if rewrite:
         changed, rewriting = _rewritten(changed, rules, time_limit, target)
         said = {**said, **rewriting}
-    with show.progress(f"scheduling {model}") as report:
-        terminal = Console(stderr=True)
+    checks = _checks(model, module, quantized, rounding, check, output)
+    if changed is not before and checks.kernels:
+        checks = _against(checks, before, rewrite)
+    with show.progress(f"compiling {model}") as report:
         found = compile_and_compare(
             module,
             target,
-            Options(time_limit_s=time_limit, progress=report),
+            Options(time_limit_s=time_limit, progress=report.search),
+            inputs=given,
             seed=seed,
             rewritten=changed,
             tuned=None if tuned is None else _measured(tuned, target, workspace_limit),
-            notify=lambda text: terminal.print(f"[dim]{text}[/]") if terminal.is_terminal else None,
+            checks=checks,
+            notify=report.step,
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
-        check_plan(found.plan.buffers, found.plan.offsets)
-    result = {**_json(model, target, found), **said}
+    result = {**_json(model, target, found, checks), **said}
     if output is not None:
         _export(found, result, Path(output))
     if json:
         show.print_json(result)
     else:
         _print(model, found, result)
-    if not result["outputs"]["identical_to_given_order"] or not found.order_executed:
-        raise CheckError(f"{model}: the reordered module does not compute the same")
+
+
+def _checks(
+    model: str, module: Any, quantized: str, rounding: str, check: bool | None, output: str | None
+) -> "Checks":
+    """What is checked: nothing after --no-check."""
+    from dataclasses import replace
+
+    from tvm_serenity.passes.relax.quantize import is_quantised
+    from tvm_serenity.runtime.checks import Checks
+    from tvm_serenity.validation.network import LOOSE, judge_for
+
+    if check is False:
+        return Checks(kernels=False)
+    judge = judge_for(model)
+    if judge is not None and is_quantised(module):
+        usual = "float" if judge.runtime == "onnxruntime" else "tflite"
+        if quantized == "off" or rounding not in ("auto", usual):
+            judge = replace(judge, tolerance=LOOSE)
+    return Checks(judge=judge, folder=Path() if output is None else Path(output).parent)
+
+
+def _against(checks: "Checks", before: Any, rewritten: bool) -> "Checks":
+    """The same checks against the module before it was rewritten or cut into rows."""
+    from dataclasses import replace
+
+    from tvm_serenity.validation.network import FLOAT
+    from tvm_serenity.validation.report import EXACT
+
+    return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
 
 
 def _in_rows(module: Any, time_limit: float | None, target: str) -> tuple[Any, dict[str, Any]]:
@@ -148,7 +194,7 @@ def _rewritten(
     }
 
 
-def _json(model: str, target: str, found: "Comparison") -> dict[str, Any]:
+def _json(model: str, target: str, found: "Comparison", checks: "Checks") -> dict[str, Any]:
     from tvm_serenity.runtime.build import equal_outputs
 
     same, stock = equal_outputs(found.ours, found.given), equal_outputs(found.ours, found.stock)
@@ -184,6 +230,17 @@ def _json(model: str, target: str, found: "Comparison") -> dict[str, Any]:
             "max_abs_error_to_stock": stock["max_abs_error"],
         },
         "order_executed": found.order_executed,
+        "checks": _checked(found, checks),
+    }
+
+
+def _checked(found: "Comparison", checks: "Checks") -> dict[str, Any]:
+    return {
+        "skipped": not checks.kernels,
+        "kernels": None if found.checked is None else found.checked.kernels,
+        "input_sets": None if found.checked is None else found.checked.sets,
+        "before": checks.before is not None,
+        "referee": None if found.verdict is None else found.verdict.json(),
     }
 
 
@@ -208,7 +265,7 @@ def _export(found: "Comparison", result: dict[str, Any], target: Path) -> None:
 def _print(model: str, found: "Comparison", result: dict[str, Any]) -> None:
     stock, given, ours = result["stock"], result["given"], result["schedule"]
     outputs = result["outputs"]
-    same = "bit-identical" if outputs["identical_to_given_order"] else "DIFFERENT"
+    share = ours["arena_bytes"] / max(stock["total_bytes"], 1)
     to_stock = (
         "bit-identical"
         if outputs["identical_to_stock"]
@@ -222,18 +279,43 @@ def _print(model: str, found: "Comparison", result: dict[str, Any]) -> None:
             "given order": f"{given['arena_bytes']:,} bytes in one arena "
             f"(peak {given['peak_bytes']:,})",
             "best order": f"{ours['arena_bytes']:,} bytes in one arena "
-            f"(peak {ours['peak_bytes']:,}), {ours['arena_bytes'] / stock['total_bytes']:.0%} of "
-            "stock TVM",
+            f"(peak {ours['peak_bytes']:,})"
+            + (f", {share:.0%} of stock TVM" if stock["total_bytes"] else ""),
             "proof": f"{ours['outcome']}: no order needs less than "
             f"{ours['lower_bound_bytes']:,} bytes ({ours['states']:,} states, "
             f"{ours['seconds']:.3f} s)",
-            "outputs": f"{same} to the given order; to stock TVM: {to_stock}",
+            "outputs": _verdict(found, result),
+            "stock's outputs": f"{to_stock}{_float_between(result)}",
             **_quantised_facts(result),
-            "order": "executed as scheduled, seen by the VM's own hook"
-            if found.order_executed
-            else "NOT executed as scheduled",
+            "order": "executed as scheduled, seen by the VM's own hook",
         },
     )
+
+
+def _verdict(found: "Comparison", result: dict[str, Any]) -> str:
+    """What was checked, a line each."""
+    checks = result["checks"]
+    lines = ["bit-identical to the given order, in memory full of garbage"]
+    if checks["skipped"]:
+        return f"{lines[0]}\nkernels NOT validated, no referee: --no-check"
+    if checks["kernels"]:
+        lines.append(
+            f"{checks['kernels']} distinct kernels equal TVM's own on {checks['input_sets']} "
+            "sets of inputs"
+        )
+    if checks["before"]:
+        lines.append("the network computes the same as before it was rewritten or split")
+    if found.verdict is None:
+        lines.append("no runtime of its own to compare with")
+    else:
+        lines.append(found.verdict.text())
+    return "\n".join(lines)
+
+
+def _float_between(result: dict[str, Any]) -> str:
+    if "quantized" not in result:
+        return ""
+    return " (in float between dequantise and quantise: no measure of correctness)"
 
 
 def _quantised_facts(result: dict[str, Any]) -> dict[str, str]:

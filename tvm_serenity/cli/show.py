@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -35,27 +36,66 @@ def facts(title: str, rows: Mapping[str, str]) -> None:
     console.print(table)
 
 
+PLAIN_EVERY_S = 5.0
+"""Seconds between two lines of a search's progress where there is no terminal."""
+
+
+class Progress:
+    """What a long command shows of itself on standard error; nothing goes to standard output.
+
+    On a terminal one line is rewritten; elsewhere every step is a line of its own, and a search
+    in it one at most every ``PLAIN_EVERY_S`` seconds.
+    """
+
+    def __init__(self, label: str, console: Console, status: Any = None) -> None:
+        self.label, self._console, self._status = label, console, status
+        self._said = time.monotonic()
+
+    def step(self, text: str) -> None:
+        """Say which step begins."""
+        if self._status is not None:
+            self._console.print(f"[dim]{escape(text)}[/]")
+        else:
+            self._line(text)
+
+    def search(self, report: Any) -> None:
+        """Say how far a search has come."""
+        text = _search_text(report)
+        if self._status is not None:
+            self._status.update(f"{escape(self.label)}: {text}")
+        elif time.monotonic() - self._said >= PLAIN_EVERY_S:
+            self._line(f"{self.label}: {text}")
+
+    def _line(self, text: str) -> None:
+        self._said = time.monotonic()
+        print(f"serenity: {text}", file=sys.stderr, flush=True)
+
+    def __call__(self, report: Any) -> None:
+        """The same as ``search``: a progress is what searches take as their callback."""
+        self.search(report)
+
+
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[Any], None] | None]:
-    """Yield a callback that shows a search's progress, or None where nobody watches."""
+def progress(label: str) -> Iterator[Progress]:
+    """Yield what shows the progress of a command."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield None
+        yield Progress(label, err)
         return
-    with err.status(label) as status:
+    with err.status(escape(label)) as status:
+        yield Progress(label, err, status)
 
-        def update(report: Any) -> None:
-            best = getattr(report, "best_bytes", None) or getattr(report, "arena_bytes", 0)
-            states = getattr(report, "states", None) or getattr(report, "nodes", 0)
-            bound = report.lower_bound_bytes
-            gap = (best - bound) / bound if bound else 0.0
-            rate = states / report.seconds if report.seconds > 0 else 0.0
-            status.update(
-                f"{label}: best {best:,} B, bound {bound:,} B, gap {gap:.1%}, "
-                f"{states:,} states, {rate:,.0f}/s, {report.seconds:.0f} s"
-            )
 
-        yield update
+def _search_text(report: Any) -> str:
+    best = getattr(report, "best_bytes", None) or getattr(report, "arena_bytes", 0)
+    states = getattr(report, "states", None) or getattr(report, "nodes", 0)
+    bound = report.lower_bound_bytes
+    gap = (best - bound) / bound if bound else 0.0
+    rate = states / report.seconds if report.seconds > 0 else 0.0
+    return (
+        f"best {best:,} B, bound {bound:,} B, gap {gap:.1%}, "
+        f"{states:,} states, {rate:,.0f}/s, {report.seconds:.0f} s"
+    )
 
 
 def end_interrupted(what: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Compile a module as stock TVM does, in the given order, and in ours; run all three; compare."""
+"""Compile a module as stock TVM does, in the given order, and in ours; run, compare, validate."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +12,25 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.passes.relax.kernels import workspace_of
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
+from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import plan_graph
 from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.passes.relax.schedule import order_module
 from tvm_serenity.plan import Plan
-from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
+from tvm_serenity.runtime.checks import (
+    Builds,
+    Checks,
+    ask_judge,
+    check_plans,
+    is_view,
+    run_all,
+    validated_kernels,
+)
+from tvm_serenity.runtime.vm import Run, compare, network_inputs
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.validation.kernels import Checked
+from tvm_serenity.validation.network import Verdict
 
 Notify = Callable[[str], None]
 
@@ -45,7 +57,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured."""
+    """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured.
+
+    ``ours`` has passed all checks; ``checked`` and ``verdict`` are None where they were left out.
+    """
 
     graph: Graph
     schedule: Schedule
@@ -55,6 +70,8 @@ class Comparison:
     given: Variant
     ours: Variant
     kernels: tuple[str, ...] = field(repr=False)
+    checked: Checked | None = None
+    verdict: Verdict | None = None
 
     @property
     def order_executed(self) -> bool:
@@ -71,46 +88,53 @@ def compile_and_compare(
     seed: int = 0,
     rewritten: Any = None,
     tuned: Callable[[Any], Any] | None = None,
+    checks: Checks | None = None,
     notify: Notify = lambda _text: None,
 ) -> Comparison:
     """Return the three builds of ``module`` for ``target``, run on the same inputs.
 
     Inputs default to seeded random ones. ``rewritten``: what is ordered and placed in place of
     ``module``; stock TVM gets ``module``. ``tuned`` makes the kernels' lean forms.
-    ``notify`` is told each step.
+    ``notify`` is told each step. Raises :class:`WrongResultError` where ``checks`` (by default
+    those of kernels) find a wrong result; :class:`Verdict` says what the judge found, if there is
+    one.
     """
-    machine = tvm.target.Target(target)
-    inputs = random_inputs(module, seed) if inputs is None else inputs
+    machine, checks = tvm.target.Target(target), checks or Checks()
+    inputs = network_inputs(module, seed) if inputs is None else inputs
     start = module if rewritten is None else rewritten
+    plain = lowered(start, machine)
     with machine:
-        lean = LeanKernels(machine, tiling_for(machine), tuned)(start)
+        lean = lowered(LeanKernels(machine, tiling_for(machine), tuned)(plain), machine)
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
     found = schedule(graph, "auto", options or Options())
     notify("placing tensors")
-    given_plan, best_plan = plan_graph(graph)[1], plan_graph(graph, order=found.order)[1]
+    plans = plan_graph(graph)[1], plan_graph(graph, order=found.order)[1]
+    check_plans(plans)
     pinned = order_module(lean, lambda _graph: found.order)
-    runs = {}
+    made = {}
     for name, source, pipeline in (
         ("stock TVM", module, "default"),
         ("given order, one arena", lean, serenity_pipeline("given")),
         ("best order, one arena", pinned, serenity_pipeline("given")),
     ):
-        notify(f"compiling and running: {name}")
-        executable = tvm.compile(source, target=machine, relax_pipeline=pipeline)
-        runs[name] = (executable, run(executable, inputs))
-    stock, given, ours = runs.items()
+        notify(f"compiling: {name}")
+        made[name] = tvm.compile(source, target=machine, relax_pipeline=pipeline)
+    builds = Builds(module, plain, lean, machine, *made.values())
+    checked = validated_kernels(builds, checks, seed, notify) if checks.kernels else None
+    notify("running")
+    runs = run_all(builds, checks, inputs, seed)
+    expected = tuple(graph.ops[op].kind for op in found.order if not is_view(graph, op))
+    runs.check(expected)
+    verdict = None if checks.judge is None else ask_judge(checks.judge, runs, notify)
     scratch = largest_workspace(stock_kernels(module, machine))
-    return Comparison(
-        graph,
-        found,
-        given_plan,
-        best_plan,
-        Variant(stock[0], *stock[1], scratch),
-        Variant(given[0], *given[1], 0),
-        Variant(ours[0], *ours[1], 0),
-        tuple(graph.ops[op].kind for op in found.order if graph.ops[op].kind != "relax.reshape"),
+    stock, given, ours = (
+        Variant(name, executable, execution, scratch if execution is runs.stock else 0)
+        for (name, executable), execution in zip(
+            made.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
+        )
     )
+    return Comparison(graph, found, *plans, stock, given, ours, expected, checked, verdict)
 
 
 def equal_outputs(left: Variant, right: Variant) -> dict[str, Any]:

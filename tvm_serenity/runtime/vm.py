@@ -8,6 +8,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity.frontends.relax._states import STATES
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
 
 ALLOCATE = "vm.builtin.alloc_storage"
@@ -30,23 +31,40 @@ class Run:
         return sum(self.storages)
 
 
-def run(executable: Any, inputs: Sequence[np.ndarray[Any, Any]], function: str = "main") -> Run:
-    """Execute ``function`` once on the CPU and return what happened, from the VM's own hook."""
+def run(
+    executable: Any,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    function: str = "main",
+    poison: int | None = None,
+) -> Run:
+    """Execute ``function`` once on the CPU and return what happened, from the VM's own hook.
+
+    ``executable``: or the library it was linked to. ``poison``: a byte that fills every storage
+    right after it was allocated: what a kernel does not write is garbage in the results.
+    """
     machine = relax.VirtualMachine(executable, tvm.cpu())
     kernels: list[str] = []
     storages: list[int] = []
 
-    def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
-        if not before:
-            return
+    def watch(_function: Any, name: str, before: bool, result: Any, *arguments: Any) -> None:
         if name == ALLOCATE:
-            storages.append(int(np.prod([int(extent) for extent in arguments[1]])))
-        elif not name.startswith("vm."):
+            size = int(np.prod([int(extent) for extent in arguments[1]]))
+            if before:
+                storages.append(size)
+            elif poison is not None and size:
+                _fill(result, size, poison)
+        elif before and not name.startswith("vm."):
             kernels.append(name)
 
     machine.set_instrument(watch)
     found = machine[function](*(tvm.runtime.tensor(array) for array in inputs))
     return Run(tuple(_arrays(found)), tuple(kernels), tuple(storages))
+
+
+def _fill(storage: Any, size: int, poison: int) -> None:
+    make = tvm.get_global_func("vm.builtin.alloc_tensor")
+    whole = make(storage, 0, tvm.runtime.ShapeTuple([size]), tvm.DataType("uint8"))
+    whole.copyfrom(np.full(size, poison, np.uint8))
 
 
 def random_inputs(module: Any, seed: int = 0, function: str = "main") -> list[np.ndarray[Any, Any]]:
@@ -74,6 +92,25 @@ def random_inputs(module: Any, seed: int = 0, function: str = "main") -> list[np
             limits = np.iinfo(dtype)
             result.append(rng.integers(limits.min, limits.max, shape, dtype, endpoint=True))
     return result
+
+
+def states_of(module: Any, function: str = "main") -> tuple[int, ...]:
+    """Return what fills each state at first: the last parameters and results are states."""
+    return tuple(int(v) for v in (module[function].attrs or {}).get(STATES, ()))
+
+
+def network_inputs(
+    module: Any, seed: int = 0, results: Sequence[np.ndarray[Any, Any]] | None = None
+) -> list[np.ndarray[Any, Any]]:
+    """Return seeded inputs; states are as at first, or as the ``results`` of a run left them."""
+    inputs, states = random_inputs(module, seed), states_of(module)
+    first = len(inputs) - len(states)
+    for i, value in enumerate(states):
+        if results is None:
+            inputs[first + i] = np.full_like(inputs[first + i], value)
+        else:
+            inputs[first + i] = results[len(results) - len(states) + i]
+    return inputs
 
 
 def compare(

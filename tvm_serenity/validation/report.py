@@ -22,15 +22,17 @@ PROGRAM, INPUT = "case", "input"
 class Tolerance:
     """How far floats may be apart: ``relative`` to the largest number of the result.
 
-    Integers and bools must be identical. A difference of nothing but the sign of zero, and NaN
-    where NaN is expected, count as equal.
+    Integers and bools must be identical, unless ``integers`` are measured likewise. A difference
+    of nothing but the sign of zero, and NaN where NaN is expected, count as equal.
     """
 
     relative: float = 0.0
+    integers: bool = False
 
     def allowed(self, expected: Array) -> float:
         """Return the largest difference that is accepted against ``expected``."""
-        if expected.dtype.kind != "f" or not self.relative:
+        measured = "fiu" if self.integers else "f"
+        if expected.dtype.kind not in measured or not self.relative:
             return 0.0
         finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
         return self.relative * float(finite.max(initial=0.0))

@@ -1,0 +1,192 @@
+"""Translation validation: every compiled kernel against TVM's own kernel for the same operators.
+
+Both are compiled code: the kernel as it lies in the executable that will be written (lean, tiled,
+tuned, placed), and TVM's default one. Each distinct kernel runs on fresh inputs in a child process.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.kernels.lean import LEAN
+from tvm_serenity.passes import _compat
+from tvm_serenity.passes.relax.kernels import placeable, workspace_of
+from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
+from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets
+from tvm_serenity.validation.isolated import Death, isolated
+from tvm_serenity.validation.ranges import parameter_ranges
+from tvm_serenity.validation.report import (
+    EXACT,
+    Difference,
+    Tolerance,
+    Wrong,
+    fail,
+    first_difference,
+    write_reproducer,
+)
+from tvm_serenity.validation.steps import steps_of, zero_of
+
+LIMIT_S = 600.0
+"""Seconds one kernel may take for its checks."""
+FEW_STEPS, MANY_STEPS = 2_000_000, 50_000_000
+"""Innermost steps of a kernel up to which it gets all sets of inputs, and half of them."""
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One distinct kernel: TIR of both forms, how it is called, the constants of its first call."""
+
+    operator: str
+    kernel: str
+    reference: Any
+    made: Any
+    signature: Signature
+    constants: Mapping[int, Array]
+    drawn: tuple[int, ...]
+
+    def parameters(self) -> list[Parameter]:
+        """Return what is known of each input that is drawn."""
+        allowed, zero = parameter_ranges(self.reference), zero_of(self.reference)
+        return [Parameter(*self.signature.tensors[i], allowed.get(i), zero) for i in self.drawn]
+
+    def fills(self) -> tuple[str, ...]:
+        """Return the sets of inputs it runs on: fewer where it takes long."""
+        steps = steps_of(self.reference)
+        return FILLS if steps <= FEW_STEPS else FILLS[:3] if steps <= MANY_STEPS else FILLS[:1]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How many distinct kernels were compared, on how many sets of inputs in all."""
+
+    kernels: int
+    sets: int
+
+
+def cases(plain: Any, made: Any) -> list[Case]:
+    """Return the distinct kernels that ``main`` calls.
+
+    ``plain``: the lowered module with TVM's kernels; ``made``: the same with ours, not yet placed.
+    Kernels that were made as they are (``LEAN`` in ``plain`` already: rows) have no other form.
+    """
+    region = read_function(plain, workspace=False)
+    called = _called(made)
+    found: dict[Any, Case] = {}
+    for op, index in enumerate(region.run):
+        call = region.bindings[index].value
+        name = _compat.called_kernel(call)
+        if name is None or LEAN in (plain[name].attrs or {}):
+            continue
+        if name.name_hint not in called:
+            continue  # a lean kernel that moves nothing has become a view
+        pair = plain[name], _named(made, name.name_hint)
+        key = tuple(_compat.structural_key(_compat.anonymous(f)) for f in pair)
+        if key not in found:
+            found[key] = _case(region.graph.ops[op].name, name.name_hint, *pair, call)
+    return list(found.values())
+
+
+def _called(module: Any) -> set[str]:
+    region = read_function(module, workspace=False)
+    calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
+    return {call.name_hint for call in calls if call is not None}
+
+
+def _named(module: Any, name: str) -> Any:
+    return module[next(g for g in module.get_global_vars() if g.name_hint == name)]
+
+
+def _case(operator: str, name: str, reference: Any, made: Any, call: Any) -> Case:
+    arguments = _compat.kernel_arguments(call)
+    constants = {
+        i: _compat.constant_array(a) for i, a in enumerate(arguments) if _compat.is_constant(a)
+    }
+    taken = _compat.overwritten(call)
+    written = tuple(range(len(arguments), len(reference.params)))
+    if taken is not None:
+        written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
+    tensors = tuple((_compat.buffer_shape(p), _compat.buffer_dtype(p)) for p in reference.params)
+    signature = Signature(tensors, written, workspace_of(made))
+    drawn = tuple(i for i in range(len(arguments)) if i not in constants)
+    return Case(operator, name, reference, made, signature, constants, drawn)
+
+
+def validate_kernels(
+    found: Sequence[Case],
+    reference: Callable[[str], Function],
+    made: Callable[[str], Function],
+    *,
+    seed: int = 0,
+    folder: Path = Path(),
+    tolerance: Tolerance = EXACT,
+) -> Checked:
+    """Compare all kernels; return how much was compared.
+
+    ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
+    a reproducer into ``folder`` and raised as :class:`WrongResultError`.
+    """
+    running = 0
+    sets = 0
+
+    def work() -> Iterator[tuple[int, Wrong | None, Any]]:
+        for case in found:
+            yield check(case, reference(case.kernel), made(case.kernel), seed, tolerance)
+
+    try:
+        for count, wrong, inputs in isolated(work, LIMIT_S):
+            if wrong is not None:
+                _refuse(found[running], wrong, inputs, folder)
+            running, sets = running + 1, sets + count
+    except Death as death:
+        case = found[running]
+        _refuse(case, _wrong(case, str(death)), next(_sets(case, seed)), folder)
+    return Checked(len(found), sets)
+
+
+def check(
+    case: Case, reference: Function, made: Function, seed: int, tolerance: Tolerance = EXACT
+) -> tuple[int, Wrong | None, list[Array]]:
+    """Return the sets of inputs that were compared, what was wrong, and the inputs it was on.
+
+    Results are wrong, too, where they depend on what memory held before.
+    """
+    count = 0
+    for count, inputs in enumerate(_sets(case, seed), 1):
+        given = {**case.constants, **dict(zip(case.drawn, inputs, strict=True))}
+        expected = plainly(reference, case.signature, given, 0).outputs
+        for poison in POISONS if count == 1 else POISONS[count % 2 :][:1]:
+            found = poisoned(made, case.signature, given, poison)
+            apart: Difference | str | None = found.damage
+            apart = apart or first_difference(expected, found.outputs, tolerance)
+            if apart is not None:
+                return count, _wrong(case, apart), inputs
+    return count, None, []
+
+
+def _sets(case: Case, seed: int) -> Iterator[list[Array]]:
+    return input_sets(case.parameters(), seed, case.fills())
+
+
+def _wrong(case: Case, what: Difference | str) -> Wrong:
+    return Wrong(case.operator, case.kernel, "TVM's own kernel", what)
+
+
+def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], folder: Path) -> None:
+    described = {
+        "kind": "tir",
+        "operator": case.operator,
+        "kernel": case.kernel,
+        "target": "llvm",
+        "written": list(case.signature.written),
+        "workspace_bytes": case.signature.workspace_bytes,
+        "drawn": list(case.drawn),
+        "constants": sorted(case.constants),
+        "reference": _compat.script(case.reference),
+        "made": _compat.script(placeable(case.made)),
+    }
+    arrays = [*inputs, *(case.constants[i] for i in sorted(case.constants))]
+    fail(wrong, write_reproducer(folder / f"serenity-wrong-{case.kernel}", described, arrays))

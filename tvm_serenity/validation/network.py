@@ -1,0 +1,134 @@
+"""The whole network against the model's own runtime, which computes in a process of its own."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import MissingPartError
+from tvm_serenity.referees import Referee, RefereeError, runtime_for
+from tvm_serenity.referees.process import LIMIT_S
+from tvm_serenity.validation.inputs import Array
+from tvm_serenity.validation.report import Difference, Tolerance, first_difference
+
+FLOAT = Tolerance(1e-4)
+"""Float networks: runtimes add in other orders and have other exponentials."""
+LOOSE = Tolerance(0.25, integers=True)
+"""Quantised networks not run as their runtime does: every operator may round to another step."""
+NAMES = {"litert": "LiteRT", "tflm": "TFLM", "onnxruntime": "onnxruntime", "torch": "PyTorch"}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A runtime by name, the file (or its bytes) it loads, and how far floats may be apart."""
+
+    runtime: str
+    model: Path | bytes
+    tolerance: Tolerance = FLOAT
+    limit_s: float = LIMIT_S
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a referee said: ``outcome`` is identical, accepted, wrong, or absent (with a reason)."""
+
+    referee: str
+    outcome: str
+    runs: int = 0
+    max_abs_error: float = 0.0
+    tolerance: float = 0.0
+    reason: str = ""
+    difference: Difference | None = None
+
+    def text(self) -> str:
+        """Return it in words."""
+        if self.outcome == "absent":
+            return f"{self.reason}; nothing to compare with"
+        if self.outcome == "identical":
+            return f"bit-identical to {self.referee}"
+        if self.outcome == "accepted":
+            return (
+                f"at most {self.max_abs_error:.3g} from {self.referee} "
+                f"(accepted: {self.tolerance:g} of a result's largest number)"
+            )
+        assert self.difference is not None
+        return f"wrong against {self.referee}: {self.difference.text()}"
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        found = asdict(self)
+        del found["difference"]
+        return found
+
+
+def judge_for(model: str) -> Judge | None:
+    """Return the judge of a model file, None for what has no runtime of its own."""
+    path = Path(model)
+    if path.suffix.lower() not in (".tflite", ".onnx", ".pt2") or not path.is_file():
+        return None
+    return Judge(runtime_for(path, path.read_bytes()), path)
+
+
+def judge_program(exported: Any) -> Judge:
+    """Return the judge of a ``torch.export.ExportedProgram``: PyTorch."""
+    import io
+
+    import torch
+
+    data = io.BytesIO()
+    torch.export.save(exported, data)
+    return Judge("torch", data.getvalue())
+
+
+def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]) -> Verdict:
+    """Return how the results of ``runs`` (inputs, results) compare with the judge's.
+
+    The second run goes on from the states of the first, and so on. Further inputs and results
+    than the judge has are states. A judge that is not installed, refuses the model, dies or takes
+    too long is absent: its reason says which.
+    """
+    name = NAMES[judge.runtime]
+    worst, same = 0.0, True
+    try:
+        with Referee(judge.limit_s) as referee:
+            referee.open(judge.runtime, judge.model)
+            for number, (inputs, results) in enumerate(runs):
+                own = _fitted(referee, inputs)
+                answer = (referee.step if number else referee.run)(own)
+                want = [_as(a, r) for a, r in zip(answer.outputs, results, strict=False)]
+                have = list(results[: len(answer.outputs)])
+                wrong = first_difference(want, have, judge.tolerance)
+                apart = first_difference(want, have)
+                same = same and apart is None
+                worst = max(worst, 0.0 if apart is None else _largest(want, have))
+                if wrong is not None:
+                    tolerance = judge.tolerance.relative
+                    return Verdict(name, "wrong", number + 1, worst, tolerance, "", wrong)
+    except (RefereeError, MissingPartError) as error:
+        return Verdict(name, "absent", reason=str(error))
+    outcome = "identical" if same else "accepted"
+    return Verdict(name, outcome, len(runs), worst, judge.tolerance.relative)
+
+
+def _fitted(referee: Referee, inputs: Sequence[Array]) -> list[Array]:
+    """The referee's inputs: the first ones of the module, under the referee's shapes."""
+    if len(referee.entries) > len(inputs):
+        raise RefereeError(
+            f"{NAMES[referee.runtime]}: has {len(referee.entries)} inputs, the module {len(inputs)}"
+        )
+    pairs = zip(inputs, referee.entries, strict=False)
+    return [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
+
+
+def _as(answer: Array, like: Array) -> Array:
+    """An answer under the shape of our result, where it has as many elements."""
+    return answer.reshape(like.shape) if answer.size == like.size else answer
+
+
+def _largest(want: Sequence[Array], have: Sequence[Array]) -> float:
+    found = [
+        d.largest
+        for a, b in zip(want, have, strict=False)
+        if (d := first_difference([a], [b])) is not None
+    ]
+    return max(found, default=0.0)
