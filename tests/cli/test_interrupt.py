@@ -46,3 +46,18 @@ def test_ctrl_c_keeps_the_best_order(tmp_path: Path) -> None:
     assert found["outcome"] == "timeout"
     assert found["lower_bound_bytes"] < found["peak_bytes"]
     assert peak_bytes(load(out).graph) == found["peak_bytes"] < peak_bytes(load(net).graph)
+
+
+def test_ctrl_c_while_the_program_is_imported_is_one_line() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "tvm_serenity.cli", "boards"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.rstrip().endswith("| tvm_serenity.cli"):  # the package; what it needs comes next
+            break
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "serenity: interrupted" in said

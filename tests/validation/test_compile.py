@@ -1,6 +1,5 @@
 """``compile`` with one thing broken: always status 1, one line, nothing written."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,35 +9,29 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
 
-from tests.cli.run import serenity  # noqa: E402
-from tvm_serenity import zoo  # noqa: E402
-from tvm_serenity.errors import InputError, WrongResultError  # noqa: E402
+from tvm_serenity.errors import WrongResultError  # noqa: E402
 from tvm_serenity.passes.relax import lean_kernels, plan_memory  # noqa: E402
-from tvm_serenity.runtime import build, checks  # noqa: E402
+from tvm_serenity.runtime import build  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 from tvm_serenity.runtime.checks import Checks  # noqa: E402
-from tvm_serenity.validation import network  # noqa: E402
-from tvm_serenity.validation.given import given_inputs  # noqa: E402
-from tvm_serenity.validation.network import Judge, judged  # noqa: E402
 from tvm_serenity.validation.report import read_reproducer  # noqa: E402
 
 
 def network_of(width: int = 8) -> Any:
-    """Return a network of two branches: convolution, relu, sum, convolution, pool."""
+    """Return a network of two branches: convolution, relu, concat, convolution, pool."""
     rng = np.random.default_rng(0)
     x = relax.Var("x", relax.TensorType((1, 3, 8, 8), "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
             parts = []
-            for _ in range(2):
-                w = relax.const(rng.standard_normal((width, 3, 3, 3)).astype("float32"))
-                made = builder.emit(relax.op.nn.conv2d(x, w, padding=1))
+            for size in (1, 3):
+                w = relax.const(rng.standard_normal((width, 3, size, size)).astype("float32"))
+                made = builder.emit(relax.op.nn.conv2d(x, w, padding=size // 2))
                 parts.append(builder.emit(relax.op.nn.relu(made)))
-            both = builder.emit(relax.op.add(*parts))
-            w = relax.const(rng.standard_normal((width, width, 3, 3)).astype("float32"))
+            both = builder.emit(relax.op.concat(parts, axis=1))
+            w = relax.const(rng.standard_normal((width, 2 * width, 3, 3)).astype("float32"))
             mixed = builder.emit(relax.op.nn.conv2d(both, w, padding=1))
             pooled = builder.emit(relax.op.nn.max_pool2d(mixed, (2, 2), (2, 2)))
             out = builder.emit_output(builder.emit(relax.op.flatten(pooled)))
@@ -162,11 +155,12 @@ def test_another_order_than_scheduled_is_found(
         from tvm_serenity.schedule import schedule
 
         found = schedule(graph, *given)
-        first, second, *rest = found.order
-        return replace(found, order=(second, first, *rest))
+        position = {op: i for i, op in enumerate(found.order)}
+        first, second = sorted((0, 1), key=position.__getitem__)  # the two branches
+        swapped = {first: second, second: first}
+        return replace(found, order=tuple(swapped.get(op, op) for op in found.order))
 
     monkeypatch.setattr(build, "schedule", last_first)
-    monkeypatch.setattr(build, "check_plans", lambda _plans: None)
     with pytest.raises(WrongResultError, match="did not execute the order: call 0 is"):
         compiled(tmp_path)
 
@@ -192,7 +186,7 @@ def _scaled() -> Any:
     with builder.function("main", [x]):
         with builder.dataflow():
             flat = builder.emit(relax.op.flatten(x))
-            some = builder.emit(relax.op.strided_slice(flat, [1], [0], [128]))
+            some = builder.emit(relax.op.strided_slice(flat, [0], [0], [128]))
             out = builder.emit_output(builder.emit(relax.op.add(some, relax.const(1.0))))
         builder.emit_func_output(out)
     return builder.finalize()

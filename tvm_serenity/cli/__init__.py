@@ -1,57 +1,51 @@
-"""The command ``serenity``: one file a command, here what they share and how errors end.
+"""The command ``serenity``: one file a command, here how it begins and how errors end.
 
 Exit status: 0 done, 1 the answer is no (nothing fits, a wrong result), 2 bad input or a missing
 part (one line on standard error), 130 interrupted.
 """
 
 import os
+import signal
 import sys
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from tvm_serenity import __version__
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.model_file import printable
 
-app = typer.Typer(
-    name="serenity",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+if TYPE_CHECKING:
+    from tvm_serenity.cli._app import app as app
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
 
 
-def _version(show: bool) -> None:
-    if show:
-        typer.echo(f"tvm-serenity {__version__}")
-        raise typer.Exit
+def __getattr__(name: str) -> Any:
+    """Import the application on first use: ``main`` must run before anything takes long."""
+    if name == "app":
+        from tvm_serenity.cli._app import app
 
-
-@app.callback()
-def common(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    """Order a neural network's operators for the least memory, plan one arena, run it on TVM.
-
-    MODEL is a .tflite or .onnx file, a graph in text form (.txt, .graph), or zoo:NAME.
-    """
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
     """Run the command line and end the process with its exit status."""
+    signal.signal(signal.SIGINT, _interrupted)  # imports take seconds and swallow exceptions
+    import typer
+
     from tvm_serenity.cli import commands  # noqa: F401  (registers the commands)
+    from tvm_serenity.cli._app import app
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
         status = app(standalone_mode=False)
     except SerenityError as error:
         _end(" ".join(str(error).split()), error.exit_status)
     except typer.Abort:
-        _end("interrupted", 130)
+        _end("interrupted", INTERRUPTED)
     except KeyboardInterrupt:
-        _end("interrupted", 130)
+        _end("interrupted", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -60,6 +54,11 @@ def main() -> None:
             _end(error.format_message(), 2)
         raise
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _interrupted(_signal: int, _frame: Any) -> None:
+    os.write(2, b"serenity: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def _end(message: str, status: int) -> None:

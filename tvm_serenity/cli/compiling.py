@@ -126,7 +126,8 @@ def _checks(
 
     from tvm_serenity.passes.relax.quantize import is_quantised
     from tvm_serenity.runtime.checks import Checks
-    from tvm_serenity.validation.network import LOOSE, judge_for
+    from tvm_serenity.validation.network import judge_for
+    from tvm_serenity.validation.tolerances import LOOSE
 
     if check is False:
         return Checks(kernels=False)
@@ -142,8 +143,8 @@ def _against(checks: "Checks", before: Any, rewritten: bool) -> "Checks":
     """The same checks against the module before it was rewritten or cut into rows."""
     from dataclasses import replace
 
-    from tvm_serenity.validation.network import FLOAT
     from tvm_serenity.validation.report import EXACT
+    from tvm_serenity.validation.tolerances import FLOAT
 
     return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
 

@@ -7,7 +7,7 @@ import typer
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.run import Directory
 from tvm_serenity.cli.schedule import Json
-from tvm_serenity.errors import CheckError
+from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.verify import load
 
@@ -22,8 +22,10 @@ def verify_command(
     """Run DIR on the host and in QEMU and compare every tensor, when it is written.
 
     The reference is stock TVM's: its kernels on memory of their own, recorded by serenity build;
-    of a .tflite model LiteRT's outputs too. Integers must be identical; floats may be 2 units in
-    the last place off. Exit status 2 when they differ. Instructions are emulated ones, not cycles.
+    of a model file its own runtime's outputs, too (LiteRT, onnxruntime). Integers must be
+    identical to both; floats may be 2 units in the last place from TVM's, and 1e-4 of the output's
+    largest number from the runtime's. Exit status 1 when they differ, 2 when DIR is no project.
+    Instructions are emulated ones, not cycles.
     """
     project = load(directory)
     both = host == qemu
@@ -32,13 +34,19 @@ def verify_command(
         show.print_json(found)
     else:
         _print(project.metadata["name"], found)
-    if not found["accepted"]:
-        first = next(
-            p["first_difference"]
-            for p in (found["host"], found["qemu"])
-            if p is not None and not p["accepted"]
-        )
-        raise CheckError(f"{directory}: first wrong tensor: {first or 'an output'}")
+    for where in ("host", "qemu"):
+        part = found[where]
+        if part is not None and not part["accepted"]:
+            raise WrongResultError(f"{directory}, {where}: {_first(part)}")
+
+
+def _first(part: dict[str, Any]) -> str:
+    """What is wrong first."""
+    if part["first_difference"] is not None:
+        return f"first wrong tensor: {part['first_difference']}"
+    if part["litert_difference"] is not None:
+        return f"wrong against the model's runtime: {part['litert_difference']}"
+    return "an output changes when tensors are traced"
 
 
 def _print(name: str, found: dict[str, Any]) -> None:
@@ -47,9 +55,11 @@ def _print(name: str, found: dict[str, Any]) -> None:
         part = found[where]
         if part is not None:
             same = "bit-identical" if part["identical"] else _apart(part)
-            lite = part["litert_max_abs_error"]
-            litert = "" if lite is None else f"; output to LiteRT: {lite:g} apart"
-            rows[where] = f"{part['tensors']} tensors, each when written: {same}{litert}"
+            rows[where] = f"{part['tensors']} tensors, each when written: {same}{_judged(part)}"
+    if found["litert_absent"]:
+        rows["no referee"] = found["litert_absent"]
+    elif found["litert_tensors"]:
+        rows["LiteRT"] = f"{found['litert_tensors']} of these tensors are its own, bit for bit"
     ram, flash = found["ram"], found["flash"]
     rows["RAM"] = ", ".join(
         f"{k.removesuffix('_bytes')} {show.bytes_text(v)}" for k, v in ram.items()
@@ -60,6 +70,14 @@ def _print(name: str, found: dict[str, Any]) -> None:
     if found["instructions"] is not None:
         rows["instructions"] = f"{found['instructions']:,} emulated (not cycles)"
     show.facts(f"{name} on {found['board']}", rows)
+
+
+def _judged(part: dict[str, Any]) -> str:
+    apart = part["litert_max_abs_error"]
+    if apart is None:
+        return ""
+    said = "output identical to" if apart == 0 else f"output {apart:g} apart from"
+    return f"; {said} the model's runtime" + (": WRONG" if part["litert_difference"] else "")
 
 
 def _apart(part: dict[str, Any]) -> str:

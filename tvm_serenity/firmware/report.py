@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tvm_serenity.firmware.referee import STEPS, note_of
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import (
     Difference,
     Project,
     difference,
-    litert_error,
+    referee_difference,
     run_host,
     run_qemu,
 )
@@ -53,6 +54,8 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
         "identical": all(p["identical"] for p in parts),
         "accepted": all(p["accepted"] for p in parts),
         "max_abs_error": max((p["max_abs_error"] for p in parts), default=0.0),
+        "litert_tensors": int(project.reference[STEPS].size) if STEPS in project.reference else 0,
+        "litert_absent": note_of(project.reference) or None,
         "instructions": instructions,
         "ram": ram,
         "flash": flash,
@@ -65,14 +68,16 @@ def _part(project: Project, runner: Any) -> dict[str, Any]:
     plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
     apart: Difference = difference(project, traced.trace)
     same = plain.outputs == traced.outputs
+    judged = referee_difference(project, plain)
     return {
         "identical": apart.identical and same,
-        "accepted": apart.accepted and same,
+        "accepted": apart.accepted and same and (judged is None or not judged[1]),
         "tensors": apart.tensors,
         "max_abs_error": apart.max_abs_error,
         "max_ulp": apart.max_ulp,
         "first_difference": apart.first,
-        "litert_max_abs_error": litert_error(project, plain),
+        "litert_max_abs_error": None if judged is None else judged[0],
+        "litert_difference": None if judged is None else judged[1] or None,
         "instructions": plain.instructions,
         "stack_bytes": plain.stack_bytes or None,
     }

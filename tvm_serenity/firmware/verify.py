@@ -13,6 +13,9 @@ import numpy as np
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.execute import Execution, host, qemu
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.referee import OUTPUT
+from tvm_serenity.validation.report import Tolerance, first_difference
+from tvm_serenity.validation.tolerances import FLOAT, LOOSE
 
 REFERENCE = "reference.npz"
 """Inputs, every tensor in the order written, and outputs, as TVM and LiteRT computed them."""
@@ -147,12 +150,26 @@ def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Exec
     return qemu(project.directory, machine, data, len(project.outputs), traced=traced)
 
 
-def litert_error(project: Project, execution: Execution) -> float | None:
-    """Return the largest difference of the outputs to LiteRT's, None without a reference."""
-    worst = 0.0
-    for i, data in enumerate(execution.outputs):
-        if f"litert{i}" not in project.reference:
-            return None
-        want = project.reference[f"litert{i}"].reshape(-1)
-        worst = max(worst, _error(np.frombuffer(data, want.dtype), want))
-    return worst
+def referee_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
+    """Return how far outputs are from the model's runtime, and in words what is wrong, if it is.
+
+    None without a recorded answer. Integers must be identical, floats within ``tolerance_of``.
+    """
+    worst, wrong = 0.0, ""
+    for i, (data, output) in enumerate(zip(execution.outputs, project.outputs, strict=True)):
+        if f"{OUTPUT}{i}" not in project.reference:
+            return None if i == 0 else (worst, wrong)
+        want = project.reference[f"{OUTPUT}{i}"]
+        have = np.frombuffer(data, output["dtype"])
+        have = have.reshape(want.shape) if have.size == want.size else have
+        if have.dtype == want.dtype and have.shape == want.shape:
+            worst = max(worst, _error(have.reshape(-1), want.reshape(-1)))
+        found = first_difference([want], [have], tolerance_of(project))
+        if found is not None and not wrong:
+            wrong = f"output {output['name']!r}: {found.text()}"
+    return worst, wrong
+
+
+def tolerance_of(project: Project) -> Tolerance:
+    """Return how far outputs may be from the runtime's: wide for quantised models in float."""
+    return LOOSE if project.metadata.get("quantized") == "off" else FLOAT

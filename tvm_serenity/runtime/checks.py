@@ -18,9 +18,7 @@ from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
 from tvm_serenity.validation.network import Judge, Verdict, judged
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
-
-FUSED = Tolerance(1e-5)
-"""Kernels on cores that multiply and add in one step, which two forms may use differently."""
+from tvm_serenity.validation.tolerances import FUSED
 
 Inputs = Sequence[np.ndarray[Any, Any]]
 Notify = Callable[[str], None]

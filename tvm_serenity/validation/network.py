@@ -10,11 +10,8 @@ from tvm_serenity.referees import Referee, RefereeError, runtime_for
 from tvm_serenity.referees.process import LIMIT_S
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
+from tvm_serenity.validation.tolerances import FLOAT
 
-FLOAT = Tolerance(1e-4)
-"""Float networks: runtimes add in other orders and have other exponentials."""
-LOOSE = Tolerance(0.25, integers=True)
-"""Quantised networks not run as their runtime does: every operator may round to another step."""
 NAMES = {"litert": "LiteRT", "tflm": "TFLM", "onnxruntime": "onnxruntime", "torch": "PyTorch"}
 
 

@@ -1,7 +1,6 @@
 """What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from tvm import relax
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
+from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
 from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.read import Region
@@ -21,8 +21,8 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 
     The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
     memory of its own; each result is copied right after the call that made it. States have their
-    first values. For a ``.tflite`` ``model`` LiteRT's outputs are there as ``litert<i>``, unless
-    it has states: LiteRT's kernels take 16-bit ones only, and corrupt memory on others.
+    first values. What the runtime of a ``model`` file computes is there, too: its outputs as
+    ``litert<i>``, the steps whose tensors it has as ``litert_steps`` (``firmware.referee``).
     """
     inputs = [
         array if t.initial is None else np.full_like(array, t.initial)
@@ -39,10 +39,8 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     _check_sizes(made.program, flat)
     found |= {f"step{i}": array for i, array in enumerate(flat)}
     found |= {f"output{i}": array for i, array in enumerate(outputs)}
-    stateful = any(t.initial is not None for t in made.program.tensors)
-    if model is not None and Path(model).suffix == ".tflite" and not stateful:
-        found |= {f"litert{i}": a for i, a in enumerate(litert(model, inputs, outputs))}
-    return found
+    judged = recorded(model, inputs)
+    return {**found, **as_reference(judged, outputs), STEPS: confirmed_steps(judged, flat)}
 
 
 def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
@@ -94,23 +92,3 @@ def _arrays(found: Any) -> list[Array]:
     if isinstance(found, tvm.runtime.Tensor):
         return [found.numpy()]
     return [array for part in found for array in _arrays(part)]
-
-
-def litert(model: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
-    """LiteRT's outputs by its reference kernels; none where it is missing or refuses."""
-    try:
-        from ai_edge_litert import interpreter
-    except ImportError:
-        return []
-    try:
-        machine = interpreter.Interpreter(
-            model_path=model, experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF
-        )
-        machine.allocate_tensors()
-    except (ValueError, RuntimeError):
-        return []  # a file that LiteRT refuses, as it does TFLM's person_detect
-    for described, array in zip(machine.get_input_details(), inputs, strict=True):
-        machine.set_tensor(described["index"], array.reshape(described["shape"]))
-    machine.invoke()
-    found = [machine.get_tensor(o["index"]) for o in machine.get_output_details()]
-    return [np.asarray(f).reshape(o.shape) for f, o in zip(found, outputs, strict=True)]

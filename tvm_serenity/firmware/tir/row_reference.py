@@ -1,13 +1,12 @@
 """What a row program must compute: every row of every layer, as the unsplit kernels make it."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.referee import as_reference, recorded
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.project import reference_rows
-from tvm_serenity.firmware.tir.reference import litert, watched
+from tvm_serenity.firmware.tir.reference import watched
 from tvm_serenity.passes.relax.rows_read import RowModule
 from tvm_serenity.runtime.vm import random_inputs
 
@@ -17,17 +16,15 @@ def row_reference(
 ) -> dict[str, Array]:
     """Return seeded inputs, ``step<i>`` for every row in the order written, and outputs.
 
-    Whole tensors come from TVM's kernels on the Relax VM; rows are cut out of them. For a
-    ``.tflite`` ``model`` LiteRT's outputs are there as ``litert<i>``.
+    Whole tensors come from TVM's kernels on the Relax VM; rows are cut out of them. The outputs of
+    the runtime of a ``model`` file are there as ``litert<i>``.
     """
     inputs = random_inputs(rows.lowered, seed)
     arrays, outputs = whole_tensors(rows, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     found |= reference_rows(program, arrays, inputs)
     found |= {f"output{i}": array for i, array in enumerate(outputs)}
-    if model is not None and Path(model).suffix == ".tflite":
-        found |= {f"litert{i}": a for i, a in enumerate(litert(model, inputs, outputs))}
-    return found
+    return {**found, **as_reference(recorded(model, inputs), outputs)}
 
 
 def whole_tensors(rows: RowModule, inputs: list[Array]) -> tuple[dict[int, Array], list[Array]]:

@@ -1,0 +1,81 @@
+"""What the model's own runtime computes, recorded beside TVM's tensors in ``reference.npz``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import MissingPartError
+from tvm_serenity.firmware.program import Array
+from tvm_serenity.referees import Referee, RefereeError, runtime_for
+
+OUTPUT, STEPS, NOTE = "litert", "litert_steps", "litert_note"
+"""Keys: the referee's outputs, the steps whose tensor it has itself, and why it has none."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Outputs of one run from the first states, and all tensors the runtime keeps, by index."""
+
+    outputs: list[Array]
+    tensors: Mapping[int, Array]
+    note: str = ""
+
+
+def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
+    """Return what the runtime of a ``.tflite`` or ``.onnx`` file computes on ``inputs``.
+
+    The first inputs are the file's, the rest states, which the runtime has itself. Where there is
+    no answer, ``note`` says why: no runtime, not installed, refused, died.
+    """
+    path = None if model is None else Path(model)
+    if path is None or path.suffix.lower() not in (".tflite", ".onnx") or not path.is_file():
+        return Recorded([], {}, "the model has no runtime of its own")
+    try:
+        with Referee() as referee:
+            runtime = runtime_for(path, path.read_bytes())
+            referee.open(runtime, path, keep=runtime == "litert")
+            pairs = list(zip(inputs, referee.entries, strict=False))
+            if len(pairs) != len(referee.entries):
+                raise RefereeError(f"the file has {len(referee.entries)} inputs")
+            answer = referee.run(
+                [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
+            )
+    except (RefereeError, MissingPartError) as error:
+        return Recorded([], {}, str(error))
+    return Recorded(list(answer.outputs), answer.tensors)
+
+
+def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
+    """Return the referee's outputs under the shapes of ours, and its note."""
+    if found.note:
+        return {NOTE: np.array(found.note)}
+    pairs = zip(found.outputs, outputs, strict=False)
+    shaped = [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
+    return {f"{OUTPUT}{i}": array for i, array in enumerate(shaped)}
+
+
+def confirmed_steps(found: Recorded, steps: Sequence[Array]) -> Array:
+    """Return the steps that make a tensor which the runtime made, too, of integers.
+
+    Kernels are named after Relax operators, not after those of the file: tensors correspond where
+    type, size and values are the same, each once.
+    """
+    left: dict[tuple[str, int], list[bytes]] = {}
+    for index in sorted(found.tensors):
+        array = found.tensors[index]
+        left.setdefault((str(array.dtype), array.size), []).append(array.tobytes())
+    confirmed = []
+    for number, step in enumerate(steps):
+        candidates = left.get((str(step.dtype), step.size), [])
+        if step.dtype.kind in "iu" and step.tobytes() in candidates:
+            candidates.remove(step.tobytes())
+            confirmed.append(number)
+    return np.array(confirmed, np.int64)
+
+
+def note_of(reference: Mapping[str, Any]) -> str:
+    """Return why a reference has no outputs of a referee, empty where it has them."""
+    return str(reference[NOTE]) if NOTE in reference else ""
