@@ -1,0 +1,138 @@
+"""Networks against their own runtime, on inputs that are given, and what the command line says."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tvm = pytest.importorskip("tvm")
+pytest.importorskip("tflite")
+pytest.importorskip("ai_edge_litert")
+from tvm import relax  # noqa: E402
+
+from tests.conformance.writer import Node, T, tflite  # noqa: E402
+from tvm_serenity.cli import compiling, main  # noqa: E402
+from tvm_serenity.errors import InputError  # noqa: E402
+from tvm_serenity.validation.given import given_inputs  # noqa: E402
+from tvm_serenity.validation.network import Judge, judge_program, judged  # noqa: E402
+
+
+def small_file(folder: Path) -> Path:
+    """Write an int8 network of a convolution, and a pool whose result is padded."""
+    rng = np.random.default_rng(0)
+    tensors = [
+        T((1, 6, 6, 3), "int8", 0.05, -3, name="x"),
+        T((5, 3, 3, 3), "int8", [0.01] * 5, data=rng.integers(-127, 127, (5, 3, 3, 3), np.int8)),
+        T((5,), "int32", 0.0005, data=rng.integers(-500, 500, 5, np.int32)),
+        T((1, 6, 6, 5), "int8", 0.07, 4, name="y"),
+        T((1, 3, 3, 5), "int8", 0.07, 4, name="z"),
+    ]
+    one = {"dilationHFactor": 1, "dilationWFactor": 1, "strideH": 1, "strideW": 1}
+    two = {"strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2}
+    nodes = [Node("CONV_2D", [0, 1, 2], [3], one), Node("MAX_POOL_2D", [3], [4], two)]
+    path = folder / "small.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0], [4]))
+    return path
+
+
+def command(capsys: Any, monkeypatch: Any, *arguments: object) -> tuple[int, str, str]:
+    """Return status, output and errors of a command in this process."""
+    monkeypatch.setattr(sys, "argv", ["serenity", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    printed = capsys.readouterr()
+    return int(end.value.code or 0), printed.out, printed.err
+
+
+def test_compile_says_what_was_compared(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    model, inputs = small_file(tmp_path), tmp_path / "in.npz"
+    np.savez(inputs, x=np.full((1, 6, 6, 3), 7, np.int8))
+    status, out, err = command(capsys, monkeypatch, "compile", model, "--input", inputs, "--json")
+    assert status == 0, err
+    checks = json.loads(out)["checks"]
+    assert checks["kernels"] == 2
+    assert not checks["skipped"]
+    referee = checks["referee"]
+    assert (referee["referee"], referee["outcome"], referee["runs"]) == ("LiteRT", "identical", 2)
+    assert "validating 2 kernels" in err  # plain lines where there is no terminal
+    status, out, err = command(capsys, monkeypatch, "compile", model, "--no-check")
+    assert (status, "NOT validated" in out) == (0, True)
+
+
+def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    """A mutant that TVM's own kernels share: only the runtime sees it."""
+    from tvm_serenity.passes.relax.quantize import quantized_module
+
+    def single(_model: str, module: Any, *_rest: Any) -> tuple[Any, dict[str, Any]]:
+        return quantized_module(module, "single"), {}
+
+    monkeypatch.setattr(compiling, "integer_module", single)
+    model, out = small_file(tmp_path), tmp_path / "out"
+    status, _, err = command(capsys, monkeypatch, "compile", model, "-o", out)
+    assert status == 1, err
+    assert "serenity: wrong against LiteRT: result[" in err
+    assert not out.exists()
+    assert "Traceback" not in err
+
+
+def test_referees_that_cannot_answer_are_absent(tmp_path: Path) -> None:
+    data = small_file(tmp_path).read_bytes()
+    x, y = np.zeros((1, 6, 6, 3), np.int8), np.zeros((1, 3, 3, 5), np.int8)
+    assert judged(Judge("litert", data), [([x], [y])]).outcome == "wrong"
+    assert "refuses it" in judged(Judge("litert", b"TFL3 nothing"), [([x], [y])]).text()
+    absent = judged(Judge("litert", data), [([], [y])])
+    assert (absent.outcome, absent.json()["runs"]) == ("absent", 0)
+    assert "has 1 inputs, the module 0" in absent.reason
+
+
+def test_exported_programs_are_held_against_torch() -> None:
+    torch = pytest.importorskip("torch")
+    exported = torch.export.export(torch.nn.Softplus(), (torch.zeros(3),))
+    x = np.linspace(-1, 1, 3, dtype=np.float32)
+    right = np.log1p(np.exp(x))
+    judge = judge_program(exported)
+    assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
+    assert judged(judge, [([x], [right + np.float32(0.001)])]).outcome == "wrong"
+
+
+def tokens() -> Any:
+    ids = relax.Var("ids", relax.TensorType((4,), "int64"))
+    x = relax.Var("x", relax.TensorType((4, 2), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [ids, x]):
+        with builder.dataflow():
+            words = builder.emit(relax.op.take(relax.const(np.ones((9, 2), "float32")), ids, 0))
+            out = builder.emit_output(builder.emit(relax.op.add(words, x)))
+        builder.emit_func_output(out)
+    return builder.finalize()
+
+
+def test_given_inputs_are_checked(tmp_path: Path) -> None:
+    ids, x = np.arange(4), np.ones((4, 2), np.float32)
+    file, first, second = (str(tmp_path / n) for n in ("in.npz", "a.npy", "b.npy"))
+    module = tokens()
+    np.savez(file, x=x, ids=ids)
+    assert [a.tobytes() for a in given_inputs([file], module)] == [ids.tobytes(), x.tobytes()]
+    np.savez(file, ids, x)
+    assert [a.tobytes() for a in given_inputs([file], module)] == [ids.tobytes(), x.tobytes()]
+    np.save(first, ids)
+    np.save(second, x)
+    assert [a.tobytes() for a in given_inputs([first, second], module)][1] == x.tobytes()
+    for wrong, said in (
+        (ids.astype(np.int32), "is of type int32; the network takes int64"),
+        (ids[:3], r"has shape \(3,\)"),
+        (ids + 7, "values from 7 to 10 are used as indices; they may be 0 to 8"),
+    ):
+        np.save(first, wrong)
+        with pytest.raises(InputError, match=f"--input ids: {said}"):
+            given_inputs([first, second], module)
+    with pytest.raises(InputError, match="2 inputs: ids int64"):
+        given_inputs([second], module)
+    np.savez(file, x=x, words=ids)
+    with pytest.raises(InputError, match="the inputs are ids, x"):
+        given_inputs([file], module)
+    with pytest.raises(InputError, match="cannot be read"):
+        given_inputs([str(tmp_path / "none.npz")], module)
