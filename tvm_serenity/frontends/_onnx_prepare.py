@@ -33,8 +33,10 @@ _MAX_INLINED_BYTES = 2**31 - 2**20
 _MAX_BRANCHES = 16
 
 
-def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> Any:
-    """Return a copy of ``model`` as described above; ``model`` stays as it is.
+def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> tuple[Any, Mapping[str, Any]]:
+    """Return a copy of ``model`` as described above, and the types of its values by name.
+
+    ``model`` stays as it is.
 
     Raises :class:`InputError` for data that cannot be read, and :class:`UnsupportedError` for
     functions that cannot be inlined.
@@ -52,7 +54,7 @@ def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> Any:
             break
     _fold(made.graph, known)
     _state_types(made.graph, known)
-    return made
+    return made, known.types
 
 
 def _without_functions(model: Any) -> Any:

@@ -18,6 +18,7 @@ from tvm import relax
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
+from tvm_serenity.frontends.relax._constants import with_moved_constants
 from tvm_serenity.graph import Graph
 
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
@@ -72,7 +73,8 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _checked(mod: tvm.IRModule) -> tvm.IRModule:
-    """``mod`` with its entry checked to have static shapes throughout."""
+    """``mod`` with its entry checked to have static shapes throughout, its constants in place."""
+    mod = with_moved_constants(mod)
     main = mod["main"]
     bindings = [b.var for block in main.body.blocks for b in block.bindings]
     for var in (*main.params, *bindings):

@@ -1,18 +1,25 @@
-"""TVM's importer of ONNX graphs with its wrong and missing conversions replaced."""
+"""TVM's importer of ONNX graphs with its wrong and missing conversions replaced.
 
+After the conversion every value is held against the type and shape that ONNX infers for it: an
+operator that becomes something else is refused by name.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
+import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, _get_convert_map
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, adjusted, refusal
 
 
 class Importer(ONNXGraphImporter):  # type: ignore[misc]
     """Converts one graph; ``shape_dict`` are the extents of its inputs."""
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
-        known = {*_get_convert_map(), "Constant", "If"}
+        known = {*_get_convert_map(), *CONVERTERS, "Constant", "If"}
         for node in graph.node:
             if node.op_type not in known:
                 made = next(iter(node.output), "")
@@ -22,4 +29,42 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                 )
 
     def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> relax.Expr:
+        reason = refusal(op_name, inputs, attrs, opset)
+        if reason:
+            raise UnsupportedError(f"operator {op_name}: {reason}, which is not supported")
+        if op_name in CONVERTERS:
+            return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs, opset))
+        attrs = adjusted(op_name, inputs, attrs)
         return super()._convert_operator(op_name, inputs, attrs, opset)
+
+    def check(self, graph: Any, types: Mapping[str, Any]) -> None:
+        """Raise :class:`UnsupportedError` where a value became another type or shape."""
+        from onnx import helper
+
+        for node in graph.node:
+            for name in node.output:
+                made, kind = self._nodes.get(name), types.get(name)
+                if kind is None or not kind.HasField("tensor_type"):
+                    continue
+                shape = kind.tensor_type.shape
+                extents = [d.dim_value if d.HasField("dim_value") else None for d in shape.dim]
+                found = getattr(made, "ty", None)
+                if None in extents or not kind.tensor_type.HasField("shape"):
+                    continue
+                if not isinstance(found, relax.TensorType) or not kind.tensor_type.elem_type:
+                    continue
+                wanted = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+                if _differs(found, extents, str(wanted)):
+                    raise UnsupportedError(
+                        f"operator {node.op_type}: TVM makes {found} of {name!r}, which is "
+                        f"{wanted}{tuple(extents)}"
+                    )
+
+
+def _differs(found: Any, extents: list[Any], dtype: str) -> bool:
+    if str(found.dtype.dtype) != dtype:
+        return True
+    values = getattr(found.shape, "values", None)
+    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
+        return False  # refused later: known at run time only
+    return [int(v) for v in values] != extents

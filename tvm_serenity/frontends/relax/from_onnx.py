@@ -20,12 +20,12 @@ _CONTRIBUTED = frozenset(_NAMES.split())
 
 def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
-    whole = prepared(model.model, dims, model.path.parent)
+    whole, types = prepared(model.model, dims, model.path.parent)
     _check_operators(whole.graph)
-    return run_importer(lambda: _imported(whole))
+    return run_importer(lambda: _imported(whole, types))
 
 
-def _imported(model: Any) -> tvm.IRModule:
+def _imported(model: Any, types: Mapping[str, Any]) -> tvm.IRModule:
     from tvm_serenity.frontends.relax._onnx_importer import Importer
 
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
@@ -35,7 +35,10 @@ def _imported(model: Any) -> tvm.IRModule:
         for value in model.graph.input
         if value.name not in stored
     }
-    return Importer(shapes, "float32").from_onnx(model.graph, opset)
+    importer = Importer(shapes, "float32")
+    made = importer.from_onnx(model.graph, opset)
+    importer.check(model.graph, types)
+    return made
 
 
 def _check_operators(graph: Any) -> None:

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
+from tvm import relax
 
-from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.graph import Graph
+
+_RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
 
 
 def convert(program: Any) -> tvm.IRModule:
     """Return a ``torch.export.ExportedProgram`` as a Relax module with constant weights."""
     try:
         import torch
-        from tvm.relax.frontend.torch import from_exported_program
+        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
     except ImportError as error:
         raise MissingPartError(
             f"importing exported programs needs {error.name}: pip install 'tvm-serenity[torch]'"
@@ -24,11 +27,51 @@ def convert(program: Any) -> tvm.IRModule:
             f"a {type(program).__name__} is no model; pass the path of a .tflite or .onnx file, "
             "or a torch.export.ExportedProgram"
         )
-    return run_importer(
-        lambda: from_exported_program(
-            program, keep_params_as_input=False, unwrap_unit_return_tuple=True
-        )
+    return run_importer(lambda: _imported(program, ExportedProgramImporter()))
+
+
+def _imported(program: Any, importer: Any) -> tvm.IRModule:
+    from tvm_serenity.frontends.relax._torch_converters import CONVERTERS
+
+    whole = program.run_decompositions()
+    _check_recurrent(whole)
+    made = importer.from_exported_program(
+        whole,
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        no_bind_return_tuple=False,
+        custom_convert_map=CONVERTERS,
     )
+    for node in whole.graph.nodes:
+        if node.op == "call_function":
+            _check_value(node, importer.env.get(node))
+    return made
+
+
+def _check_value(node: Any, made: Any) -> None:
+    """Refuse a node that became another type or shape than PyTorch gives it."""
+    value, found = node.meta.get("val"), getattr(made, "ty", None)
+    if not hasattr(value, "dtype") or not isinstance(found, relax.TensorType):
+        return
+    dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
+    extents = getattr(found.shape, "values", None)
+    if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
+        return  # refused later: known at run time only
+    if (str(found.dtype.dtype), tuple(int(e) for e in extents)) != (dtype, shape):
+        raise UnsupportedError(
+            f"operator {node.target}: TVM makes {found} of {node.name!r}, which is {dtype}{shape}"
+        )
+
+
+def _check_recurrent(program: Any) -> None:
+    """Refuse recurrent layers that PyTorch left whole: TVM's conversions of them are wrong."""
+    for node in program.graph.nodes:
+        name = str(node.target)
+        if node.op == "call_function" and name.startswith(_RECURRENT):
+            raise UnsupportedError(
+                f"operator {name}: this version of PyTorch does not decompose it into operators "
+                "that can be converted; write the layer with its cell, or use torch 2.13"
+            )
 
 
 def module_to_graph(module: Any, example_inputs: Sequence[Any]) -> Graph:

@@ -1,0 +1,74 @@
+"""Constants that are only moved: transposed, reshaped or converted once, here.
+
+TVM's ``FoldConstant`` builds and runs a kernel for each of them, which is most of the time it
+takes to compile a network of many linear layers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+from tvm import relax
+
+Array = npt.NDArray[Any]
+
+_PLAIN = ("float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool")
+
+
+def _transposed(array: Array, call: Any) -> Array:
+    axes = call.attrs.axes
+    return np.transpose(array, None if axes is None else [int(axis) for axis in axes])
+
+
+def _reshaped(array: Array, call: Any) -> Array:
+    return array.reshape([int(extent) for extent in call.ty.shape.values])
+
+
+_MOVES: dict[str, Callable[[Array, Any], Array]] = {
+    "relax.permute_dims": _transposed,
+    "relax.reshape": _reshaped,
+    "relax.expand_dims": _reshaped,
+    "relax.squeeze": _reshaped,
+}
+"""What moves a constant, by operator: takes the array and the call."""
+
+
+def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return ``mod`` with every transposed or reshaped constant of ``main`` as a constant."""
+    main = mod["main"]
+    known: dict[Any, Any] = {}
+    blocks = [_block(block, known) for block in main.body.blocks]
+    if not known:
+        return mod
+    body = relax.SeqExpr(blocks, main.body.body)
+    made = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    made["main"] = relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs)
+    passes = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
+    return tvm.transform.Sequential(passes)(made)
+
+
+def _block(block: Any, known: dict[Any, Any]) -> Any:
+    """``block`` with what is known bound to its value; ``known`` gains it."""
+    bindings = []
+    for binding in block.bindings:
+        moved = _moved(binding, known)
+        if moved is not None:
+            known[binding.var] = moved
+            binding = relax.VarBinding(binding.var, moved)
+        bindings.append(binding)
+    return type(block)(bindings)
+
+
+def _moved(binding: Any, known: dict[Any, Any]) -> Any:
+    call = binding.value
+    if not isinstance(call, tvm.ir.Call) or len(call.args) == 0:
+        return None
+    move = _MOVES.get(str(getattr(call.op, "name", "")))
+    source = known.get(call.args[0], call.args[0])
+    if move is None or not isinstance(source, tvm.ir.GenericConst):
+        return None
+    if str(source.ty.dtype.dtype) not in _PLAIN:
+        return None
+    return relax.const(np.ascontiguousarray(move(source.value.numpy(), call)))

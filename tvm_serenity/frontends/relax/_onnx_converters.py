@@ -1,0 +1,172 @@
+"""Conversions of ONNX operators that TVM's importer gets wrong, and forms that are refused.
+
+A converter takes the block builder, the inputs, the attributes and the opset, and returns the
+Relax value. ``refusal`` says why a form is not converted at all.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
+
+Attributes = Mapping[str, Any]
+Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
+
+
+def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int) -> str:
+    """Return why this form of an operator is refused, or nothing."""
+    if name == "BatchNormalization" and (
+        attributes.get("training_mode", 0)
+        or attributes.get("tvm_custom", {}).get("num_outputs", 1) > 1
+    ):
+        return "in training mode"
+    if name == "BitShift" and _dtype(inputs[0]).startswith("int"):
+        return "of signed integers"
+    if name == "Dropout" and _may_be_true(inputs[2] if len(inputs) > 2 else None):
+        return "in training mode: its result is random"
+    if name == "Resize" and attributes.get("antialias", 0):
+        return "antialiased"
+    if name == "RoiAlign" and attributes.get("mode", b"avg") == b"max":
+        return "of mode max"
+    if name == "Mod" and not attributes.get("fmod", 0) and _dtype(inputs[0]).startswith("float"):
+        return "of floats without fmod"
+    return ""
+
+
+def _may_be_true(value: Any) -> bool:
+    if value is None:
+        return False
+    return not isinstance(value, tvm.ir.GenericConst) or bool(value.value.numpy().any())
+
+
+def _shape(x: Any) -> list[int]:
+    return [int(extent) for extent in x.ty.shape.values]
+
+
+def _dtype(x: Any) -> str:
+    kind = getattr(x, "ty", None)
+    return str(kind.dtype.dtype) if isinstance(kind, relax.TensorType) else ""
+
+
+def _padding(attributes: Attributes, extents: Sequence[int], spans: Sequence[int]) -> list[int]:
+    """The paddings, begins before ends, that ``pads`` or ``auto_pad`` state."""
+    rank = len(extents)
+    mode = attributes.get("auto_pad", b"NOTSET").decode()
+    if mode == "NOTSET":
+        return list(attributes.get("pads", [0] * 2 * rank))
+    if mode == "VALID":
+        return [0] * 2 * rank
+    begins, ends = [], []
+    for extent, span, stride in zip(
+        extents, spans, attributes.get("strides", [1] * rank), strict=True
+    ):
+        total = max(0, (-(-extent // stride) - 1) * stride + span - extent)
+        less, more = total // 2, total - total // 2
+        begins.append(more if mode == "SAME_LOWER" else less)
+        ends.append(less if mode == "SAME_LOWER" else more)
+    return [*begins, *ends]
+
+
+def _pool(maximum: bool) -> Converter:
+    def convert(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+        x = inputs[0]
+        extents, size = _shape(x)[2:], list(attributes["kernel_shape"])
+        rank = len(size)
+        if rank > 3:
+            raise UnsupportedError(f"a pooling window of {rank} axes")
+        strides = attributes.get("strides", [1] * rank)
+        dilations = attributes.get("dilations", [1] * rank)
+        spans = [d * (k - 1) + 1 for d, k in zip(dilations, size, strict=True)]
+        pads = _padding(attributes, extents, spans)
+        ceil = bool(attributes.get("ceil_mode", 0))
+        windows = [
+            Window(*each, ceil=ceil)
+            for each in zip(size, strides, pads[:rank], pads[rank:], dilations, strict=True)
+        ]
+        if maximum:
+            if attributes["tvm_custom"]["num_outputs"] > 1:
+                raise UnsupportedError("MaxPool whose second output, the places, is asked for")
+            return bb.emit(max_pool(x, extents, windows))
+        counted = bool(attributes.get("count_include_pad", 0))
+        return bb.emit(average_pool(x, extents, windows, counted))
+
+    return convert
+
+
+def _dropout(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """The input itself, and a mask of ones."""
+    x = inputs[0]
+    if attributes["tvm_custom"]["num_outputs"] == 1:
+        return x
+    dtype = "bool" if opset >= 12 else _dtype(x)
+    return relax.Tuple([x, relax.const(np.ones(_shape(x), dtype), dtype)])
+
+
+def _bit_shift(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """Shifts by the width or more give 0."""
+    x, by = inputs
+    left = attributes["direction"] == b"LEFT"
+    shifted = (relax.op.left_shift if left else relax.op.right_shift)(x, by)
+    dtype = _dtype(x)
+    width = relax.const(np.dtype(dtype).itemsize * 8, dtype)
+    zero = relax.const(0, dtype)
+    return bb.emit(relax.op.where(relax.op.less(by, width), shifted, zero))
+
+
+def _local_response(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels around each."""
+    x, size = inputs[0], int(attributes["size"])
+    shape, dtype = _shape(x), _dtype(x)
+    flat = bb.emit(relax.op.reshape(relax.op.multiply(x, x), [shape[0], 1, shape[1], -1]))
+    windows = [Window(size, 1, (size - 1) // 2, size // 2), Window(1, 1, 0, 0)]
+    mean = bb.emit(average_pool(flat, [shape[1], _shape(flat)[3]], windows, with_padding=True))
+    mean = bb.emit(relax.op.reshape(mean, shape))
+    alpha, bias, beta = (
+        relax.const(attributes.get(name, default), dtype)
+        for name, default in (("alpha", 1e-4), ("bias", 1.0), ("beta", 0.75))
+    )
+    scale = bb.emit(relax.op.add(bias, relax.op.multiply(alpha, mean)))
+    return bb.emit(relax.op.divide(x, relax.op.power(scale, beta)))
+
+
+def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Sequence[int]) -> Any:
+    """The paddings that ``output_shape`` asks for, by the formula of the standard."""
+    rank = len(kernel)
+    strides = attributes.get("strides", [1] * rank)
+    dilations = attributes.get("dilations", [1] * rank)
+    extra = attributes.get("output_padding", [0] * rank)
+    begins, ends = [], []
+    for axis, wanted in enumerate(list(attributes["output_shape"])[-rank:]):
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        total = strides[axis] * (shape[axis] - 1) + extra[axis] + span - wanted
+        if total < 0:
+            raise UnsupportedError("ConvTranspose whose output_shape is larger than its sums")
+        upper = attributes.get("auto_pad", b"NOTSET") == b"SAME_UPPER"
+        begins.append(total // 2 if upper else total - total // 2)
+        ends.append(total - total // 2 if upper else total // 2)
+    return [*begins, *ends]
+
+
+CONVERTERS: dict[str, Converter] = {
+    "AveragePool": _pool(maximum=False),
+    "BitShift": _bit_shift,
+    "Dropout": _dropout,
+    "LRN": _local_response,
+    "MaxPool": _pool(maximum=True),
+}
+"""By operator; the others are TVM's."""
+
+
+def adjusted(name: str, inputs: Sequence[Any], attributes: Attributes) -> Attributes:
+    """Return the attributes of an operator with what TVM does not read made explicit."""
+    if name == "ConvTranspose" and "output_shape" in attributes:
+        kernel = _shape(inputs[1])[2:]
+        pads = _transposed_padding(attributes, _shape(inputs[0])[2:], kernel)
+        kept = {k: v for k, v in attributes.items() if k not in ("output_shape", "auto_pad")}
+        return {**kept, "pads": pads}
+    return attributes

@@ -1,0 +1,97 @@
+"""Pooling windows as PyTorch and ONNX define them, over explicit paddings.
+
+TVM's own ceiling mode adds windows that lie in the padding only and counts what is beyond it.
+Here the number of windows is computed first, the padding is what they need, and an average is
+the sum over the elements that its definition counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The window of one axis; ``begin`` and ``end`` are the stated paddings."""
+
+    size: int
+    stride: int
+    begin: int
+    end: int
+    dilation: int = 1
+    ceil: bool = False
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last that it reads."""
+        return self.dilation * (self.size - 1) + 1
+
+    def count(self, extent: int) -> int:
+        """How many windows there are over ``extent`` elements."""
+        free = extent + self.begin + self.end - self.span
+        count = (-(-free // self.stride) if self.ceil else free // self.stride) + 1
+        if self.ceil and (count - 1) * self.stride >= extent + self.begin:
+            count -= 1  # a window that starts in the padding at the end
+        return count
+
+    def needed(self, extent: int) -> int:
+        """The padding at the end that the windows reach."""
+        last = (self.count(extent) - 1) * self.stride + self.span
+        return max(0, last - extent - self.begin)
+
+    def divisors(self, extent: int, with_padding: bool) -> Any:
+        """How many elements each window counts."""
+        starts = np.arange(self.count(extent))[:, None] * self.stride - self.begin
+        taps = starts + np.arange(self.size) * self.dilation
+        low, high = (-self.begin, extent + self.end) if with_padding else (0, extent)
+        return ((taps >= low) & (taps < high)).sum(1)
+
+
+def max_pool(x: Any, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+    """Return the expression of the largest value of each window of ``x``, batch and channel first.
+
+    ``extents`` are those of its spatial axes.
+    """
+    return _pool("max", x, extents, windows)
+
+
+def average_pool(
+    x: Any,
+    extents: Sequence[int],
+    windows: Sequence[Window],
+    with_padding: bool,
+    divisor: int | None = None,
+) -> Any:
+    """Return the expression of the average of each window of ``x``, or its sum by ``divisor``."""
+    summed = _pool("avg", x, extents, windows)  # divided by the size of the window
+    whole = int(np.prod([window.size for window in windows]))
+    counts = np.ones((), np.int64)
+    for window, extent in zip(windows, extents, strict=True):
+        counts = np.multiply.outer(counts, window.divisors(extent, with_padding))
+    if divisor is not None:
+        counts = np.full_like(counts, divisor)
+    if (counts == whole).all():
+        return summed
+    dtype = str(x.ty.dtype.dtype)
+    return relax.op.multiply(summed, relax.const((whole / counts)[None, None].astype(dtype), dtype))
+
+
+def _pool(kind: str, x: Any, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+    rank = len(windows)
+    options: dict[str, Any] = {"count_include_pad": True} if kind == "avg" else {}
+    return getattr(relax.op.nn, f"{kind}_pool{rank}d")(
+        x,
+        pool_size=[window.size for window in windows],
+        strides=[window.stride for window in windows],
+        padding=[w.begin for w in windows]
+        + [w.needed(e) for w, e in zip(windows, extents, strict=True)],
+        dilation=[window.dilation for window in windows],
+        ceil_mode=False,
+        layout=_LAYOUTS[rank],
+        **options,
+    )

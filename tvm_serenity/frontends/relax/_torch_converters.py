@@ -1,0 +1,230 @@
+"""Conversions of PyTorch operators that TVM's importer lacks or gets wrong.
+
+Each takes the node of the exported graph and the importer, and returns the Relax value, as
+``custom_convert_map`` of TVM's importer wants.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
+
+Converter = Callable[[Any, Any], Any]
+
+
+def _argument(node: Any, index: int, name: str, default: Any) -> Any:
+    if len(node.args) > index:
+        return node.args[index]
+    return node.kwargs.get(name, default)
+
+
+def _per_axis(value: Any, rank: int, default: Any = None) -> list[int]:
+    if value is None or value == []:
+        value = default
+    values = [value] if isinstance(value, int) else list(value)
+    return values * rank if len(values) == 1 else values
+
+
+def _windows(node: Any, rank: int, dilated: bool) -> list[Window]:
+    """The windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
+    size = _per_axis(node.args[1], rank)
+    stride = _per_axis(_argument(node, 2, "stride", None), rank, size)
+    padding = _per_axis(_argument(node, 3, "padding", 0), rank)
+    dilation = _per_axis(_argument(node, 4, "dilation", 1) if dilated else 1, rank)
+    ceil = bool(_argument(node, 5 if dilated else 4, "ceil_mode", False))
+    return [
+        Window(*each, ceil=ceil)
+        for each in zip(size, stride, padding, padding, dilation, strict=True)
+    ]
+
+
+def _batched(x: Any, rank: int, importer: Any) -> tuple[Any, list[int], bool]:
+    """``x`` with a batch axis, its spatial extents, and whether the axis is new."""
+    missing = x.ty.ndim == rank + 1
+    if missing:
+        x = importer.block_builder.emit(relax.op.expand_dims(x, axis=0))
+    return x, [int(extent) for extent in x.ty.shape.values[2:]], missing
+
+
+def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
+    def convert(node: Any, importer: Any) -> Any:
+        if indices and any(user.args[1] == 1 and user.users for user in node.users):
+            raise UnsupportedError(f"operator {node.target}: the places of its maxima are read")
+        emit = importer.block_builder.emit
+        x, extents, added = _batched(importer.env[node.args[0]], rank, importer)
+        windows = _windows(node, rank, dilated=maximum)
+        if maximum:
+            made = emit(max_pool(x, extents, windows))
+        else:
+            counted = bool(_argument(node, 5, "count_include_pad", True))
+            divisor = _argument(node, 6, "divisor_override", None)
+            made = emit(average_pool(x, extents, windows, counted, divisor))
+        if added:
+            made = emit(relax.op.squeeze(made, axis=[0]))
+        return (made, None) if indices else made
+
+    return convert
+
+
+def _shape(x: Any) -> list[int]:
+    return [int(extent) for extent in x.ty.shape.values]
+
+
+def _dtype(x: Any) -> str:
+    return str(x.ty.dtype.dtype)
+
+
+def _extreme(reduce: Callable[..., Any]) -> Converter:
+    def convert(node: Any, importer: Any) -> Any:
+        axes = _argument(node, 1, "dim", None)
+        axes = [axes] if isinstance(axes, int) else axes
+        keep = bool(_argument(node, 2, "keepdim", False))
+        x = importer.env[node.args[0]]
+        return importer.block_builder.emit(reduce(x, axes or None, keepdims=keep))
+
+    return convert
+
+
+def _extreme_with_place(largest: bool) -> Converter:
+    """The extreme values along an axis and where they are first."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+        axis, keep = int(node.args[1]), bool(_argument(node, 2, "keepdim", False))
+        if not x.ty.ndim:
+            raise UnsupportedError(f"operator {node.target}: of a scalar")
+        value, place = (
+            (relax.op.max, relax.op.argmax) if largest else (relax.op.min, relax.op.argmin)
+        )
+        return emit(relax.Tuple([emit(value(x, axis, keep)), emit(place(x, axis, keep))]))
+
+    return convert
+
+
+def _any(node: Any, importer: Any) -> Any:
+    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    axes = _argument(node, 1, "dim", None)
+    keep = bool(_argument(node, 2, "keepdim", False))
+    truth = x if _dtype(x) == "bool" else relax.op.not_equal(x, relax.const(0, _dtype(x)))
+    found = emit(relax.op.max(emit(relax.op.astype(truth, "int8")), axes, keepdims=keep))
+    return emit(relax.op.astype(found, "bool"))
+
+
+def _exp2(node: Any, importer: Any) -> Any:
+    x = importer.env[node.args[0]]
+    return importer.block_builder.emit(relax.op.power(relax.const(2, _dtype(x)), x))
+
+
+def _erfc(node: Any, importer: Any) -> Any:
+    x = importer.env[node.args[0]]
+    one = relax.const(1, _dtype(x))
+    return importer.block_builder.emit(relax.op.subtract(one, relax.op.erf(x)))
+
+
+def _adaptive_max(rank: int) -> Converter:
+    """The largest value of each of ``output_size`` windows, which may differ in size."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        if any(user.args[1] == 1 and user.users for user in node.users):
+            raise UnsupportedError(f"operator {node.target}: the places of its maxima are read")
+        emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+        for axis, size in enumerate(_per_axis(node.args[1], rank), x.ty.ndim - rank):
+            extent = _shape(x)[axis]
+            parts = [
+                emit(
+                    relax.op.max(
+                        emit(
+                            relax.op.strided_slice(
+                                x, [axis], [i * extent // size], [-(-(i + 1) * extent // size)]
+                            )
+                        ),
+                        axis,
+                        keepdims=True,
+                    )
+                )
+                for i in range(size)
+            ]
+            x = parts[0] if len(parts) == 1 else emit(relax.op.concat(parts, axis))
+        return (x, None)
+
+    return convert
+
+
+def _embedding(node: Any, importer: Any) -> Any:
+    """Rows of a table; numbers outside of it read its last row, not what lies beyond."""
+    emit = importer.block_builder.emit
+    table, index = importer.env[node.args[0]], importer.env[node.args[1]]
+    flat = emit(relax.op.reshape(index, [-1]))
+    rows = emit(relax.op.take(table, flat, axis=0, mode="clip"))
+    return emit(relax.op.reshape(rows, [*_shape(index), _shape(table)[1]]))
+
+
+def _index(node: Any, importer: Any) -> Any:
+    """``x[i, :, j]``: the indexed axes are taken as one, by one index."""
+    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    given = [None if i is None else importer.env[i] for i in node.args[1]]
+    axes = [axis for axis, index in enumerate(given) if index is not None]
+    if any(_dtype(given[axis]) in ("bool", "uint8") for axis in axes):
+        raise UnsupportedError(f"operator {node.target}: a mask, whose count its data decides")
+    shape = _shape(x)
+    rest = [axis for axis in range(len(shape)) if axis not in axes]
+    common = np.broadcast_shapes(*(tuple(_shape(given[axis])) for axis in axes))
+    flat = None
+    for axis in axes:
+        index = emit(relax.op.astype(given[axis], "int64"))
+        wrapped = relax.op.add(index, relax.const(shape[axis], "int64"))
+        index = emit(relax.op.where(relax.op.less(index, relax.const(0, "int64")), wrapped, index))
+        if flat is not None:
+            flat = emit(relax.op.multiply(flat, relax.const(shape[axis], "int64")))
+        flat = index if flat is None else emit(relax.op.add(flat, index))
+    flat = emit(relax.op.reshape(emit(relax.op.broadcast_to(flat, common)), [-1]))
+    moved = emit(relax.op.permute_dims(x, [*axes, *rest]))
+    tail = [shape[axis] for axis in rest]
+    count = int(np.prod([shape[axis] for axis in axes]))
+    rows = emit(relax.op.reshape(moved, [count, *tail]))
+    made = emit(relax.op.take(rows, flat, axis=0, mode="clip"))
+    made = emit(relax.op.reshape(made, [*common, *tail]))
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        return made  # apart: the indexed axes come first
+    order = list(range(len(common), len(common) + axes[0]))
+    order += range(len(common))
+    order += range(len(common) + axes[0], len(common) + len(rest))
+    return emit(relax.op.permute_dims(made, order))
+
+
+def _scatter_add(node: Any, importer: Any) -> Any:
+    x, axis, index, source = (
+        importer.env[a] if i != 1 else int(a) for i, a in enumerate(node.args[:4])
+    )
+    if any(a > b for a, b in zip(_shape(index), _shape(source), strict=True)):
+        raise UnsupportedError(f"operator {node.target}: an index larger than its source")
+    emit, sizes = importer.block_builder.emit, _shape(index)
+    if _shape(source) != sizes:
+        every = list(range(len(sizes)))
+        source = emit(relax.op.strided_slice(source, every, [0] * len(sizes), sizes))
+    return emit(relax.op.scatter_elements(x, index, source, axis, reduction="add"))
+
+
+CONVERTERS: dict[str, Converter] = {
+    **{f"avg_pool{rank}d.default": _pooled(rank, False) for rank in (1, 2, 3)},
+    **{f"max_pool{rank}d.default": _pooled(rank, True) for rank in (1, 2, 3)},
+    **{f"max_pool{rank}d_with_indices.default": _pooled(rank, True, True) for rank in (2, 3)},
+    **{f"adaptive_max_pool{rank}d.default": _adaptive_max(rank) for rank in (2, 3)},
+    "amax.default": _extreme(relax.op.max),
+    "amin.default": _extreme(relax.op.min),
+    "max.dim": _extreme_with_place(True),
+    "min.dim": _extreme_with_place(False),
+    "any.default": _any,
+    "any.dim": _any,
+    "any.dims": _any,
+    "exp2.default": _exp2,
+    "erfc.default": _erfc,
+    "embedding.default": _embedding,
+    "index.Tensor": _index,
+    "scatter_add.default": _scatter_add,
+}
+"""By the name of the operator and its overload."""
