@@ -26,6 +26,8 @@ PARTS = {
     "operators": "tests.conformance.operators",
     "networks": "tests.conformance.random_networks",
     "relax": "tests.conformance.relax_runs",
+    "onnx": "tests.conformance.onnx_nodes",
+    "torch": "tests.conformance.torch_modules",
 }
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""
 

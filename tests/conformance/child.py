@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 """Seconds one task may take."""
 
 

@@ -1,52 +1,115 @@
-"""The node tests of the ``onnx`` package through ``to_relax`` and the serenity pipeline."""
+"""The node tests of the ``onnx`` package through ``to_relax`` and the serenity pipeline.
 
+A case is named by the module of the package that makes it and its own name. Each is tried as it
+is, or with all inputs but the first stored in the file, as axes, shapes and bounds are in models.
+"""
+
+import pkgutil
+import random
 import tempfile
+import time
 import traceback
-from dataclasses import dataclass
+import warnings
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-EQUAL, REFUSED, DIFFERENT, CRASHED = "equal", "refused", "different", "crashed"
+from tests.conformance.child import Child, Death
+from tests.conformance.counts import Counts, general
+from tests.conformance.verdict import (
+    CRASHED,
+    DIFFERENT,
+    EQUAL,
+    REFUSED,
+    TARGET,
+    Verdict,
+    difference,
+)
+
+ATOL = 1e-5
+"""The least absolute difference allowed; the package allows 1e-7 of values near 1e-4."""
+HALF = 4e-3
+"""Relative and absolute difference allowed in float16: four units in the last place of 1."""
+_PACKAGE = "onnx.backend.test.case.node"
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a case; ``detail`` is the refusal, the difference, or the traceback."""
-
-    status: str
-    detail: str = ""
+def modules() -> list[str]:
+    """Return the modules of the package that make node tests."""
+    package = import_module(_PACKAGE)
+    found = [m.name for m in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}.")]
+    return sorted(name.removeprefix(f"{_PACKAGE}.") for name in found if "._" not in name)
 
 
 @cache
-def cases() -> dict[str, Any]:
-    """Return the test cases of the package by name."""
-    import warnings
-
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():
+def cases_of(module: str) -> dict[str, Any]:
+    """Return the test cases that a module makes, by name."""
+    made: list[Any] = import_module(_PACKAGE)._NodeTestCases
+    before = len(made)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = load_model_tests(kind="node")
-    return {case.name: case for case in found}
+        import_module(f"{_PACKAGE}.{module}")
+    return {case.name: case for case in made[before:]}
 
 
-def check(task: tuple[str, bool]) -> Verdict:
-    """Return the verdict on a case, by name; with its inputs but the first stored, or as it is."""
-    name, stored = task
-    case = cases()[name]
+def names(module: str) -> list[str]:
+    """Return the names of the cases of a module."""
+    return list(cases_of(module))
+
+
+def check(task: tuple[str, str, bool]) -> Any:
+    """Return the verdict on the case ``module, name, stored``; for no name, those there are."""
+    module, name, stored = task
+    if not name:
+        return names(module)
+    case = cases_of(module)[name]
     inputs, expected = ([_array(a) for a in arrays] for arrays in case.data_sets[0])
     model = case.model
     if stored and all(isinstance(a, np.ndarray) for a in inputs):
-        model, inputs = with_stored_inputs(model, inputs)
+        model, inputs = _with_stored_inputs(model, inputs)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.onnx"
         path.write_bytes(model.SerializeToString())
-        return judged(path, inputs, expected, case.rtol, case.atol)
+        return _judged(path, inputs, expected, case.rtol)
+
+
+def _judged(path: Path, inputs: Any, expected: Any, rtol: float) -> Verdict:
+    from tvm_serenity.errors import SerenityError
+
+    try:
+        found = _compiled_and_run(path, inputs)
+    except SerenityError as error:
+        text = str(error).removeprefix(f"{path}: ")
+        return Verdict(REFUSED if "\n" not in text else CRASHED, text)
+    except Exception:
+        return Verdict(CRASHED, traceback.format_exc())
+    half = any(array.dtype == np.float16 for array in found)
+    wrong = difference(found, expected, max(rtol, HALF if half else 0), HALF if half else ATOL)
+    return Verdict(DIFFERENT, wrong) if wrong else Verdict(EQUAL)
+
+
+def _compiled_and_run(path: Path, inputs: Any) -> Any:
+    import tvm
+
+    from tvm_serenity.frontends.relax import to_relax
+    from tvm_serenity.passes.relax.pipeline import serenity_pipeline
+    from tvm_serenity.runtime.vm import run
+
+    target, pipeline = tvm.target.Target(TARGET), serenity_pipeline(rounding="float")
+    return run(tvm.compile(to_relax(path), target, relax_pipeline=pipeline), inputs).outputs
+
+
+def _with_stored_inputs(model: Any, inputs: Any) -> Any:
+    from onnx import ModelProto, numpy_helper
+
+    made = ModelProto()
+    made.CopyFrom(model)
+    for value, array in list(zip(made.graph.input, inputs, strict=True))[1:]:
+        made.graph.initializer.append(numpy_helper.from_array(array, value.name))
+    del made.graph.input[1:]
+    return made, inputs[:1]
 
 
 def _array(value: Any) -> Any:
@@ -57,58 +120,32 @@ def _array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
-def judged(path: Path, inputs: Any, expected: Any, rtol: float, atol: float) -> Verdict:
-    from tvm_serenity.errors import SerenityError
+def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
+    """Return the counts of all cases, both as they are and stored, or of as many as time allows.
 
-    try:
-        found = compiled_and_run(path, inputs)
-    except SerenityError as error:
-        text = str(error).removeprefix(f"{path}: ")
-        return Verdict(REFUSED if "\n" not in text else CRASHED, text)
-    except Exception:
-        return Verdict(CRASHED, traceback.format_exc())
-    wrong = difference(found, expected, rtol, atol)
-    return Verdict(DIFFERENT, wrong) if wrong else Verdict(EQUAL)
-
-
-def compiled_and_run(path: Path, inputs: Any) -> Any:
-    import tvm
-
-    from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.passes.relax.pipeline import serenity_pipeline
-    from tvm_serenity.runtime.vm import run
-
-    mod = to_relax(path)
-    executable = tvm.compile(mod, "llvm", relax_pipeline=serenity_pipeline(rounding="float"))
-    return run(executable, inputs).outputs
+    ``folder`` is not used: the package holds every case by its name.
+    """
+    counts, until = Counts(), time.monotonic() + seconds
+    order = modules()
+    random.Random(seed).shuffle(order)
+    with Child(check) as child:
+        for module in order:
+            for name in child.ask((module, "", False)):
+                for stored in (False, True):
+                    verdict = child.ask((module, name, stored))
+                    count(counts, module.removeprefix("ai_onnx_ml."), name, verdict)
+                if time.monotonic() > until:
+                    return counts
+    return counts
 
 
-def with_stored_inputs(model: Any, inputs: Any) -> Any:
-    from onnx import ModelProto, numpy_helper
-
-    made = ModelProto()
-    made.CopyFrom(model)
-    kept = []
-    for index, (value, array) in enumerate(zip(list(made.graph.input), inputs, strict=True)):
-        if index == 0:
-            kept.append(array)
-            continue
-        made.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
-        made.graph.input.remove(value)
-    return made, kept
-
-
-def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
-    if len(found) != len(expected):
-        return f"{len(found)} outputs, expected {len(expected)}"
-    for index, (got, want) in enumerate(zip(found, expected, strict=True)):
-        want = np.asarray(want)
-        if got.shape != want.shape or got.dtype != want.dtype:
-            return f"output {index}: {got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
-        if got.dtype.kind in "biu":
-            if not np.array_equal(got, want):
-                return f"output {index}: {np.sum(got != want)} of {got.size} integers differ"
-        elif not np.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True):
-            largest = np.nanmax(np.abs(got.astype(np.float64) - want.astype(np.float64)))
-            return f"output {index}: differs by {largest:.3g}"
-    return ""
+def count(counts: Counts, kind: str, name: str, verdict: Any) -> None:
+    """Add the verdict on a case, or the death of the process that judged it."""
+    if isinstance(verdict, Death):
+        counts.different.append(f"{kind} ({name}): {verdict.reason}")
+    elif verdict.status == EQUAL:
+        counts.equal[kind] += 1
+    elif verdict.status == REFUSED:
+        counts.refused[f"{kind}: {general(verdict.detail)}"] += 1
+    else:
+        counts.different.append(f"{kind} ({name}): {verdict.status}: {verdict.detail[-300:]}")

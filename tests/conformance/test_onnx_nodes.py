@@ -1,0 +1,32 @@
+"""A fixed part of the ONNX node tests: each is equal, or refused in one line."""
+
+import random
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("tvm")
+from tests.conformance.child import Child
+from tests.conformance.onnx_nodes import check, modules
+from tests.conformance.verdict import EQUAL, Verdict
+
+MODULES = 70
+LEAST_EQUAL = 40
+"""Of one case a module; the others are refused by name."""
+
+
+def test_node_tests() -> None:
+    draw = random.Random(15)
+    found: Counter[str] = Counter()
+    with Child(check) as child:
+        for module in sorted(draw.sample(modules(), MODULES)):
+            names = child.ask((module, "", False))
+            if not names:
+                continue
+            name, stored = draw.choice(names), draw.random() < 0.7
+            verdict = child.ask((module, name, stored))
+            assert isinstance(verdict, Verdict), f"{name}, stored={stored}: {verdict.reason}"
+            assert verdict.is_right, f"{name}, stored={stored}: {verdict.detail}"
+            found[verdict.status] += 1
+    assert found[EQUAL] >= LEAST_EQUAL, found
