@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -167,7 +168,7 @@ class Recurrent(nn.Module):
 
 def recurrent(draw: Draw, kind: str) -> Built:
     width, hidden, layers = draw.choice((3, 4)), draw.choice((4, 5)), draw.choice((1, 1, 2))
-    options = {
+    options: dict[str, Any] = {
         "num_layers": layers,
         "bias": draw.random() < 0.7,
         "batch_first": draw.random() < 0.5,

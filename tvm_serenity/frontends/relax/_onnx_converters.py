@@ -18,8 +18,14 @@ Attributes = Mapping[str, Any]
 Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
 
 
+_DATA_SIZED = frozenset(("AllClassNMS", "NonMaxSuppression", "NonZero", "Unique"))
+"""How many results they have, only their data decides."""
+
+
 def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int) -> str:
     """Return why this form of an operator is refused, or nothing."""
+    if name in _DATA_SIZED:
+        return "with as many results as its data decides"
     if name == "BatchNormalization" and (
         attributes.get("training_mode", 0)
         or attributes.get("tvm_custom", {}).get("num_outputs", 1) > 1
