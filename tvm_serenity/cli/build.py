@@ -12,7 +12,7 @@ from rich.markup import escape
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.build_rows import AUTO, OFF, BuildRam, Request, Rows, build_rows, requested
-from tvm_serenity.cli.checking import NoCheck, Report, host_build, referee, whole, why_not
+from tvm_serenity.cli.checking import NoCheck, Report, host_build, loose, why_not
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
@@ -30,6 +30,7 @@ from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
 from tvm_serenity.firmware.formats import FORMATS, files
 from tvm_serenity.firmware.memory import STACK_BYTES, rooms
 from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.rehearsal import rehearse
 from tvm_serenity.firmware.toolchain import PACKAGES, have, make
 from tvm_serenity.firmware.verify import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.schedule import Options
@@ -114,6 +115,7 @@ def build_command(
         stack,
         tuple(option for option, given in whole_only.items() if given),
         time_limit or 10.0,
+        "",
         notify,
     )
     if request.only_rows:
@@ -137,6 +139,7 @@ def build_command(
     if request.only_rows:
         build_rows(module, request, output, force=force, json=json)
         return
+    apart = loose(model, module, quantized)
     made = compiled(module, request.name, target, rooms(target, stack), settings)
     if rows == AUTO and not (made.placed.fits and request.allows(made.placed.arena_bytes)):
         request.check_options()
@@ -156,7 +159,7 @@ def build_command(
         else:
             _refuse(result, made, found, arena_limit)
         raise typer.Exit(1)
-    how = Written(model, output, formats, force, no_check)
+    how = Written(model, output, formats, force, no_check, apart)
     result["check"] = _write(made, Layout(target, stack, external_arena), how)
     if json:
         show.print_json(result)
@@ -205,6 +208,7 @@ class Written:
     formats: str
     force: bool
     no_check: bool
+    loose: str
 
 
 def _write(made: "Compiled", layout: Layout, how: Written) -> dict[str, Any]:
@@ -214,6 +218,7 @@ def _write(made: "Compiled", layout: Layout, how: Written) -> dict[str, Any]:
 
     check(made.program)
     about = {"model": Path(how.model).name, "kept_float": list(made.kept_float)}
+    about["loose"] = how.loose
     layout = replace(layout, metadata=about)
     texts = project(made.program, layout)
     report, reference = _checked(made, texts, how, layout.external_arena)
@@ -257,9 +262,8 @@ def _checked(
         notify("computing the reference")
         expected = reference(made, 0, how.model)
         notify("comparing the whole network")
-        stateful = any(t.initial is not None for t in made.program.tensors)
-        found = whole(started, texts, expected, referee(how.model, expected, stateful))
-    return Report(counted.kernels, counted.sets, found), expected
+        found = rehearse(started.library, texts, expected)
+    return Report(counted.kernels, counted.sets, found, how.loose), expected
 
 
 def _json(model: str, made: "Compiled", found: Fit, arena_limit: int | None) -> dict[str, Any]:

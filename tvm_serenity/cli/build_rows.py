@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.boards import Board
 from tvm_serenity.cli import show
-from tvm_serenity.cli.checking import Report, host_build, referee, whole, why_not
+from tvm_serenity.cli.checking import Report, host_build, loose, why_not
 from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.rows import described
 from tvm_serenity.errors import InputError
@@ -18,6 +18,7 @@ from tvm_serenity.firmware.emit.project import Files, Layout, metadata_json, wri
 from tvm_serenity.firmware.emit.trial import feeding_rows, trial_source
 from tvm_serenity.firmware.fit import Fit, fit
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, Placed, rooms
+from tvm_serenity.firmware.rehearsal import rehearse
 from tvm_serenity.firmware.rows.project import layout_of, row_project
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have, make
@@ -66,6 +67,7 @@ class Request:
     stack_bytes: int
     whole_only: tuple[str, ...]
     time_limit_s: float
+    loose: str
     notify: Callable[[str], None]
 
     @property
@@ -120,6 +122,7 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
     from tvm_serenity.firmware.tir.rows import row_kernels, row_program
     from tvm_serenity.passes.relax.rows_read import read_rows
 
+    request = replace(request, loose=loose(request.model, module, "auto"))
     request.notify("reading rows")
     model = request.model
     rows = read_rows(module, request.name)
@@ -135,7 +138,7 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
     result = _result(chosen, request, model, program, found)
     fits = best.arena_bytes <= request.room_bytes and found.fits
     if fits:
-        about = {"model": Path(model).name}
+        about = {"model": Path(model).name, "loose": request.loose}
         layout = Layout(request.board, request.stack_bytes, False, about)
         files = row_project(program, layout)
         report, reference = _checked(rows, program, files, request, output)
@@ -187,8 +190,8 @@ def _checked(
         request.notify("computing the reference")
         expected = row_reference(rows, program, 0, request.model)
         request.notify("comparing the whole network")
-        ran = whole(started, texts, expected, referee(request.model, expected, False))
-    return Report(counted.kernels, counted.sets, ran), expected
+        ran = rehearse(started.library, texts, expected)
+    return Report(counted.kernels, counted.sets, ran, request.loose), expected
 
 
 def _chosen(network: Any, request: Request) -> Choice:

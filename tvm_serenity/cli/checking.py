@@ -10,11 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity.firmware.emit.trial import SOURCES
-from tvm_serenity.firmware.judge import Verdict, judged
-from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.rehearsal import Rehearsed, rehearse
+from tvm_serenity.firmware.rehearsal import Rehearsed
 from tvm_serenity.firmware.toolchain import PACKAGES, have
 from tvm_serenity.firmware.trial import COMPILER, Compilation, compilation
+from tvm_serenity.frontends._flatbuffer import root_table
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    ModelField,
+    OperatorField,
+    SubgraphField,
+    TensorField,
+)
 
 NoCheck = Annotated[
     bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
@@ -25,31 +31,36 @@ NO_COMPILER = f"nothing was compared: apt-get install {PACKAGES[COMPILER]}"
 
 @dataclass(frozen=True)
 class Report:
-    """What was compared, or why nothing was (``skipped``)."""
+    """What was compared, or why nothing was (``skipped``).
+
+    ``loose``: why outputs need not be the runtime's bit by bit.
+    """
 
     kernels: int = 0
     sets: int = 0
     whole: Rehearsed | None = None
+    loose: str = ""
     skipped: str = ""
 
     def json(self) -> dict[str, Any]:
         """Return the report as ``--json`` and ``metadata.json`` have it."""
-        whole = self.whole or Rehearsed(0, "", "")
+        whole = self.whole or Rehearsed(0, False, "")
         return {
             "skipped": self.skipped or None,
             "kernels": self.kernels,
             "input_sets": self.sets,
             "tensors": whole.tensors,
-            "referee": whole.referee or None,
+            "referee": whole.judged,
             "without_referee": whole.without or None,
+            "loose": self.loose or None,
         }
 
     def text(self) -> str:
         """Return the report in words."""
         if self.skipped or self.whole is None:
             return self.skipped
-        judge = self.whole.referee
-        said = f"outputs as {judge}'s" if judge else f"no referee ({self.whole.without})"
+        said = "outputs as the model's own runtime's" + (f" ({self.loose})" if self.loose else "")
+        said = said if self.whole.judged else f"no referee ({self.whole.without})"
         return (
             f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs; whole network: "
             f"{self.whole.tensors} tensors as TVM's, {said}"
@@ -74,19 +85,30 @@ def why_not(no_check: bool) -> str:
     return SKIPPED if no_check else "" if have(COMPILER) else NO_COMPILER
 
 
-def whole(
-    started: Compilation, texts: Mapping[str, bytes], reference: Mapping[str, Array], said: Verdict
-) -> Rehearsed:
-    """Return what running the whole network compared; see :func:`rehearse`."""
-    return rehearse(started.library, texts, reference, said)
+def loose(model: str, module: Any, quantized: str) -> str:
+    """Return why outputs need not be those of the model's own runtime bit by bit, "" if they do.
+
+    ``module`` is Relax as it was imported.
+    """
+    from tvm_serenity.passes.relax.quantize import is_quantised
+
+    path = Path(model)
+    if is_quantised(module):
+        if quantized == "off":
+            return "computed in float"
+        if path.suffix.lower() == ".onnx":
+            return "rounded as LiteRT does"
+    if path.suffix.lower() == ".tflite" and path.is_file() and _rounds_on_the_way(path):
+        return "LiteRT rounds activations to 8 bits on the way"
+    return ""
 
 
-def referee(model: str, reference: Mapping[str, Array], stateful: bool) -> Verdict:
-    """Return what the model's own runtime makes of the inputs of a reference."""
-    inputs = [reference[f"input{i}"] for i in range(_count(reference, "input"))]
-    outputs = [reference[f"output{i}"] for i in range(_count(reference, "output"))]
-    return judged(model, inputs, outputs, stateful)
-
-
-def _count(reference: Mapping[str, Array], name: str) -> int:
-    return sum(key.removeprefix(name).isdigit() for key in reference if key.startswith(name))
+def _rounds_on_the_way(path: Path) -> bool:
+    """Whether an operator of a ``.tflite`` file takes float activations and 8-bit weights."""
+    main = root_table(path.read_bytes(), b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    types = [t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)]
+    for op in main.tables(SubgraphField.OPERATORS):
+        read = [TENSOR_TYPES[types[i]][0] for i in op.ints(OperatorField.INPUTS)[:2] if i >= 0]
+        if len(read) == 2 and read[0] == "float32" and read[1] in ("int8", "uint8"):
+            return True
+    return False

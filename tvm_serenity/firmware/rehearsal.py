@@ -10,10 +10,10 @@ import numpy as np
 
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.execute import Execution
-from tvm_serenity.firmware.judge import Verdict, apart
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.referee import OUTPUT, note_of
 from tvm_serenity.firmware.ulp import ulps
-from tvm_serenity.firmware.verify import Difference, Project, difference
+from tvm_serenity.firmware.verify import Difference, Project, difference, referee_difference
 from tvm_serenity.validation.isolated import Death, isolated
 
 LIMIT_S = 300.0
@@ -22,19 +22,22 @@ POISONS = (0xA5, 0x5A)
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """How many tensors were compared when written; which runtime agreed, or why none was asked."""
+    """How many tensors were compared when written; whether the model's runtime agreed, or why not.
+
+    ``without`` is empty where it did.
+    """
 
     tensors: int
-    referee: str
+    judged: bool
     without: str
 
 
 def rehearse(
-    library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array], said: Verdict
+    library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array]
 ) -> Rehearsed:
     """Run the network twice, each time on other garbage; return what was compared.
 
-    Every tensor when it is written with ``reference``, outputs with the runtime's (``said``).
+    Every tensor when it is written with ``reference``, outputs with the runtime's that it holds.
     Raises :class:`WrongResultError`.
     """
     project = Project(Path(), json.loads(files["metadata.json"]), reference)
@@ -53,10 +56,10 @@ def rehearse(
                 raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
             count = off.tensors
             _outputs(project, found.outputs, reference)
-            _judge(project, found.outputs, said)
+            _judge(project, found)
     except Death as death:
         raise WrongResultError(f"{name}: {death} when the whole network runs") from None
-    return Rehearsed(count, said.runtime if said.outputs else "", said.reason)
+    return Rehearsed(count, f"{OUTPUT}0" in reference, note_of(reference))
 
 
 def _off(off: Difference) -> str:
@@ -81,19 +84,11 @@ def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str,
             )
 
 
-def _judge(project: Project, outputs: Sequence[bytes], said: Verdict) -> None:
-    if not said.outputs:
-        return
-    got = [
-        np.frombuffer(raw, want.dtype).reshape(want.shape)
-        for raw, want in zip(outputs, said.outputs, strict=True)
-    ]
-    wrong = apart(got, said.outputs, said.relative)
-    if wrong is not None:
-        index, most = wrong
+def _judge(project: Project, found: Execution) -> None:
+    judged = referee_difference(project, found)
+    if judged is not None and judged[1]:
         raise WrongResultError(
-            f"{project.metadata['name']}: output {project.outputs[index]['name']!r} is up to "
-            f"{most:g} apart from {said.runtime}'s"
+            f"{project.metadata['name']}: wrong against the model's own runtime: {judged[1]}"
         )
 
 

@@ -4,15 +4,17 @@ python -m tvm_serenity.validation serenity-wrong-KERNEL.npz
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.trial import Block, Call, Trial, compilation, run
 from tvm_serenity.validation.isolated import Death, isolated
+from tvm_serenity.validation.report import Difference, Wrong, first_difference
 
 KIND = "c"
 """``kind`` of these cases in a reproducer."""
@@ -36,8 +38,11 @@ def recorded(
     return described, [*arrays, *(np.asarray(a) for a in expected)]
 
 
-def replay(case: Mapping[str, Any], arrays: Sequence[Array]) -> str:
-    """Return in words what a recorded kernel does now."""
+def replay(case: dict[str, Any], arrays: list[Array]) -> str:
+    """Run a recorded kernel again; return one line where it is right now.
+
+    Raises :class:`WrongResultError` where it is wrong.
+    """
     held = dict(zip(case["held"], arrays, strict=False))
     expected = arrays[len(held) :]
     blocks = tuple(
@@ -47,30 +52,28 @@ def replay(case: Mapping[str, Any], arrays: Sequence[Array]) -> str:
     calls = tuple(Call(name, tuple(passed)) for name, passed in case["calls"])
     trial = Trial(blocks, calls, tuple(case["results"]))
 
-    def work() -> Iterator[str]:
+    def work() -> Iterator[Difference | str | None]:
         with tempfile.TemporaryDirectory(prefix="serenity.") as made:
             texts = {name: text.encode() for name, text in case["sources"].items()}
             library = compilation(Path(made), texts, ["kernels.c"]).library
-        yield _said(run(library, trial, int(case["poison"])), expected)
+        outcome = run(library, trial, int(case["poison"]))
+        yield outcome.damage or first_difference(expected, split(outcome.result, expected))
 
     try:
-        return str(next(iter(isolated(work, LIMIT_S))))
+        what = next(iter(isolated(work, LIMIT_S)))
     except Death as death:
-        return f"kernel {case['kernel']!r} {death}"
+        what = str(death)
+    if what is not None:
+        wrong = Wrong(case["operator"], case["kernel"], "TVM's own kernel", what)
+        raise WrongResultError(wrong.line())
+    return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
 
 
-def _said(outcome: Any, expected: Sequence[Array]) -> str:
-    if outcome.damage is not None:
-        return str(outcome.damage)
-    at = 0
-    for number, want in enumerate(expected):
-        got = outcome.result[at : at + want.nbytes].copy().view(want.dtype)
-        at += want.nbytes
-        wrong = np.flatnonzero(got != want.reshape(-1))
-        if wrong.size:
-            first = int(wrong[0])
-            return (
-                f"result {number}: {wrong.size:,} of {want.size:,} elements differ, the first at "
-                f"{first}: {got[first]}, expected {want.reshape(-1)[first]}"
-            )
-    return "identical"
+def split(result: Array, like: Sequence[Array]) -> list[Array]:
+    """Return the bytes of results one after the other as arrays like those given."""
+    found, at = [], 0
+    for array in like:
+        raw = result[at : at + array.nbytes].copy()
+        found.append(raw.view(array.dtype).reshape(array.shape))
+        at += array.nbytes
+    return found

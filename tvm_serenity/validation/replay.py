@@ -7,6 +7,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.firmware.replay import replay as replay_c
 from tvm_serenity.passes import _compat
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import Array
@@ -62,5 +63,5 @@ def _tir(case: dict[str, Any], arrays: list[Array]) -> str:
     return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
 
 
-REPLAYS: dict[str, Callable[[dict[str, Any], list[Array]], str]] = {"tir": _tir}
+REPLAYS: dict[str, Callable[[dict[str, Any], list[Array]], str]] = {"tir": _tir, "c": replay_c}
 """What runs a case, by its kind."""

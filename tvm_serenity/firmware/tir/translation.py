@@ -15,7 +15,7 @@ import tvm
 
 from tvm_serenity.firmware.emit.c import symbol
 from tvm_serenity.firmware.program import Array, Const, Data, Scratch
-from tvm_serenity.firmware.replay import recorded
+from tvm_serenity.firmware.replay import recorded, split
 from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.firmware.trial import Block, Call, Compilation, Outcome, Trial, run
@@ -269,14 +269,10 @@ def difference(expected: Sequence[Array], outcome: Outcome, limit_ulp: int) -> D
 
     Of their own last place, or of that of the result's largest number.
     """
-    got, at = [], 0
-    for want in expected:
-        raw = outcome.result[at : at + want.nbytes]
-        array = raw.copy().view(want.dtype).reshape(want.shape)
+    got = split(outcome.result, expected)
+    for index, want in enumerate(expected):
         if want.dtype == np.float32:
-            array = np.where(ulps(array, want) <= limit_ulp, want, array)
-        got.append(array)
-        at += want.nbytes
+            got[index] = np.where(ulps(got[index], want) <= limit_ulp, want, got[index])
     return first_difference(expected, got, Tolerance(limit_ulp * 2.0**-23))
 
 
