@@ -55,8 +55,8 @@ def product(rewriter: Rewriter, region: Region) -> Any:
     spec, arguments = pair
     first, second = (s.scale for s in spec.sources)
     real = float(np.float32(first) * np.float32(second)) / spec.result.scale
-    if rewriter.rounding != "float":
-        real = first * second / spec.result.scale
+    if rewriter.rounding != "float":  # LiteRT divides in float32 too
+        real = float(np.float32(first) * np.float32(second) / np.float32(spec.result.scale))
     return rewriter.kernel(
         "q_mul", pointwise.multiply(pointwise.Product(spec, multiplier(real))), arguments
     )

@@ -74,14 +74,15 @@ class Lookup:
 def add(total: Sum) -> Any:
     """Return the kernel ``(a, b, result)`` of a sum."""
     spec, left, right = total.pair, total.left, total.right
+    minus = right.real[0] < 0
+    signed = Multiplier((-right.value[0],), right.shift, right.real) if minus else right
 
     def value(a: Any, b: Any) -> Any:
         if spec.rounding == "float":
             return _add_real(spec, a, b, right.real[0] < 0)
         first = scaled(tirx.shift_left(a, i32(total.shift)), left, spec.rounding)
-        second = scaled(tirx.shift_left(b, i32(total.shift)), right, spec.rounding)
-        both = first - second if right.real[0] < 0 else first + second
-        return scaled(both, total.out, spec.rounding)
+        second = scaled(tirx.shift_left(b, i32(total.shift)), signed, spec.rounding)
+        return scaled(first + second, total.out, spec.rounding)
 
     return _binary(spec, value, total)
 

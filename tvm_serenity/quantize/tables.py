@@ -119,6 +119,13 @@ class SoftmaxTable:
 
 def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     """Return exp of all differences of 8-bit values, as gemmlowp's fixed-point code has it."""
+    x, least = differences(scale, beta)
+    kept = -np.arange(256) >= least
+    return SoftmaxTable(tuple(int(e) for e in np.where(kept, _exp_on_negative(x), 0)))
+
+
+def differences(scale: float, beta: float = 1.0) -> tuple[npt.NDArray[np.int64], int]:
+    """Return -d * beta * scale in Q5.26 for all differences d, and the least -d that counts."""
     real = min(beta * scale * (1 << 26), float((1 << 31) - 1))
     m = multiplier(real)
     value, shift = m.value[0], m.shift[0]
@@ -127,7 +134,7 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     x = high_product(np.clip(d * (1 << max(shift, 0)), -(1 << 31), (1 << 31) - 1), value)
     if shift < 0:
         x = divided_by_power(x, -shift)
-    return SoftmaxTable(tuple(int(e) for e in np.where(d >= least, _exp_on_negative(x), 0)))
+    return x, least
 
 
 def exponentials(scale: float) -> npt.NDArray[np.float32]:

@@ -32,6 +32,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.frontends.relax import _plain, _quantised
 from tvm_serenity.frontends.relax._batches import (
     convert_batch_to_space,
     convert_space_to_batch,
@@ -165,7 +166,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     """TVM's operator converter with the gaps listed above closed."""
 
     convert_map: dict[str, Callable[..., Any]]
-    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split())
+    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split()) | set(_quantised.KINDS)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -178,7 +179,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         """The result of an operator in a variable, whose name stands for the operator."""
         label = _label(self, kind, op)
         try:
-            made = convert(op=op)
+            made = self._converted(kind, convert, op)
             if made is None:
                 return made
             made = self.bb.normalize(made)
@@ -203,6 +204,28 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             here = f"{kind.dtype.dtype} {found}"
             raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
 
+    def _converted(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
+        """What makes ``op``: integer kernels, plain operators, or TVM's own converter."""
+        tensors = (*self.get_input_tensors(op), *self.get_output_tensors(op))
+        if not any(t.qnn_params is not None for t in tensors):
+            return _plain.KINDS[kind](self, op) if kind in _plain.KINDS else convert(op=op)
+        integers = _quantised.KINDS.get(kind)
+        made = None if integers is None else integers(_quantised.Scene(self, op, kind))
+        return convert(op=op) if made is None else made
+
+    def get_expr(self, input_tensor_idx: int) -> Any:
+        """The expression of a tensor, which may be a constant of the file."""
+        if self.has_expr(input_tensor_idx):
+            return super().get_expr(input_tensor_idx)
+        return self.get_tensor_expr(self.get_tensors([input_tensor_idx])[0])
+
+    def get_tensor_value(self, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
+        """The value of a constant; others are named."""
+        if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
+            name = tensor_wrapper.tensor.Name().decode(errors="replace")
+            raise UnsupportedError(f"tensor {name!r} is no constant, which is needed here")
+        return super().get_tensor_value(tensor_wrapper, is_sparse)
+
     def check_unsupported_ops(self) -> None:
         """Raise for the first operator that the importer lacks; prepare float weights."""
         for index in range(self.subgraph.OperatorsLength()):
@@ -215,7 +238,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 raise UnsupportedError(f"{_label(self, kind, op)}: TVM's importer lacks {kind}")
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
             quantised = [t for t in (*inputs, *outputs) if t.qnn_params is not None]
-            if quantised and kind not in self._SUPPORTED_QUANTIZED_OPS:
+            if quantised and (kind in _quantised.REFUSED or kind not in self._SUPPORTED_QUANTIZED_OPS):
                 raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
             if any(t in quantised for t in inputs[1:]) and not any(
                 t in quantised for t in (inputs[0], *outputs)

@@ -1,0 +1,203 @@
+"""Integer kernels of two broadcast tensors, as LiteRT's reference kernels round them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import (
+    divided_by_power,
+    high_product,
+    i32,
+    i64,
+    scaled,
+    stored,
+)
+from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.pointwise import Pair, Shape
+from tvm_serenity.quantize.fixed import multiplier
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "EQUAL": lambda a, b: a.equal(b),
+    "NOT_EQUAL": lambda a, b: tirx.Not(a.equal(b)),
+    "GREATER": lambda a, b: a > b,
+    "GREATER_EQUAL": lambda a, b: a >= b,
+    "LESS": lambda a, b: a < b,
+    "LESS_EQUAL": lambda a, b: a <= b,
+}
+
+
+def pairwise(shapes: tuple[Shape, Shape], dtypes: Sequence[str], value: Any) -> Any:
+    """Return the kernel ``(a, b, result)`` of ``value(a, b)``, both as int32, broadcast."""
+    a, b = (te.placeholder(s, d, n) for s, d, n in zip(shapes, dtypes, "ab", strict=True))
+    shape = tuple(int(extent) for extent in np.broadcast_shapes(*shapes))
+
+    def result(*at: Any) -> Any:
+        first, second = a(*broadcast(at, shapes[0])), b(*broadcast(at, shapes[1]))
+        return value(first.astype("int32"), second.astype("int32"))
+
+    return prim_func([a, b, te.compute(shape, result, name="out")])
+
+
+def broadcast(at: Sequence[Any], shape: Shape) -> list[Any]:
+    """Return the place in a tensor of ``shape`` that is read for place ``at`` of the result."""
+    inner = at[len(at) - len(shape) :]
+    return [0 if extent == 1 else index for index, extent in zip(inner, shape, strict=True)]
+
+
+def _centred(pair: Pair, value: Callable[[Any, Any], Any]) -> Any:
+    """The kernel of ``value`` of stored values minus zero points."""
+    zeros = [i32(s.zero_point) for s in pair.sources]
+    return pairwise(
+        pair.shapes,
+        [s.dtype for s in pair.sources],
+        lambda a, b: value(a - zeros[0], b - zeros[1]),
+    )
+
+
+def comparison(kind: str, pair: Pair) -> Any:
+    """Return the kernel ``(a, b, result)`` of an 8-bit comparison; the result is boolean.
+
+    Both are brought to steps of 2**-8, so that close values may compare as equal.
+    """
+    first, second = (multiplier(s.scale) for s in pair.sources)
+
+    def value(a: Any, b: Any) -> Any:
+        x = _scaled_by(a * i32(256), first)
+        y = _scaled_by(b * i32(256), second)
+        return COMPARISONS[kind](x, y)
+
+    return _centred(pair, value)
+
+
+def _scaled_by(x: Any, m: Any) -> Any:
+    """``MultiplyByQuantizedMultiplierSmallerThanOneExp``, whose shift is to the right only."""
+    return divided_by_power(high_product(x, i32(m.value[0])), -min(m.shift[0], 0))
+
+
+def squared_difference(pair: Pair) -> Any:
+    """Return the kernel ``(a, b, result)`` of SQUARED_DIFFERENCE."""
+    first, second = (s.scale for s in pair.sources)
+    twice = 2 * max(first, second)
+    left, right = multiplier(first / twice), multiplier(second / twice)
+    out = multiplier(twice * twice / ((1 << 14) * pair.result.scale))
+
+    def value(a: Any, b: Any) -> Any:
+        difference = scaled(a * i32(128), left) - scaled(b * i32(128), right)
+        total = scaled(difference * difference, out)
+        return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
+
+    return _centred(pair, value)
+
+
+def prelu(pair: Pair) -> Any:
+    """Return the kernel ``(x, alpha, result)`` of PRELU."""
+    f32 = np.float32
+    x, alpha = (f32(s.scale) for s in pair.sources)
+    made = f32(pair.result.scale)
+    keep, slope = multiplier(float(x / made)), multiplier(float(x * alpha / made))
+
+    def value(a: Any, b: Any) -> Any:
+        total = tirx.Select(a >= i32(0), scaled(a, keep), scaled(a * b, slope))
+        return stored(total, pair.result.zero_point, *pair.result.limits, pair.result.dtype)
+
+    return _centred(pair, value)
+
+
+def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
+    """Return the kernel ``(a, b, result)`` of a 16-bit sum whose scales are powers of two.
+
+    One operand is shifted right by ``shifts``; sums saturate.
+    """
+
+    def value(a: Any, b: Any) -> Any:
+        a, b = divided_by_power(a, shifts[0]), divided_by_power(b, shifts[1])
+        return stored(a - b if minus else a + b, 0, pair.low, pair.high, pair.result.dtype)
+
+    return pairwise(pair.shapes, [s.dtype for s in pair.sources], value)
+
+
+def quotient(pair: Pair) -> Any:
+    """Return the kernel ``(a, b, result)`` of DIV; a divisor of zero counts as one step.
+
+    The divisor's inverse is Newton's, as gemmlowp's ``one_over_one_plus_x_for_x_in_0_1``.
+    """
+    f32 = np.float32
+    first, second = (f32(s.scale) for s in pair.sources)
+    m = multiplier(float(first / (second * f32(pair.result.scale))))
+    shapes, zeros = pair.shapes, [i32(s.zero_point) for s in pair.sources]
+    a, b = (
+        te.placeholder(s, p.dtype, n) for s, p, n in zip(shapes, pair.sources, "ab", strict=True)
+    )
+    size = te.compute(
+        shapes[1],
+        lambda *at: te.max(tirx.abs(b(*at).astype("int32") - zeros[1]), i32(1)),
+        name="size",
+    )
+    inverse = inverse_of(size)
+
+    def value(*at: Any) -> Any:
+        place = broadcast(at, shapes[1])
+        x = a(*broadcast(at, shapes[0])).astype("int32") - zeros[0]
+        x = tirx.Select(b(*place).astype("int32") < zeros[1], i32(0) - x, x)
+        room = tirx.clz(tirx.bitwise_or(tirx.abs(x), i32(1))) - i32(1)
+        whole = high_product(tirx.shift_left(x, room), inverse(*place))
+        over = i32(31) - tirx.clz(size(*place))
+        total = _over_power(high_product(whole, i32(m.value[0])), over + room - i32(m.shift[0]))
+        return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
+
+    return prim_func([a, b, te.compute(pair.output_shape, value, name="out")])
+
+
+def _over_power(x: Any, exponent: Any) -> Any:
+    """``RoundingDivideByPOT`` with an exponent that may be any, modulo 32 as x86 shifts."""
+    by = tirx.bitwise_and(exponent, i32(31))
+    wide = exponent.astype("int64")
+    mask = tirx.Select(
+        exponent >= i32(32),
+        i64(-1),
+        tirx.shift_left(i64(1), tirx.bitwise_and(wide, i64(31))) - i64(1),
+    ).astype("int32")
+    rest = tirx.bitwise_and(x, mask)
+    half = tirx.shift_right(mask, i32(1)) + tirx.Select(x < i32(0), i32(1), i32(0))
+    return tirx.shift_right(x, by) + tirx.Select(rest > half, i32(1), i32(0))
+
+
+def inverse_of(size: Any) -> Any:
+    """Return 1 / (1 + f) in Q0.31 of positive ``size`` = (1 + f) * 2**n, stage by stage."""
+    shape = tuple(int(extent) for extent in size.shape)
+
+    def half_of(*at: Any) -> Any:
+        wide = size(*at).astype("int64")
+        shifted = tirx.shift_left(wide, tirx.clz(size(*at)).astype("int64"))
+        return tirx.shift_right(shifted, i64(1)).astype("int32")
+
+    return inverse_of_half(te.compute(shape, half_of, name="half"))
+
+
+def inverse_of_half(half: Any) -> Any:
+    """Return 1 / (1 + f) in Q0.31 of ``half`` = (1 + f) / 2 in Q0.31, stage by stage."""
+    shape = tuple(int(extent) for extent in half.shape)
+    guess = te.compute(
+        shape,
+        lambda *at: i32(1515870810) + high_product(half(*at), i32(-1010580540)),
+        name="guess0",
+    )
+    for step in range(1, 4):
+        guess = te.compute(shape, _newton(half, guess), name=f"guess{step}")
+    return te.compute(
+        shape,
+        lambda *at: te.min(
+            tirx.shift_left(guess(*at).astype("int64"), i64(1)), i64((1 << 31) - 1)
+        ).astype("int32"),
+        name="inverse",
+    )
+
+
+def _newton(half: Any, guess: Any) -> Any:
+    def step(*at: Any) -> Any:
+        rest = i32(1 << 29) - high_product(half(*at), guess(*at))
+        return guess(*at) + tirx.shift_left(high_product(guess(*at), rest), i32(2))
+
+    return step

@@ -1,0 +1,144 @@
+"""Integer kernels that map 16-bit elements one by one, as LiteRT's reference kernels do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import clamped, i32, scaled, stored
+from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.params import Affine
+
+Shape = tuple[int, ...]
+
+
+def elementwise(
+    shape: Shape, source: str, value: Callable[[Any], Any], tables: tuple[Any, ...] = ()
+) -> Any:
+    """Return the kernel ``(x, *tables, result)`` of ``value(x, *tables)``, ``x`` as int32."""
+    x = te.placeholder(shape, source, "x")
+    out = te.compute(shape, lambda *at: value(x(*at).astype("int32"), *tables), name="out")
+    return prim_func([x, *tables, out])
+
+
+def interpolated(shape: Shape) -> Any:
+    """Return the kernel ``(x, samples, result)`` of a function of 513 samples."""
+    samples = te.placeholder((513,), "int16", "samples")
+    return elementwise(shape, "int16", lambda x, table: between(x, table).astype("int16"), (samples,))
+
+
+def between(x: Any, samples: Any) -> Any:
+    """Return the 16-bit value (as int32) between two of 513 samples."""
+    index = tirx.shift_right(x, i32(7)) + i32(256)
+    base = samples[index].astype("int32")
+    slope = (samples[index + i32(1)].astype("int32") - base).astype("int16").astype("int32")
+    part = tirx.bitwise_and(x, i32(127))
+    delta = tirx.shift_right(slope * part + i32(64), i32(7))
+    return (base + delta).astype("int16").astype("int32")
+
+
+def logistic(shape: Shape, factor: int, shift: int) -> Any:
+    """Return the kernel ``(x, samples, result)`` of the logistic function, in steps of 2**-15.
+
+    ``factor`` and ``shift`` bring ``x`` to steps of 1 / (3 * 4096).
+    """
+    samples = te.placeholder((256,), "int32", "samples")
+
+    def value(x: Any, table: Any) -> Any:
+        at = _in_steps(x, factor, shift)
+        size = tirx.abs(at)
+        index = tirx.shift_right(size, i32(9))
+        low = table[te.min(index, i32(254))]
+        high = table[te.min(index, i32(254)) + i32(1)]
+        inner = tirx.shift_left(low, i32(9)) + tirx.bitwise_and(size, i32(511)) * (high - low)
+        result = tirx.Select(index >= i32(255), i32(0x7FFF << 10), inner)
+        signed = tirx.Select(
+            at >= i32(0), result + i32(1 << 9), i32((1 << 25) + (1 << 9) - 1) - result
+        )
+        return tirx.shift_right(signed, i32(10)).astype("int16")
+
+    return elementwise(shape, "int16", value, (samples,))
+
+
+def tanh(shape: Shape, factor: int, shift: int) -> Any:
+    """Return the kernel ``(x, samples, result)`` of tanh, in steps of 2**-15; see ``logistic``."""
+    samples = te.placeholder((256,), "int32", "samples")
+
+    def value(x: Any, table: Any) -> Any:
+        at = _in_steps(x, factor, shift)
+        size = tirx.abs(at)
+        index = tirx.shift_right(size, i32(8))
+        low = table[te.min(index, i32(254))]
+        high = table[te.min(index, i32(254)) + i32(1)]
+        inner = tirx.shift_left(low, i32(8)) + tirx.bitwise_and(size, i32(255)) * (high - low)
+        result = tirx.Select(index >= i32(255), i32(0xFFFF << 8), inner)
+        signed = tirx.Select(
+            at >= i32(0),
+            result + i32((1 << 7) - (1 << 23)),
+            i32((1 << 23) + (1 << 7) - 1) - result,
+        )
+        return tirx.shift_right(signed, i32(8)).astype("int16")
+
+    return elementwise(shape, "int16", value, (samples,))
+
+
+def _in_steps(x: Any, factor: int, shift: int) -> Any:
+    half = i32((1 << shift) >> 1)
+    return tirx.shift_right(x * i32(factor) + half, i32(shift))
+
+
+def leaky_relu(shape: Shape, alpha: float, source: Affine, result: Affine) -> Any:
+    """Return the kernel ``(x, result)`` of ``max(x, alpha * x)``."""
+    f32 = np.float32
+    slope = float(f32(source.scale) * f32(alpha) / f32(result.scale))
+    keep, below = multiplier(float(f32(source.scale) / f32(result.scale))), multiplier(abs(slope))
+
+    def value(x: Any) -> Any:
+        x = x - i32(source.zero_point)
+        under = scaled(x, below) if slope >= 0 else i32(0) - scaled(x, below)
+        total = tirx.Select(x >= i32(0), scaled(x, keep), under)
+        return stored(total, result.zero_point, *result.limits, result.dtype)
+
+    return elementwise(shape, source.dtype, value)
+
+
+def rescaled(shape: Shape, source: Affine, result: Affine, low: int, high: int) -> Any:
+    """Return the kernel ``(x, result)`` of RELU and its like: another scale, then limits."""
+    m = multiplier(float(np.float32(source.scale) / np.float32(result.scale)))
+
+    def value(x: Any) -> Any:
+        total = scaled(x - i32(source.zero_point), m)
+        return stored(total, result.zero_point, low, high, result.dtype)
+
+    return elementwise(shape, source.dtype, value)
+
+
+def absolute(shape: Shape, source: Affine, result: Affine) -> Any:
+    """Return the kernel ``(x, result)`` of ABS."""
+    m = multiplier(float(np.float32(source.scale) / np.float32(result.scale)))
+    same = source.scale == result.scale
+
+    def value(x: Any) -> Any:
+        size = tirx.abs(x - i32(source.zero_point))
+        total = size if same else scaled(size, m)
+        return stored(total, result.zero_point, *result.limits, result.dtype)
+
+    return elementwise(shape, source.dtype, value)
+
+
+def square_root(shape: Shape, source: Affine, result: Affine) -> Any:
+    """Return the kernel ``(x, result)`` of SQRT, which cuts off; below 0 it gives the zero point."""
+
+    def value(x: Any) -> Any:
+        real = (x - i32(source.zero_point)).astype("float32") * f32(source.scale)
+        whole = (tirx.sqrt(te.max(real, f32(0.0))) / f32(result.scale)).astype("int32")
+        return clamped(whole + i32(result.zero_point), *result.limits, result.dtype)
+
+    return elementwise(shape, source.dtype, value)
+
+
+def f32(value: float) -> Any:
+    """Return a float32 literal."""
+    return tirx.const(float(np.float32(value)), "float32")
