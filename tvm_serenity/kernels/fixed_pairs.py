@@ -119,35 +119,32 @@ def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
 
 
 def quotient(pair: Pair) -> Any:
-    """Return the kernel ``(a, b, result)`` of DIV; a divisor of zero counts as one step.
+    """Return the kernel ``(a, b, inverses, shifts, result)`` of DIV of 8-bit tensors.
 
-    The divisor's inverse is Newton's, as gemmlowp's ``one_over_one_plus_x_for_x_in_0_1``.
+    The tables are ``lookups.inverses``, by the stored divisor minus its type's least value.
     """
     f32 = np.float32
     first, second = (f32(s.scale) for s in pair.sources)
     m = multiplier(float(first / (second * f32(pair.result.scale))))
-    shapes, zeros = pair.shapes, [i32(s.zero_point) for s in pair.sources]
+    zeros, least = [i32(s.zero_point) for s in pair.sources], i32(pair.sources[1].limits[0])
     a, b = (
-        te.placeholder(s, p.dtype, n) for s, p, n in zip(shapes, pair.sources, "ab", strict=True)
+        te.placeholder(s, p.dtype, n)
+        for s, p, n in zip(pair.shapes, pair.sources, "ab", strict=True)
     )
-    size = te.compute(
-        shapes[1],
-        lambda *at: te.max(tirx.abs(b(*at).astype("int32") - zeros[1]), i32(1)),
-        name="size",
-    )
-    inverse = inverse_of(size)
+    inverses, shifts = (te.placeholder((256,), "int32", n) for n in ("inverses", "shifts"))
 
     def value(*at: Any) -> Any:
-        place = broadcast(at, shapes[1])
-        x = a(*broadcast(at, shapes[0])).astype("int32") - zeros[0]
-        x = tirx.Select(b(*place).astype("int32") < zeros[1], i32(0) - x, x)
+        divisor = b(*broadcast(at, pair.shapes[1])).astype("int32")
+        x = a(*broadcast(at, pair.shapes[0])).astype("int32") - zeros[0]
+        x = tirx.Select(divisor < zeros[1], i32(0) - x, x)
         room = tirx.clz(tirx.bitwise_or(tirx.abs(x), i32(1))) - i32(1)
-        whole = high_product(tirx.shift_left(x, room), inverse(*place))
-        over = i32(31) - tirx.clz(size(*place))
-        total = _over_power(high_product(whole, i32(m.value[0])), over + room - i32(m.shift[0]))
+        whole = high_product(tirx.shift_left(x, room), inverses[divisor - least])
+        exponent = shifts[divisor - least] + room - i32(m.shift[0])
+        total = _over_power(high_product(whole, i32(m.value[0])), exponent)
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
 
-    return prim_func([a, b, te.compute(pair.output_shape, value, name="out")])
+    out = te.compute(pair.output_shape, value, name="out")
+    return prim_func([a, b, inverses, shifts, out])
 
 
 def _over_power(x: Any, exponent: Any) -> Any:
@@ -162,18 +159,6 @@ def _over_power(x: Any, exponent: Any) -> Any:
     rest = tirx.bitwise_and(x, mask)
     half = tirx.shift_right(mask, i32(1)) + tirx.Select(x < i32(0), i32(1), i32(0))
     return tirx.shift_right(x, by) + tirx.Select(rest > half, i32(1), i32(0))
-
-
-def inverse_of(size: Any) -> Any:
-    """Return 1 / (1 + f) in Q0.31 of positive ``size`` = (1 + f) * 2**n, stage by stage."""
-    shape = tuple(int(extent) for extent in size.shape)
-
-    def half_of(*at: Any) -> Any:
-        wide = size(*at).astype("int64")
-        shifted = tirx.shift_left(wide, tirx.clz(size(*at)).astype("int64"))
-        return tirx.shift_right(shifted, i64(1)).astype("int32")
-
-    return inverse_of_half(te.compute(shape, half_of, name="half"))
 
 
 def inverse_of_half(half: Any) -> Any:

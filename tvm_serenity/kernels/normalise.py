@@ -104,14 +104,13 @@ def _logarithm(rows: int, total: Any) -> Any:
     square = stage("square", lambda i: high_product(q[i], q[i]))
     over = stage(
         "over",
-        lambda i: high_product(q[i], r[i])
-        + high_product(high_product(q[i], square[i]), i32(117049297)),
+        lambda i: (
+            high_product(q[i], r[i]) + high_product(high_product(q[i], square[i]), i32(117049297))
+        ),
     )
 
     def under(i: Any) -> Any:
-        mean = tirx.shift_right(
-            r[i].astype("int64") + i64(_ROOT) + i64(1), i64(1)
-        ).astype("int32")
+        mean = tirx.shift_right(r[i].astype("int64") + i64(_ROOT) + i64(1), i64(1)).astype("int32")
         inner = i32(1057819769) + q[i] + high_product(i32(127690142), square[i])
         return high_product(mean, inner) + high_product(i32(638450708), q[i])
 
@@ -143,8 +142,10 @@ def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
     root, shift = _inverse_root(rows, total)
 
     def value(i: Any, c: Any) -> Any:
-        product = high_product(centred(i, c) * i32(128), root[i])
-        by = shift[i]
+        # uint8 multiplies by 128 first; int8 has it in the shift, and rounds elsewhere.
+        up = i32(7) if dtype == "uint8" else te.max(i32(7) - shift[i], i32(0))
+        by = shift[i] if dtype == "uint8" else te.max(shift[i] - i32(7), i32(0))
+        product = high_product(tirx.shift_left(centred(i, c), up), root[i])
         half = tirx.shift_right(tirx.shift_left(i32(1), by), i32(1))
         negative = tirx.shift_right(product, i32(31)) * tirx.min(by, i32(1))
         whole = tirx.shift_right(product + half + negative, by)
@@ -163,9 +164,7 @@ def _inverse_root(rows: int, total: Any) -> tuple[Any, Any]:
         return te.compute((rows,), value, name=name)
 
     large = stage("large", lambda i: tirx.Select(total[i] >= i32(1 << 29), i32(1), i32(0)))
-    small = stage(
-        "small", lambda i: te.max(tirx.shift_right(total[i], large[i] * i32(2)), i32(2))
-    )
+    small = stage("small", lambda i: te.max(tirx.shift_right(total[i], large[i] * i32(2)), i32(2)))
     pairs = stage("pairs", lambda i: tirx.shift_right(tirx.clz(small[i]) - i32(1), i32(1)) - i32(1))
     half = stage(
         "half",

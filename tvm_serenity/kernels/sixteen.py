@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def elementwise(
-    shape: Shape, source: str, value: Callable[[Any], Any], tables: tuple[Any, ...] = ()
+    shape: Shape, source: str, value: Callable[..., Any], tables: tuple[Any, ...] = ()
 ) -> Any:
     """Return the kernel ``(x, *tables, result)`` of ``value(x, *tables)``, ``x`` as int32."""
     x = te.placeholder(shape, source, "x")
@@ -26,7 +26,9 @@ def elementwise(
 def interpolated(shape: Shape) -> Any:
     """Return the kernel ``(x, samples, result)`` of a function of 513 samples."""
     samples = te.placeholder((513,), "int16", "samples")
-    return elementwise(shape, "int16", lambda x, table: between(x, table).astype("int16"), (samples,))
+    return elementwise(
+        shape, "int16", lambda x, table: between(x, table).astype("int16"), (samples,)
+    )
 
 
 def between(x: Any, samples: Any) -> Any:
@@ -129,7 +131,7 @@ def absolute(shape: Shape, source: Affine, result: Affine) -> Any:
 
 
 def square_root(shape: Shape, source: Affine, result: Affine) -> Any:
-    """Return the kernel ``(x, result)`` of SQRT, which cuts off; below 0 it gives the zero point."""
+    """Return the kernel ``(x, result)`` of SQRT, cut off; below 0 it gives the zero point."""
 
     def value(x: Any) -> Any:
         real = (x - i32(source.zero_point)).astype("float32") * f32(source.scale)

@@ -63,7 +63,7 @@ def lookup16(
         bias = half_away((between - half_away(middle * inverse)) / real(2))
         final = half_away(function(np.asarray([last], real)) * inverse)
     every = np.concatenate([sample - bias, final])
-    return np.clip(np.nan_to_num(every), low, high).astype(np.int16)
+    return np.asarray(np.clip(np.nan_to_num(every), low, high), np.int16)
 
 
 def _library(function: Callable[[Array], Array]) -> Function:
@@ -132,14 +132,14 @@ def absolute(source: Affine, result: Affine) -> Array:
     if source.scale != result.scale:
         m = multiplier(float(_F(source.scale) / _F(result.scale)))
         value = scaled(value, m.value[0], m.shift[0])
-    return np.clip(value + result.zero_point, *result.limits).astype(result.dtype)
+    return np.asarray(np.clip(value + result.zero_point, *result.limits), result.dtype)
 
 
 def square_root(source: Affine, result: Affine) -> Array:
     """Return the table of SQRT, which cuts off; negative values have no root: the zero point."""
     real = _F(source.scale) * centred(source).astype(_F)
     whole = np.trunc(np.sqrt(np.maximum(real, 0)) / _F(result.scale)).astype(np.int64)
-    return np.clip(whole + result.zero_point, *result.limits).astype(result.dtype)
+    return np.asarray(np.clip(whole + result.zero_point, *result.limits), result.dtype)
 
 
 def inverse_root(source: Affine, result: Affine) -> Array:
@@ -154,7 +154,7 @@ def inverse_root(source: Affine, result: Affine) -> Array:
         value, shift = inverse_root_multiplier(x)
         data = int(scaled(1, value, shift + 20))
         found.append(int(_shifted(data, m.value[0], m.shift[0] - 20)) + result.zero_point)
-    return np.clip(found, *result.limits).astype(result.dtype)
+    return np.asarray(np.clip(found, *result.limits), result.dtype)
 
 
 def _shifted(x: int, value: int, shift: int) -> int:
@@ -211,3 +211,18 @@ def sigmoid_multiplier(scale: float, most_shift: int) -> tuple[int, int]:
     while real <= 32767.0 / 2.0 and shift <= 30:
         real, shift = real * 2.0, shift + 1
     return int(real), shift
+
+
+def inverses(divisor: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return 1 / (1 + f) in Q0.31 and n for |x| = (1 + f) * 2**n, for all 8-bit values.
+
+    Newton's method as gemmlowp's ``one_over_one_plus_x_for_x_in_0_1``; 0 counts as 1.
+    """
+    size = np.maximum(np.abs(centred(divisor)), 1)
+    over = np.floor(np.log2(size)).astype(np.int64)
+    half = size << (30 - over)
+    guess = 1515870810 + high_product(half, -1010580540)
+    for _ in range(3):
+        guess = guess + (high_product(guess, (1 << 29) - high_product(half, guess)) << 2)
+    doubled = np.minimum(guess << 1, (1 << 31) - 1)
+    return doubled.astype(np.int32), over.astype(np.int32)

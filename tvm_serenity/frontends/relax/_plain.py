@@ -157,6 +157,27 @@ def _l2_normalised(c: Any, op: Any) -> Any:
     return _activated(c, op, tflite.L2NormOptions, relax.op.divide(x, length))
 
 
+def _local_response(c: Any, op: Any) -> Any:
+    """LOCAL_RESPONSE_NORMALIZATION: over channels that are at most ``radius`` apart."""
+    (x,), options = _inputs(c, op), _options(op, tflite.LocalResponseNormalizationOptions)
+    shape = [int(extent) for extent in x.ty.shape]
+    radius, last = min(int(options.Radius()), shape[-1] - 1), len(shape) - 1
+    squares = c.bb.emit(relax.op.multiply(x, x))
+    total = squares
+    for distance in range(1, radius + 1):
+        gap = c.bb.emit(relax.op.zeros((*shape[:-1], distance), "float32"))
+        left = relax.op.strided_slice(squares, [last], [distance], [shape[-1]])
+        right = relax.op.strided_slice(squares, [last], [0], [shape[-1] - distance])
+        total = relax.op.add(total, relax.op.concat([c.bb.emit(left), gap], axis=last))
+        total = relax.op.add(total, relax.op.concat([gap, c.bb.emit(right)], axis=last))
+    alpha, bias, beta = (
+        relax.const(np.float32(v)) for v in (options.Alpha(), options.Bias(), -options.Beta())
+    )
+    return relax.op.multiply(
+        x, relax.op.power(relax.op.add(relax.op.multiply(total, alpha), bias), beta)
+    )
+
+
 def _fake_quantised(c: Any, op: Any) -> Any:
     """FAKE_QUANT with its limits nudged in float32."""
     (x,), options = _inputs(c, op), _options(op, tflite.FakeQuantOptions)
@@ -189,6 +210,7 @@ KINDS: dict[str, Callable[[Any, Any], Any]] = {
     "L2_NORMALIZATION": _l2_normalised,
     "LESS": _compared(relax.op.less, False),
     "LESS_EQUAL": _compared(relax.op.less_equal, False),
+    "LOCAL_RESPONSE_NORMALIZATION": _local_response,
     "NOT_EQUAL": _compared(relax.op.not_equal, True),
     "POW": _power,
     "SELECT": _select("SELECT"),

@@ -271,6 +271,12 @@ def selected(converter: Any, kind: str, condition: Any, first: Any, second: Any)
     return relax.op.where(condition, first, second)
 
 
+def _quotient(scene: Scene) -> Any:
+    pair, arguments = _pair(scene, _EIGHT, tflite.DivOptions)
+    inverses = lookups.inverses(pair.sources[1])
+    return scene.kernel("q_div", fixed_pairs.quotient(pair), *arguments, *inverses)
+
+
 def _comparison(kind: str, operator: Any) -> Callable[[Scene], Any]:
     def convert(scene: Scene) -> Any:
         first, second = scene.inputs()
@@ -406,7 +412,7 @@ KINDS: dict[str, Callable[[Scene], Any]] = {
     "ABS": _function(lookups.absolute, _absolute16, _SIGNED),
     "ADD": _sum("ADD", tflite.AddOptions),
     "BATCH_MATMUL": _batch_matmul,
-    "DIV": _two("q_div", fixed_pairs.quotient, _ALL, tflite.DivOptions),
+    "DIV": _quotient,
     "ELU": _function(_real(lookups.elu), None, ("int8",)),
     "EQUAL": _comparison("EQUAL", relax.op.equal),
     "EXP": _function(_real(lookups.exp), _sampled(lambda s, r: lookups.exp), _SIGNED),
@@ -420,9 +426,7 @@ KINDS: dict[str, Callable[[Scene], Any]] = {
     "LEAKY_RELU": _leaky_relu,
     "LESS": _comparison("LESS", relax.op.less),
     "LESS_EQUAL": _comparison("LESS_EQUAL", relax.op.less_equal),
-    "LOG": _function(
-        lambda s, r: lookups.lookup8(_log(s, r), s, r), _sampled(_log), _SIGNED
-    ),
+    "LOG": _function(lambda s, r: lookups.lookup8(_log(s, r), s, r), _sampled(_log), _SIGNED),
     "LOGISTIC": _function(
         _real(lookups.logistic), lambda c, s, r: _sigmoid(c, s, r, sixteen.logistic, 0), _ALL
     ),
@@ -448,5 +452,5 @@ KINDS: dict[str, Callable[[Scene], Any]] = {
     ),
 }
 """What makes each kind; None from one of them: the importer's own form is exact."""
-REFUSED = frozenset("ATAN2 CEIL COS FLOOR POW ROUND SIN TAN".split())
+REFUSED = frozenset(["ATAN2", "CEIL", "COS", "FLOOR", "POW", "ROUND", "SIN", "TAN"])
 """Kinds that TVM's importer takes with quantised tensors and LiteRT does not."""

@@ -166,7 +166,9 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     """TVM's operator converter with the gaps listed above closed."""
 
     convert_map: dict[str, Callable[..., Any]]
-    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split()) | set(_quantised.KINDS)
+    _SUPPORTED_QUANTIZED_OPS = (
+        OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split()) | set(_quantised.KINDS)
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -238,7 +240,9 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 raise UnsupportedError(f"{_label(self, kind, op)}: TVM's importer lacks {kind}")
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
             quantised = [t for t in (*inputs, *outputs) if t.qnn_params is not None]
-            if quantised and (kind in _quantised.REFUSED or kind not in self._SUPPORTED_QUANTIZED_OPS):
+            if quantised and (
+                kind in _quantised.REFUSED or kind not in self._SUPPORTED_QUANTIZED_OPS
+            ):
                 raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
             if any(t in quantised for t in inputs[1:]) and not any(
                 t in quantised for t in (inputs[0], *outputs)
