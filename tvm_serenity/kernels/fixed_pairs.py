@@ -119,46 +119,45 @@ def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
 
 
 def quotient(pair: Pair) -> Any:
-    """Return the kernel ``(a, b, inverses, shifts, result)`` of DIV of 8-bit tensors.
+    """Return the kernel ``(a, b, dividends, rooms, inverses, shifts, result)`` of 8-bit DIV.
 
-    The tables are ``lookups.inverses``, by the stored divisor minus its type's least value.
+    The tables are ``lookups.dividends`` and ``lookups.inverses``, by stored values minus the
+    least value of their type; those of dividends have a second half for negative divisors.
     """
     f32 = np.float32
     first, second = (f32(s.scale) for s in pair.sources)
     m = multiplier(float(first / (second * f32(pair.result.scale))))
-    zeros, least = [i32(s.zero_point) for s in pair.sources], i32(pair.sources[1].limits[0])
+    least = [i32(s.limits[0]) for s in pair.sources]
     a, b = (
         te.placeholder(s, p.dtype, n)
         for s, p, n in zip(pair.shapes, pair.sources, "ab", strict=True)
     )
+    dividends, rooms = (te.placeholder((512,), "int32", n) for n in ("dividends", "rooms"))
     inverses, shifts = (te.placeholder((256,), "int32", n) for n in ("inverses", "shifts"))
 
     def value(*at: Any) -> Any:
         divisor = b(*broadcast(at, pair.shapes[1])).astype("int32")
-        x = a(*broadcast(at, pair.shapes[0])).astype("int32") - zeros[0]
-        x = tirx.Select(divisor < zeros[1], i32(0) - x, x)
-        room = tirx.clz(tirx.bitwise_or(tirx.abs(x), i32(1))) - i32(1)
-        whole = high_product(tirx.shift_left(x, room), inverses[divisor - least])
-        exponent = shifts[divisor - least] + room - i32(m.shift[0])
+        half = tirx.Select(divisor < i32(pair.sources[1].zero_point), i32(256), i32(0))
+        x = a(*broadcast(at, pair.shapes[0])).astype("int32") - least[0] + half
+        whole = high_product(dividends[x], inverses[divisor - least[1]])
+        exponent = shifts[divisor - least[1]] + rooms[x] - i32(m.shift[0])
         total = _over_power(high_product(whole, i32(m.value[0])), exponent)
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
 
     out = te.compute(pair.output_shape, value, name="out")
-    return prim_func([a, b, inverses, shifts, out])
+    return prim_func([a, b, dividends, rooms, inverses, shifts, out])
 
 
 def _over_power(x: Any, exponent: Any) -> Any:
-    """``RoundingDivideByPOT`` with an exponent that may be any, modulo 32 as x86 shifts."""
-    by = tirx.bitwise_and(exponent, i32(31))
-    wide = exponent.astype("int64")
-    mask = tirx.Select(
-        exponent >= i32(32),
-        i64(-1),
-        tirx.shift_left(i64(1), tirx.bitwise_and(wide, i64(31))) - i64(1),
-    ).astype("int32")
-    rest = tirx.bitwise_and(x, mask)
-    half = tirx.shift_right(mask, i32(1)) + tirx.Select(x < i32(0), i32(1), i32(0))
-    return tirx.shift_right(x, by) + tirx.Select(rest > half, i32(1), i32(0))
+    """``RoundingDivideByPOT``; beyond 31 it shifts modulo 32 and rounds nothing, as x86 does."""
+    by = tirx.bitwise_and(exponent, i32(31)).astype("int64")
+    bit = tirx.shift_right(
+        i64(1), tirx.bitwise_and(tirx.shift_right(exponent, i32(5)), i32(1)).astype("int64")
+    )
+    half = tirx.shift_right(tirx.shift_left(bit, by), i64(1))
+    wide = x.astype("int64")
+    sign = tirx.shift_right(wide, i64(63)) * te.min(by, i64(1))
+    return tirx.shift_right(wide + half + sign * bit, by).astype("int32")
 
 
 def inverse_of_half(half: Any) -> Any:

@@ -226,3 +226,15 @@ def inverses(divisor: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int
         guess = guess + (high_product(guess, (1 << 29) - high_product(half, guess)) << 2)
     doubled = np.minimum(guess << 1, (1 << 31) - 1)
     return doubled.astype(np.int32), over.astype(np.int32)
+
+
+def dividends(dividend: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return all 8-bit values shifted left as far as they go, and how far: two halves of 256.
+
+    The second half is that of the negated values, for negative divisors.
+    """
+    both = np.concatenate([centred(dividend), -centred(dividend)])
+    magnitude = np.where(both < 0, ~both, both)
+    bits = np.where(magnitude > 0, np.floor(np.log2(np.maximum(magnitude, 1))) + 1, 0)
+    rooms = (31 - bits).astype(np.int64)
+    return (both << rooms).astype(np.int32), rooms.astype(np.int32)

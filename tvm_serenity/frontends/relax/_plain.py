@@ -81,17 +81,16 @@ def _compared(operator: Any, booleans: bool) -> Callable[[Any, Any], Any]:
     return convert
 
 
-def _whole(x: Any) -> Any:
+def _whole(c: Any, x: Any, dtype: str) -> Any:
     """A divisor without zeros, which LiteRT refuses when it runs and which stop a processor."""
-    kind = x.ty.dtype.dtype if hasattr(x.ty.dtype, "dtype") else x.ty.dtype
-    one, zero = (relax.const(np.asarray(v, str(kind))) for v in (1, 0))
-    return relax.op.where(relax.op.equal(x, zero), one, x)
+    one, zero = relax.const(1, dtype), relax.const(0, dtype)
+    return c.bb.emit(relax.op.where(relax.op.equal(x, zero), one, x))
 
 
 def _divide(c: Any, op: Any) -> Any:
     x, y = _inputs(c, op)
     if _dtype(c, op) not in _FLOATS:
-        y = c.bb.emit(_whole(y))
+        y = _whole(c, y, _dtype(c, op))
     return _activated(c, op, tflite.DivOptions, relax.op.divide(x, y))
 
 
@@ -100,7 +99,7 @@ def _floor_divide(c: Any, op: Any) -> Any:
     x, y = _inputs(c, op)
     dtype = _dtype(c, op)
     if dtype not in _FLOATS:
-        return relax.op.floor_divide(x, c.bb.emit(_whole(y)))
+        return relax.op.floor_divide(x, _whole(c, y, dtype))
     ratio = relax.op.divide(relax.op.astype(x, "float64"), relax.op.astype(y, "float64"))
     return relax.op.astype(relax.op.floor(ratio), dtype)
 
@@ -110,8 +109,8 @@ def _floor_mod(c: Any, op: Any) -> Any:
     x, y = _inputs(c, op)
     dtype = _dtype(c, op)
     if dtype not in _FLOATS:
-        return relax.op.floor_mod(x, c.bb.emit(_whole(y)))
-    zero = relax.const(np.asarray(0, dtype))
+        return relax.op.floor_mod(x, _whole(c, y, dtype))
+    zero = relax.const(0, dtype)
     rest = c.bb.emit(relax.op.mod(x, y))
     signs = [relax.op.astype(relax.op.less(v, zero), "int8") for v in (rest, y)]
     moved = relax.op.logical_and(relax.op.not_equal(rest, zero), relax.op.not_equal(*signs))
@@ -157,25 +156,14 @@ def _l2_normalised(c: Any, op: Any) -> Any:
     return _activated(c, op, tflite.L2NormOptions, relax.op.divide(x, length))
 
 
-def _local_response(c: Any, op: Any) -> Any:
-    """LOCAL_RESPONSE_NORMALIZATION: over channels that are at most ``radius`` apart."""
-    (x,), options = _inputs(c, op), _options(op, tflite.LocalResponseNormalizationOptions)
-    shape = [int(extent) for extent in x.ty.shape]
-    radius, last = min(int(options.Radius()), shape[-1] - 1), len(shape) - 1
-    squares = c.bb.emit(relax.op.multiply(x, x))
-    total = squares
-    for distance in range(1, radius + 1):
-        gap = c.bb.emit(relax.op.zeros((*shape[:-1], distance), "float32"))
-        left = relax.op.strided_slice(squares, [last], [distance], [shape[-1]])
-        right = relax.op.strided_slice(squares, [last], [0], [shape[-1] - distance])
-        total = relax.op.add(total, relax.op.concat([c.bb.emit(left), gap], axis=last))
-        total = relax.op.add(total, relax.op.concat([gap, c.bb.emit(right)], axis=last))
-    alpha, bias, beta = (
-        relax.const(np.float32(v)) for v in (options.Alpha(), options.Bias(), -options.Beta())
-    )
-    return relax.op.multiply(
-        x, relax.op.power(relax.op.add(relax.op.multiply(total, alpha), bias), beta)
-    )
+def _embedding(c: Any, op: Any) -> Any:
+    """EMBEDDING_LOOKUP: rows of its second input by the indices of its first."""
+    indices, rows = _inputs(c, op)
+    return relax.op.take(rows, indices, axis=0, mode="clip")
+
+
+def _local_response(_converter: Any, _op: Any) -> Any:
+    raise UnsupportedError("LiteRT's reference and optimised kernels sum over different channels")
 
 
 def _fake_quantised(c: Any, op: Any) -> Any:
@@ -200,6 +188,7 @@ KINDS: dict[str, Callable[[Any, Any], Any]] = {
     "BATCH_MATMUL": _batch_matmul,
     "CAST": _cast,
     "DIV": _divide,
+    "EMBEDDING_LOOKUP": _embedding,
     "EQUAL": _compared(relax.op.equal, True),
     "FAKE_QUANT": _fake_quantised,
     "FLOOR_DIV": _floor_divide,

@@ -16,6 +16,7 @@ from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels import fixed_pairs, normalise, pointwise, sixteen
+from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.kernels.batch_matmul import BatchMatmul, batch_matmul
 from tvm_serenity.passes import _compat
 from tvm_serenity.quantize import lookups, tables
@@ -271,10 +272,33 @@ def selected(converter: Any, kind: str, condition: Any, first: Any, second: Any)
     return relax.op.where(condition, first, second)
 
 
+def _embedding(scene: Scene) -> Any:
+    """EMBEDDING_LOOKUP: rows of stored values, as they are stored."""
+    indices = scene.converter.get_input_tensors(scene.op)[0]
+    (rows,), result = scene.inputs(1), scene.result()
+    if rows.params != result.params:
+        raise UnsupportedError(f"no {scene.kind} to another scale or type here")
+    return relax.op.take(rows.expr, scene.converter.get_tensor_expr(indices), axis=0, mode="clip")
+
+
+def _requantised(scene: Scene) -> Any:
+    """QUANTIZE of 32-bit integers; the rest the importer writes in its own way."""
+    source = scene.converter.get_input_tensors(scene.op)[0]
+    if scene.converter.get_tensor_type_str(source.tensor.Type()) != "int32":
+        return None
+    (given,), result = scene.inputs(), scene.result()
+    scene.only(("int8", "int16"), result)
+    m = multiplier(given.params.scale / result.params.scale)
+    limits = result.params.limits
+    finish = Requantise(m, result.params.zero_point, *limits, result.dtype)
+    kernel = pointwise.rescale(given.shape, given.params, finish)
+    return scene.kernel("q_rescale", kernel, given.expr)
+
+
 def _quotient(scene: Scene) -> Any:
     pair, arguments = _pair(scene, _EIGHT, tflite.DivOptions)
-    inverses = lookups.inverses(pair.sources[1])
-    return scene.kernel("q_div", fixed_pairs.quotient(pair), *arguments, *inverses)
+    constants = (*lookups.dividends(pair.sources[0]), *lookups.inverses(pair.sources[1]))
+    return scene.kernel("q_div", fixed_pairs.quotient(pair), *arguments, *constants)
 
 
 def _comparison(kind: str, operator: Any) -> Callable[[Scene], Any]:
@@ -414,6 +438,7 @@ KINDS: dict[str, Callable[[Scene], Any]] = {
     "BATCH_MATMUL": _batch_matmul,
     "DIV": _quotient,
     "ELU": _function(_real(lookups.elu), None, ("int8",)),
+    "EMBEDDING_LOOKUP": _embedding,
     "EQUAL": _comparison("EQUAL", relax.op.equal),
     "EXP": _function(_real(lookups.exp), _sampled(lambda s, r: lookups.exp), _SIGNED),
     "FLOOR_DIV": _on_stored(relax.op.floor_divide, _SIGNED),
@@ -436,6 +461,7 @@ KINDS: dict[str, Callable[[Scene], Any]] = {
     "NEG": _on_stored(relax.op.negative, _SIGNED),
     "NOT_EQUAL": _comparison("NOT_EQUAL", relax.op.not_equal),
     "PRELU": _prelu,
+    "QUANTIZE": _requantised,
     "RELU": _relu(0.0, None, _ALL),
     "RELU6": _relu(0.0, 6.0, _ALL),
     "RELU_0_TO_1": _relu(0.0, 1.0, _EIGHT),
