@@ -133,7 +133,7 @@ def _checks(
         return Checks(kernels=False)
     judge = judge_for(model)
     if judge is not None and is_quantised(module):
-        usual = "float" if judge.runtime == "onnxruntime" else "tflite"
+        usual = "float" if judge.runtime in ("onnxruntime", "qlinear") else "tflite"
         if quantized == "off" or rounding not in ("auto", usual):
             judge = replace(judge, tolerance=LOOSE)
     return Checks(judge=judge, folder=Path() if output is None else Path(output).parent)

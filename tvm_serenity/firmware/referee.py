@@ -9,10 +9,13 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.referees import Referee, RefereeError, runtime_for
+from tvm_serenity.referees import Referee, RefereeError
+from tvm_serenity.validation.report import Tolerance
+from tvm_serenity.validation.rules import rule_for
+from tvm_serenity.validation.tolerances import FLOAT
 
-OUTPUT, STEPS, NOTE = "litert", "litert_steps", "litert_note"
-"""Keys: the referee's outputs, the steps whose tensor it has itself, and why it has none."""
+OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
+"""Keys: the referee's outputs, the steps whose tensor it has itself, why it has none, tolerance."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Recorded:
     outputs: list[Array]
     tensors: Mapping[int, Array]
     note: str = ""
+    tolerance: Tolerance = FLOAT
 
 
 def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
@@ -35,8 +39,8 @@ def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
         return Recorded([], {}, "the model has no runtime of its own")
     try:
         with Referee() as referee:
-            runtime = runtime_for(path, path.read_bytes())
-            referee.open(runtime, path, keep=runtime == "litert")
+            rule = rule_for(path)
+            referee.open(rule.runtime, path, keep=rule.runtime == "litert")
             pairs = list(zip(inputs, referee.entries, strict=False))
             if len(pairs) != len(referee.entries):
                 raise RefereeError(f"the file has {len(referee.entries)} inputs")
@@ -45,7 +49,7 @@ def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
             )
     except (RefereeError, MissingPartError) as error:
         return Recorded([], {}, str(error))
-    return Recorded(list(answer.outputs), answer.tensors)
+    return Recorded(list(answer.outputs), answer.tensors, "", rule.tolerance)
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
@@ -54,7 +58,17 @@ def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
         return {NOTE: np.array(found.note)}
     pairs = zip(found.outputs, outputs, strict=False)
     shaped = [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
-    return {f"{OUTPUT}{i}": array for i, array in enumerate(shaped)}
+    allowed = found.tolerance
+    numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
+    return {**{f"{OUTPUT}{i}": array for i, array in enumerate(shaped)}, ALLOWED: numbers}
+
+
+def tolerance_in(reference: Mapping[str, Any]) -> Tolerance:
+    """Return the tolerance that a reference was recorded with."""
+    if ALLOWED not in reference:
+        return FLOAT
+    relative, absolute, steps = (float(x) for x in reference[ALLOWED])
+    return Tolerance(relative, absolute=absolute, steps=int(steps))
 
 
 def confirmed_steps(found: Recorded, steps: Sequence[Array]) -> Array:

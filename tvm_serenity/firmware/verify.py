@@ -13,9 +13,9 @@ import numpy as np
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.execute import Execution, host, qemu
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import OUTPUT
+from tvm_serenity.firmware.referee import OUTPUT, tolerance_in
 from tvm_serenity.validation.report import Tolerance, first_difference
-from tvm_serenity.validation.tolerances import FLOAT, LOOSE
+from tvm_serenity.validation.tolerances import LOOSE
 
 REFERENCE = "reference.npz"
 """Inputs, every tensor in the order written, and outputs, as TVM and LiteRT computed them."""
@@ -171,8 +171,9 @@ def referee_difference(project: Project, execution: Execution) -> tuple[float, s
 
 
 def tolerance_of(project: Project) -> Tolerance:
-    """Return how far outputs may be from the runtime's: wide where the two round elsewhere.
+    """Return how far outputs may be from the runtime's: as recorded, or wide.
 
-    The build says so in ``metadata.json``: ``loose`` is the reason.
+    Wide where the two round at other places: the build says so in ``metadata.json``, where
+    ``loose`` is the reason.
     """
-    return LOOSE if project.metadata.get("loose") else FLOAT
+    return LOOSE if project.metadata.get("loose") else tolerance_in(project.reference)

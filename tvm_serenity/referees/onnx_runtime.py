@@ -1,4 +1,4 @@
-"""onnxruntime on the CPU, with its graph optimisations off: each node as the file has it."""
+"""onnxruntime on the CPU: each node as the file has it, or optimised to integer operators."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +18,13 @@ _DTYPES = {
 class OnnxRuntime:
     """An ``.onnx`` model; ``model`` is its bytes, or its path where data lies beside the file."""
 
-    def __init__(self, model: bytes | str, keep: bool) -> None:
+    def __init__(self, model: bytes | str, keep: bool, optimised: bool = False) -> None:
         import onnxruntime
 
         del keep
         options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not optimised:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         self.session = onnxruntime.InferenceSession(

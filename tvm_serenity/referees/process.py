@@ -25,6 +25,7 @@ _PACKAGES = {
     "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
     "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
+    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
     "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
 }
 
@@ -77,7 +78,8 @@ class Referee:
         self.close()
 
     def open(self, runtime: str, model: bytes | Path, *, keep: bool = False) -> None:
-        """Load ``model`` with ``runtime`` ("litert", "tflm", "onnxruntime" or "torch").
+        """Load ``model`` with ``runtime`` ("litert", "tflm", "onnxruntime", "torch", or
+        "qlinear": onnxruntime with its optimisations).
 
         ``keep``: all tensors can be read after a run, where the runtime can. Raises
         :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.

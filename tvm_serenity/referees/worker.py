@@ -31,6 +31,12 @@ def _onnxruntime(model: Any, keep: bool) -> Any:
     return OnnxRuntime(model, keep)
 
 
+def _qlinear(model: Any, keep: bool) -> Any:
+    from tvm_serenity.referees.onnx_runtime import OnnxRuntime
+
+    return OnnxRuntime(model, keep, optimised=True)
+
+
 def _torch(model: Any, keep: bool) -> Any:
     from tvm_serenity.referees.torch_program import TorchProgram
 
@@ -41,6 +47,7 @@ RUNTIMES: dict[str, Callable[[Any, bool], Any]] = {
     "litert": _litert,
     "tflm": _tflm,
     "onnxruntime": _onnxruntime,
+    "qlinear": _qlinear,
     "torch": _torch,
 }
 """What opens a model, by the runtime's name: takes the file's bytes (or path) and ``keep``."""

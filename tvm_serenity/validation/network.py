@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.referees import Referee, RefereeError, runtime_for
+from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.referees.process import LIMIT_S
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
+from tvm_serenity.validation.rules import SUFFIXES, rule_for
 from tvm_serenity.validation.tolerances import FLOAT
 
 NAMES = {"litert": "LiteRT", "tflm": "TFLM", "onnxruntime": "onnxruntime", "torch": "PyTorch"}
+NAMES["qlinear"] = "onnxruntime (integer operators)"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Verdict:
     outcome: str
     runs: int = 0
     max_abs_error: float = 0.0
-    tolerance: float = 0.0
+    tolerance: str = ""
     reason: str = ""
     difference: Difference | None = None
 
@@ -45,8 +47,7 @@ class Verdict:
             return f"bit-identical to {self.referee}"
         if self.outcome == "accepted":
             return (
-                f"at most {self.max_abs_error:.3g} from {self.referee} "
-                f"(accepted: {self.tolerance:g} of a result's largest number)"
+                f"at most {self.max_abs_error:.3g} from {self.referee} (accepted: {self.tolerance})"
             )
         assert self.difference is not None
         return f"wrong against {self.referee}: {self.difference.text()}"
@@ -61,9 +62,10 @@ class Verdict:
 def judge_for(model: str) -> Judge | None:
     """Return the judge of a model file, None for what has no runtime of its own."""
     path = Path(model)
-    if path.suffix.lower() not in (".tflite", ".onnx", ".pt2") or not path.is_file():
+    if path.suffix.lower() not in SUFFIXES or not path.is_file():
         return None
-    return Judge(runtime_for(path, path.read_bytes()), path)
+    rule = rule_for(path)
+    return Judge(rule.runtime, path, rule.tolerance)
 
 
 def judge_program(exported: Any) -> Judge:
@@ -99,12 +101,12 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
                 same = same and apart is None
                 worst = max(worst, 0.0 if apart is None else _largest(want, have))
                 if wrong is not None:
-                    tolerance = judge.tolerance.relative
-                    return Verdict(name, "wrong", number + 1, worst, tolerance, "", wrong)
+                    said = judge.tolerance.text()
+                    return Verdict(name, "wrong", number + 1, worst, said, "", wrong)
     except (RefereeError, MissingPartError) as error:
         return Verdict(name, "absent", reason=str(error))
     outcome = "identical" if same else "accepted"
-    return Verdict(name, outcome, len(runs), worst, judge.tolerance.relative)
+    return Verdict(name, outcome, len(runs), worst, judge.tolerance.text())
 
 
 def _fitted(referee: Referee, inputs: Sequence[Array]) -> list[Array]:

@@ -20,22 +20,34 @@ PROGRAM, INPUT = "case", "input"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats may be apart: ``relative`` to the largest number of the result.
+    """How far results may be apart.
 
-    Integers and bools must be identical, unless ``integers`` are measured likewise. A difference
-    of nothing but the sign of zero, and NaN where NaN is expected, count as equal.
+    Floats: ``relative`` to the largest number of the result, or ``absolute``, whichever is more.
+    Integers: ``steps``, or with ``integers`` as floats; bools must be identical. A difference of
+    nothing but the sign of zero, and NaN where NaN is expected, count as equal.
     """
 
     relative: float = 0.0
     integers: bool = False
+    absolute: float = 0.0
+    steps: int = 0
 
     def allowed(self, expected: Array) -> float:
         """Return the largest difference that is accepted against ``expected``."""
-        measured = "fiu" if self.integers else "f"
-        if expected.dtype.kind not in measured or not self.relative:
+        kind = expected.dtype.kind
+        if kind in "iu" and not self.integers:
+            return float(self.steps)
+        if kind not in "fiu":
             return 0.0
         finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-        return self.relative * float(finite.max(initial=0.0))
+        return max(self.relative * float(finite.max(initial=0.0)), self.absolute)
+
+    def text(self) -> str:
+        """Return it in words."""
+        said = [f"{self.relative:g} of a result's largest number"] if self.relative else []
+        said += [f"{self.absolute:g}"] if self.absolute else []
+        said += [f"{self.steps} steps of integers"] if self.steps else []
+        return " or ".join(said) or "nothing"
 
 
 EXACT = Tolerance()

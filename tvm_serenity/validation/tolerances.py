@@ -8,3 +8,9 @@ LOOSE = Tolerance(0.25, integers=True)
 """Quantised networks not run as their runtime does: every operator may round to another step."""
 FUSED = Tolerance(1e-5)
 """Kernels on cores that multiply and add in one step, which two forms may use differently."""
+DYNAMIC = Tolerance(0.05)
+"""Float networks of 8-bit weights: LiteRT rounds activations to 8 bits while it runs."""
+QDQ_STEPS = 2
+"""Steps of its scale that a result of a quantised ONNX network may be off."""
+QDQ = Tolerance(0.02, steps=QDQ_STEPS)
+"""Floats that a quantised ONNX network computes after its last dequantise."""

@@ -1,0 +1,85 @@
+"""Which runtime a model file is held against, and how far results may be from it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.frontends._flatbuffer import root_table
+from tvm_serenity.frontends._tflite_schema import (
+    ModelField,
+    OperatorField,
+    SubgraphField,
+    TensorField,
+)
+from tvm_serenity.referees import runtime_for
+from tvm_serenity.validation.report import Tolerance
+from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, QDQ, QDQ_STEPS
+
+SUFFIXES = (".tflite", ".onnx", ".pt2")
+"""Files of models that have a runtime of their own."""
+_FLOAT32, _INT8, _UINT8 = 0, 9, 3
+_QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A runtime by name, and how far results may be from its results."""
+
+    runtime: str
+    tolerance: Tolerance
+
+
+def rule_for(path: Path) -> Rule:
+    """Return the rule for a model file (one of ``SUFFIXES``).
+
+    Quantised ONNX models are run with onnxruntime's optimisations, which make integer operators
+    of what lies between dequantise and quantise; they round some ties the other way than ours.
+    """
+    data = path.read_bytes()
+    runtime = runtime_for(path, data)
+    if runtime == "litert" and _rounds_activations(data):
+        return Rule(runtime, DYNAMIC)
+    if runtime == "onnxruntime":
+        step = _step_of(path)
+        if step is not None:
+            return Rule("qlinear", _within(step))
+    return Rule(runtime, FLOAT)
+
+
+def _within(step: float) -> Tolerance:
+    """The tolerance for a result of this step; 0: floats that were computed from steps."""
+    if step:
+        return Tolerance(1e-4, absolute=1.01 * QDQ_STEPS * step, steps=QDQ_STEPS)
+    return QDQ
+
+
+def _rounds_activations(data: bytes) -> bool:
+    """Whether an operator takes float activations and 8-bit weights."""
+    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    types = [t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)]
+    for op in main.tables(SubgraphField.OPERATORS):
+        read = [types[i] for i in op.ints(OperatorField.INPUTS)[:2] if i >= 0]
+        if len(read) == 2 and read[0] == _FLOAT32 and read[1] in (_INT8, _UINT8):
+            return True
+    return False
+
+
+def _step_of(path: Path) -> float | None:
+    """The largest step of a quantised ONNX model's results, 0 if unknown; None: not quantised."""
+    try:
+        import onnx
+    except ImportError:
+        return None
+    graph = onnx.load(str(path), load_external_data=False).graph
+    if not any(node.op_type in _QUANTISED for node in graph.node):
+        return None
+    values = {t.name: t for t in graph.initializer}
+    made: dict[str, Any] = {name: node for node in graph.node for name in node.output}
+    steps = []
+    for output in graph.output:
+        node = made.get(output.name)
+        scale = values.get(node.input[1]) if node and node.op_type == "DequantizeLinear" else None
+        if scale is None:
+            return 0.0
+        steps.append(float(onnx.numpy_helper.to_array(scale).max()))
+    return max(steps, default=0.0)
