@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import s_tir, tirx
 
-from tvm_serenity.kernels.nodes import mapped
+from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
@@ -103,13 +103,28 @@ def _without_allocations(realize: Any) -> Any:
 def _spans(kernel: Any, block: Any) -> list[tuple[int, int]]:
     """For each buffer of the root block, the half-open range of the nests that touch it."""
     schedule = s_tir.Schedule(kernel)
-    nests: Sequence[Any] = schedule.get_child_blocks(schedule.get_sblock(block.name_hint))
+    nests = _nests(schedule, schedule.get_child_blocks(schedule.get_sblock(block.name_hint)))
     spans = []
     for buffer in block.alloc_buffers:
-        touching = [i for i, nest in enumerate(nests) if _touches(schedule.get(nest), buffer)]
+        touching = [i for i, nest in enumerate(nests) if any(_touches(b, buffer) for b in nest)]
         spans.append((touching[0], touching[-1] + 1) if touching else (0, len(nests)))
     return spans
 
 
+def _nests(schedule: Any, blocks: Sequence[Any]) -> list[list[Any]]:
+    """The blocks by the outermost loop around them: those of one loop run in turns."""
+    nests: list[tuple[Any, list[Any]]] = []
+    for block in blocks:
+        loops = schedule.get_loops(block)
+        around = schedule.get(loops[0] if loops else block)
+        if not nests or not nests[-1][0].same_as(around):
+            nests.append((around, []))
+        nests[-1][1].append(schedule.get(block))
+    return [inside for _, inside in nests]
+
+
 def _touches(block: Any, buffer: Any) -> bool:
-    return any(region.source.same_as(buffer) for region in [*block.reads, *block.writes])
+    """Whether a block names a buffer; what packed functions do with it no region says."""
+    if any(region.source.same_as(buffer) for region in [*block.reads, *block.writes]):
+        return True
+    return any(var.same_as(buffer) for var in parts(block.body, type(buffer)))

@@ -81,16 +81,19 @@ def _without_noalias(kernel: Any) -> Any:
 
 
 def _same_element(body: Any, taken: Any, result: Any) -> bool:
-    """Whether every block that reads ``taken`` reads the very region of ``result`` it writes."""
+    """Whether each block that reads ``taken`` or writes ``result`` does both, at the same place.
+
+    A block that writes without reading would overwrite what a later one still reads.
+    """
     fits = []
 
     def visit(block: Any) -> None:
         read = [r for r in block.reads if r.source.same_as(taken)]
         written = [r for r in block.writes if r.source.same_as(result)]
-        if not read:
+        if not read and not written:
             return
         nested = [v for v in block.iter_vars if int(v.iter_type) == 2]
-        same = bool(written) and all(
+        same = bool(read and written) and all(
             tvm_ffi.structural_equal(r.region, w.region) for r in read for w in written
         )
         fits.append(same and not nested)

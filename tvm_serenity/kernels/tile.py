@@ -19,7 +19,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from tvm_serenity.kernels.loops import blocks_of, is_reduction, kinds_of_loops
+from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
 
 
@@ -96,9 +96,8 @@ def _feeds(schedule: Any, block: Any, result: Any) -> bool:
         return False
     if len(schedule.get(block).writes) != 1 or len(schedule.get(result).writes) != 1:
         return False
-    made = schedule.get(block).writes[0].source
-    written = schedule.get(result).writes[0].source
-    return [int(e) for e in made.ty.shape] == [int(e) for e in written.ty.shape]
+    made = extents_of(schedule.get(block).writes[0].source)
+    return None not in made and made == extents_of(schedule.get(result).writes[0].source)
 
 
 def _axes(schedule: Any, block: Any) -> _Axes | None:
@@ -109,6 +108,8 @@ def _axes(schedule: Any, block: Any) -> _Axes | None:
     weights are the smallest factor that depends on the channels.
     """
     realised = schedule.get(block)
+    if any(None in extents_of(region.source) for region in [*realised.reads, *realised.writes]):
+        return None
     spatial = [v.var for v in realised.iter_vars if int(v.iter_type) == 0]
     loads = parts(realised.body, tvm.ir.expr.TensorLoad)
     made = realised.writes[0].source
