@@ -56,16 +56,17 @@ def scratch_of(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Scratch
 
 def placeable(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Any:
     """Return ``kernel`` with offsets on every parameter and scratch as its last parameter."""
+    kernel = without_offsets(kernel)
     scratch = scratch_of(kernel, alignment)
-    params, statements, body = [], [], kernel.body
+    params, statements = [], []
     for old in kernel.params:
         if not _compat.is_buffer_param(old):
             params.append(old)
             continue
-        new, plain = _compat.offset_buffer(old, alignment), _compat.plain_buffer(old)
+        new = _compat.offset_buffer(old, alignment)
         params.append(new)
-        statements.append(_compat.declare_on(plain, new, 0))
-        body = body if plain is old else mapped(body, type(old), _replacing(old, plain))
+        statements.append(_compat.declare_on(old, new, 0))
+    body = kernel.body
     if scratch.size_bytes:
         workspace = _compat.workspace_buffer(scratch.size_bytes, alignment)
         params.append(workspace)
@@ -73,6 +74,21 @@ def placeable(kernel: Any, alignment: int = _compat.ARENA_ALIGNMENT) -> Any:
             statements.append(_compat.declare_on(buffer, workspace, offset))
         body = _without_allocations(body)
     return tirx.PrimFunc(params, tirx.SeqStmt([*statements, body]), kernel.ret_type, kernel.attrs)
+
+
+def without_offsets(kernel: Any) -> Any:
+    """Return ``kernel`` with parameters at their address: some of TVM's state an offset of theirs.
+
+    The offset is a variable that nothing but TVM's own calling convention gives a value.
+    """
+    params, body = [], kernel.body
+    for old in kernel.params:
+        new = _compat.plain_buffer(old) if _compat.is_buffer_param(old) else old
+        params.append(new)
+        body = body if new is old else mapped(body, type(old), _replacing(old, new))
+    if all(new is old for new, old in zip(params, kernel.params, strict=True)):
+        return kernel
+    return tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs)
 
 
 def _replacing(old: Any, new: Any) -> Any:

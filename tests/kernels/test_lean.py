@@ -8,10 +8,11 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
-from tvm import relax  # noqa: E402
+from tvm import relax, s_tir  # noqa: E402
 
 from tests.conformance.relax_forms import TARGET, kernels_differ, reference  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
+from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
 from tvm_serenity.passes import _compat  # noqa: E402
 from tvm_serenity.passes.relax.kernels import workspace_of  # noqa: E402
@@ -100,3 +101,21 @@ def test_reductions(name: str) -> None:
 def test_tensors_of_one_element_and_of_none(shape: tuple[int, ...]) -> None:
     mod = module(lambda x: op.exp(op.add(op.add(x, x), relax.const(1.0))), shape)
     assert differences(mod) == []
+
+
+def loops_around(kernel: Any) -> dict[str, int]:
+    """How many loops stand around each block of a kernel."""
+    schedule = s_tir.Schedule(kernel)
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    return {schedule.get(b).name_hint: len(schedule.get_loops(b)) for b in blocks}
+
+
+def test_a_sum_begins_before_its_first_step() -> None:
+    (kernel,) = kernels_of(module(lambda x: nn.relu(convolved(x)), IMAGE))
+    names = {block.name_hint for block in parts(lean(kernel).body, s_tir.SBlock)}
+    assert names >= {"conv2d_nhwc_init", "conv2d_nhwc_update", "compute"}
+
+
+def test_a_sum_that_all_elements_read_is_made_once() -> None:
+    (kernel,) = kernels_of(module(lambda x: op.multiply(x, op.mean(x)), IMAGE))
+    assert loops_around(lean(kernel)) == {"x_red_init": 0, "x_red_update": 4, "T_multiply": 4}

@@ -161,8 +161,8 @@ def _accumulate_in_place(schedule: Any, block: Any) -> None:
     consumers = schedule.get_consumers(block)
     reader = consumers[0] if len(consumers) == 1 else None
     joined = reader is None or _is_reduction(schedule, reader) or not schedule.get_loops(reader)
-    if not joined and _sums(schedule, reader) == 1:
-        joined = _follows(schedule, block, reader)
+    if not joined and _sums(schedule, reader) == 1 and _follows(schedule, block, reader):
+        return
     if not joined and reads_once(schedule, block, reader):
         _try(schedule.compute_at, block, schedule.get_loops(reader)[-1], True)
     _begin_first(schedule, block)
@@ -171,7 +171,8 @@ def _accumulate_in_place(schedule: Any, block: Any) -> None:
 def _follows(schedule: Any, block: Any, reader: Any) -> bool:
     """Compute each element of ``reader`` right after the one of ``block`` that it reads.
 
-    Returns whether that is shown to make every element; otherwise nothing is changed.
+    Returns whether that is shown to make every element; otherwise nothing is changed. The sum
+    begins before its first step.
     """
     spatial, reducing = kinds_of_loops(schedule, block)
     if not spatial or not reducing:
@@ -185,6 +186,7 @@ def _follows(schedule: Any, block: Any, reader: Any) -> bool:
         return False
     schedule.reorder(*spatial, *reducing)
     schedule.reverse_compute_at(reader, spatial[-1], preserve_unit_loops=True)
+    _try(schedule.decompose_reduction, block, reducing[0])
     return True
 
 

@@ -67,11 +67,12 @@ def reads_what_is_made(schedule: Any, producer: Any, consumer: Any) -> bool:
 def reads_once(schedule: Any, producer: Any, consumer: Any) -> bool:
     """Whether ``consumer`` is shown to read no element of ``producer`` at two of its elements."""
     block = schedule.get(consumer)
-    domain = {v.var: v.dom for v in block.iter_vars}
+    domain = {v.var: v.dom for v in block.iter_vars if _constant(v.dom.extent) != 1}
     for written in schedule.get(producer).writes:
         for load in _loads(block, written.source):
-            found = sym.detect_iter_map(list(load.indices), domain, True, "bijective", True)
-            if len(found.indices) != len(load.indices):
+            indices = list(load.indices)
+            found = sym.detect_iter_map(indices, domain, True, "bijective", True)
+            if len(found.indices) != len(indices) or (domain and not indices):
                 return False
     return True
 

@@ -6,12 +6,14 @@ from typing import Any
 import tvm
 from tvm import s_tir, tirx
 
+from tvm_serenity.passes.relax.kernels import without_offsets
+
 
 def flattened(kernels: Mapping[str, Any], target: Any = None) -> dict[str, Any]:
     """Return each kernel as loops, conditions and stores into one-dimensional buffers."""
     target = tvm.target.Target({"kind": "c"} if target is None else target)
     module = tvm.IRModule(
-        {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
+        {n: without_offsets(kernel).with_attr("global_symbol", n) for n, kernel in kernels.items()}
     )
     module = tirx.transform.BindTarget(target.with_host(target))(module)
     module = tvm.transform.Sequential(_passes())(module)
