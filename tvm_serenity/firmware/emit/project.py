@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.boards import Board
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.emit import buildfiles, linker, model, sources
 from tvm_serenity.firmware.memory import STACK_BYTES
 from tvm_serenity.firmware.program import Program
@@ -110,7 +110,10 @@ def write_project(
                 path = inside / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-            prepare(inside)
+            try:
+                prepare(inside)
+            except CheckError as error:
+                raise CheckError(str(error).replace(str(inside), str(target))) from None
             if target.exists():
                 target.rename(old)
             inside.rename(target)
