@@ -10,7 +10,7 @@ from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
 from tvm_serenity.passes.relax.quantize_weighted import (
     bias_of,
     constants_of,
-    eight_bits,
+    summable,
     real_multipliers,
     requantise_of,
     weight_arrays,
@@ -39,7 +39,7 @@ def transposed_convolution(rewriter: Rewriter, region: Region) -> Any:
     turned = rewriter.scope.call(call.args[0], "relax.permute_dims")
     if turned is None or _order(turned) != [0, 3, 1, 2] or int(attrs.groups) != 1:
         raise RefusedError("a transposed convolution of groups or of another layout")
-    x = eight_bits(rewriter.scope.activation(turned.args[0]))
+    x = summable(rewriter, rewriter.scope.activation(turned.args[0]), region)
     weight = rewriter.scope.weight(call.args[1])
     data, scales, weight_zero = weight_arrays(weight.moved(lambda a: np.transpose(a, (2, 3, 0, 1))))
     n, channels, height, width = shape_of(call.ty)

@@ -59,7 +59,7 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
     layout = str(attrs.data_layout)
     if layout not in ("NHWC", "NCHW"):
         raise RefusedError(f"a convolution of layout {layout}")
-    x = eight_bits(rewriter.scope.activation(call.args[0]))
+    x = summable(rewriter, rewriter.scope.activation(call.args[0]), region)
     weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
     groups = int(attrs.groups)
     padding = _four([int(p) for p in attrs.padding])
@@ -155,7 +155,7 @@ def _canonical(weight: Weight, layout: str) -> Weight:
 
 
 def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
-    x = eight_bits(rewriter.scope.activation(call.args[0]))
+    x = summable(rewriter, rewriter.scope.activation(call.args[0]), region)
     weight = rewriter.scope.weight(call.args[1])
     if weight.data.ndim != 2:
         raise RefusedError(f"a matmul of {weight.data.ndim}-dimensional weights")
@@ -183,10 +183,13 @@ def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
     return rewriter.reshaped(made, shape_of(call.ty))
 
 
-def eight_bits(x: Leaf) -> Leaf:
-    """Return ``x`` if it has 8 bits; refuse it otherwise."""
-    if x.params.dtype not in ("int8", "uint8"):
-        raise RefusedError(f"a weighted operator on {x.params.dtype} activations")
+def summable(rewriter: Rewriter, x: Leaf, region: Region) -> Leaf:
+    """Return ``x``, refused where its products with weights have no integer sum of LiteRT's."""
+    kinds = {x.params.dtype, region.result.dtype}
+    if kinds == {"int16"} and rewriter.rounding == "tflite":
+        return x
+    if not kinds <= {"int8", "uint8"}:
+        raise RefusedError(f"a weighted operator from {x.params.dtype} to {region.result.dtype}")
     return x
 
 
@@ -235,10 +238,12 @@ def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
 
 def requantise_of(region: Region, reals: Array, rounding: str) -> Requantise:
     """Return how sums become stored values of ``region``."""
-    result = region.result
-    return Requantise(
-        multiplier(reals), result.zero_point, region.low, region.high, result.dtype, rounding
-    )
+    result, made = region.result, multiplier(reals)
+    if result.dtype == "int16" and rounding != "float":
+        rounding = "wide"
+        if max(made.shift) > 7:
+            raise RefusedError("its sums are scaled up by more than LiteRT can")
+    return Requantise(made, result.zero_point, region.low, region.high, result.dtype, rounding)
 
 
 def constants_of(data: Array, offset: Array, requantise: Requantise) -> list[Any]:

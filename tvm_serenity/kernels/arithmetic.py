@@ -11,6 +11,8 @@ from tvm import te, tirx
 from tvm_serenity.quantize.fixed import Multiplier
 
 Array = npt.NDArray[Any]
+_LARGE = 0x7FFF0000
+"""Multipliers from here on do not round to 15 bits without an overflow."""
 
 
 def i32(value: int) -> Any:
@@ -48,12 +50,16 @@ def _divided(x: Any, exponent: Any, may_be_zero: bool) -> Any:
 
 
 def scaled(x: Any, m: Multiplier, rounding: str = "tflite") -> Any:
-    """Return 32-bit ``x`` times one multiplier."""
+    """Return 32-bit ``x`` times one multiplier; ``x`` has 64 bits where that is "wide"."""
     if rounding == "float":
         return tirx.nearbyint(
             x.astype("float32") * tirx.const(np.float32(m.real[0]).item(), "float32")
         ).astype("int32")
     value, shift = m.value[0], m.shift[0]
+    if rounding == "wide":
+        factor = (value + (1 << 15)) >> 16 if value < _LARGE else 0x7FFF
+        product = x.astype("int64") * i64(factor) + i64(1 << (14 - shift))
+        return tirx.shift_right(product, i64(15 - shift)).astype("int32")
     if rounding == "single":
         right = 31 - shift
         product = x.astype("int64") * i64(value)
@@ -118,6 +124,14 @@ class Requantise:
             product = x.astype("int64") * value.astype("int64")
             half = tirx.shift_left(i64(1), right - i64(1))
             return tirx.shift_right(product + half, right).astype("int32")
+        if self.rounding == "wide":
+            factor = tirx.Select(
+                value < i32(_LARGE), tirx.shift_right(value + i32(1 << 15), i32(16)), i32(0x7FFF)
+            )
+            right = i64(15) - shift.astype("int64")
+            half = tirx.shift_left(i64(1), right - i64(1))
+            product = x.astype("int64") * factor.astype("int64") + half
+            return tirx.shift_right(product, right).astype("int32")
         shifts = self.multiplier.shift
         left = tirx.shift_left(x, te.max(shift, i32(0))) if max(shifts) > 0 else x
         right = te.max(-shift, i32(0)) if max(shifts) > 0 else -shift

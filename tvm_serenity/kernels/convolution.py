@@ -1,4 +1,4 @@
-"""Integer convolutions and dense layers: int32 sums in registers, requantised on the way out.
+"""Integer convolutions and dense layers: sums in registers, requantised on the way out.
 
 The weights are stored as ``[kh, kw, input channels of a group, output channels]`` (depthwise:
 ``[kh, kw, output channels]``), so that neighbouring outputs are neighbours in memory. The input's
@@ -86,7 +86,7 @@ def convolution(spec: Convolution) -> Any:
 
     def result(*at: Any) -> Any:
         channel = at[3] if spec.layout == "NHWC" else at[1]
-        total = bias[channel]
+        total = bias[channel].astype(_sum_type(spec.dtype))
         for part in sums:
             total = part(*at) + total
         return finish(total, channel)
@@ -151,9 +151,14 @@ def _sum(spec: Convolution, fetch: Fetch, weight: Any, first: int, channels: int
             c = f // (spec.channels // spec.groups) * spec.weight_shape[2] + kc
             w = weight[ky, kx, kc, f]
         value = fetch(n, y * sy + ky * dy, x * sx + kx * dx, c)
-        return te.sum(_product(spec, value, w), axis=axes)
+        return te.sum(_product(spec, value, w).astype(_sum_type(spec.dtype)), axis=axes)
 
     return te.compute(spec.output_shape, term, name=f"sum{first}" if first else "sum")
+
+
+def _sum_type(dtype: str) -> str:
+    """The type of sums of products of ``dtype`` and 8-bit weights."""
+    return "int64" if dtype == "int16" else "int32"
 
 
 def _product(spec: Convolution, value: Any, weight: Any) -> Any:
@@ -185,16 +190,18 @@ def dense(spec: Dense) -> Any:
         te.placeholder(a.shape, str(a.dtype), f"m{i}")
         for i, a in enumerate(spec.requantise.arrays())
     ]
-    k = te.reduce_axis((0, spec.inputs), "k")
+    k, wide = te.reduce_axis((0, spec.inputs), "k"), _sum_type(spec.dtype)
 
     def term(i: Any, j: Any) -> Any:
         w = weight[k, j].astype("int32")
-        return te.sum(
-            x[i, k].astype("int32") * (w - i32(spec.weight_zero) if spec.weight_zero else w),
-            axis=[k],
-        )
+        product = x[i, k].astype("int32") * (w - i32(spec.weight_zero) if spec.weight_zero else w)
+        return te.sum(product.astype(wide), axis=[k])
 
     total = te.compute((spec.rows, spec.units), term, name="sum")
     finish = spec.requantise.expression(constants)
-    out = te.compute(total.shape, lambda i, j: finish(total[i, j] + bias[j], j), name="out")
+
+    def value(i: Any, j: Any) -> Any:
+        return finish(total[i, j] + bias[j].astype(wide), j)
+
+    out = te.compute(total.shape, value, name="out")
     return prim_func([x, weight, bias, *constants, out], spec)

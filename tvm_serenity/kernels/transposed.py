@@ -41,6 +41,7 @@ def transposed(spec: TransposedConvolution) -> Any:
     ]
     (sy, sx), (kh, kw) = spec.strides, spec.weight_shape[:2]
     jy, jx = te.reduce_axis((0, -(-kh // sy)), "jy"), te.reduce_axis((0, -(-kw // sx)), "jx")
+    wide = "int64" if spec.dtype == "int16" else "int32"
     c = te.reduce_axis((0, spec.input_shape[3]), "c")
 
     def term(n: Any, y: Any, x: Any, f: Any) -> Any:
@@ -52,11 +53,16 @@ def transposed(spec: TransposedConvolution) -> Any:
         value = source[n, row, column, c].astype("int32") - i32(spec.input_zero)
         factor = weight[first, second, c, f].astype("int32")
         factor = factor - i32(spec.weight_zero) if spec.weight_zero else factor
-        return te.sum(te.if_then_else(te.all(*inside), value * factor, i32(0)), axis=[jy, jx, c])
+        product = te.if_then_else(te.all(*inside), value * factor, i32(0))
+        return te.sum(product.astype(wide), axis=[jy, jx, c])
 
     total = te.compute(spec.output_shape, term, name="sum")
     finish = spec.requantise.expression(constants)
-    out = te.compute(total.shape, lambda *at: finish(total(*at) + bias[at[3]], at[3]), name="out")
+
+    def result(*at: Any) -> Any:
+        return finish(total(*at) + bias[at[3]].astype(wide), at[3])
+
+    out = te.compute(total.shape, result, name="out")
     return prim_func([source, weight, bias, *constants, out])
 
 

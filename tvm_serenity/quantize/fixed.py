@@ -7,6 +7,9 @@ is what the kernels compute, here on numpy arrays: the specification of ``kernel
   (``SaturatingRoundingDoublingHighMul``, then ``RoundingDivideByPOT``);
 * ``single``: one rounding at the end, as TFLite built with ``TFLITE_SINGLE_ROUNDING``;
 * ``float``: multiplication in float32, ties to even, as onnxruntime does.
+
+64-bit sums of 16-bit values have a rounding of their own, "wide": LiteRT rounds the multiplier
+to 15 bits, then the product once.
 """
 
 import math

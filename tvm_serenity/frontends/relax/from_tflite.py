@@ -244,6 +244,15 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 kind in _quantised.REFUSED or kind not in self._SUPPORTED_QUANTIZED_OPS
             ):
                 raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
+            types = [
+                self.get_tensor_type_str(t.tensor.Type()) for t in inputs if t.tensor_idx != -1
+            ]
+            if kind in (*_WEIGHTED, "TRANSPOSE_CONV") and {"int16", "int32"} == {
+                types[0 if kind != "TRANSPOSE_CONV" else 2],
+                types[-1],
+            }:
+                what = "32-bit sums of 16-bit values"
+                raise UnsupportedError(f"{_label(self, kind, op)}: {what}")
             if any(t in quantised for t in inputs[1:]) and not any(
                 t in quantised for t in (inputs[0], *outputs)
             ):
@@ -305,6 +314,24 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
         expr = self.get_tensor_expr(self.get_input_tensors(op)[0])
         return relax.op.reshape(expr, [int(dim) for dim in made])
+
+    def get_tensor_value(self, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
+        """The data of a constant."""
+        if not tensor_wrapper.buffer.DataLength() and np.prod(
+            [tensor_wrapper.tensor.Shape(i) for i in range(tensor_wrapper.tensor.ShapeLength())]
+        ):
+            name = tensor_wrapper.tensor.Name().decode(errors="replace")
+            raise UnsupportedError(f"tensor {name!r} has to be a constant here")
+        return super().get_tensor_value(tensor_wrapper, is_sparse)
+
+    def dequantize(self, expr: Any, tensor: Any) -> Any:
+        """Real numbers; 64-bit constants (biases of int16 operators) are read as 32-bit ones."""
+        if self.get_tensor_type_str(tensor.tensor.Type()) == "int64":
+            values = self.get_tensor_value(tensor)
+            if np.abs(values).max(initial=0) >= 2**31:
+                raise UnsupportedError("a bias of more than 32 bits")
+            expr = relax.const(values.astype(np.int32), "int32")
+        return super().dequantize(expr, tensor)
 
     def convert_svdf(self, op: Any) -> Any:
         """An SVDF with its state."""
