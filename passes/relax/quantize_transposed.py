@@ -10,9 +10,9 @@ from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
 from tvm_serenity.passes.relax.quantize_weighted import (
     bias_of,
     constants_of,
-    summable,
     real_multipliers,
     requantise_of,
+    summable,
     weight_arrays,
 )
 

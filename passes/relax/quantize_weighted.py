@@ -12,6 +12,7 @@ from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, de
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.quantize_read import Leaf, RefusedError, Weight, shape_of
 from tvm_serenity.passes.relax.quantize_region import Region, Rewriter
+from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 
 Array = npt.NDArray[Any]
@@ -162,8 +163,7 @@ def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
     data, scales, weight_zero = weight_arrays(weight)
     inputs, units = data.shape
     rows = int(np.prod(x.shape)) // inputs
-    single = bool((scales == scales[0]).all())
-    reals = real_multipliers(x.params.scale, scales, region.result.scale, single)
+    reals = real_multipliers(x.params.scale, scales, region.result.scale, False)
     offset = bias_of(rewriter, bias, x, scales, region.result.scale, units)
     offset = offset - x.params.zero_point * (data.astype(np.int64) - weight_zero).sum(axis=0)
     spec = Dense(
@@ -173,14 +173,25 @@ def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
         x.params.dtype,
         str(data.dtype),
         weight_zero,
-        # LiteRT's reference FULLY_CONNECTED rounds once, its convolutions twice (measured).
-        requantise_of(region, reals, "float" if rewriter.rounding == "float" else "single"),
+        _rounded_once(region, reals, rewriter.rounding),
     )
     source = rewriter.reshaped(rewriter.stored(x), (rows, inputs))
     made = rewriter.kernel(
         "q_dense", dense(spec), [source, *constants_of(data, offset, spec.requantise)]
     )
     return rewriter.reshaped(made, shape_of(call.ty))
+
+
+def _rounded_once(region: Region, reals: Array, rounding: str) -> Requantise:
+    """How LiteRT's reference FULLY_CONNECTED rounds: in float64, or integers equal to that."""
+    result = region.result
+    if rounding != "tflite":
+        return requantise_of(region, reals, rounding)
+    zero = result.zero_point
+    found = exact_single(reals, region.low - zero, region.high - zero)
+    made = multiplier(reals) if found is None else found
+    how = "double" if found is None else "single"
+    return Requantise(made, zero, region.low, region.high, result.dtype, how)
 
 
 def summable(rewriter: Rewriter, x: Leaf, region: Region) -> Leaf:

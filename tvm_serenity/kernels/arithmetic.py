@@ -55,6 +55,8 @@ def scaled(x: Any, m: Multiplier, rounding: str = "tflite") -> Any:
         return tirx.nearbyint(
             x.astype("float32") * tirx.const(np.float32(m.real[0]).item(), "float32")
         ).astype("int32")
+    if rounding == "double":
+        return _in_double(x, tirx.const(m.real[0], "float64"))
     value, shift = m.value[0], m.shift[0]
     if rounding == "wide":
         factor = (value + (1 << 15)) >> 16 if value < _LARGE else 0x7FFF
@@ -66,6 +68,17 @@ def scaled(x: Any, m: Multiplier, rounding: str = "tflite") -> Any:
         return tirx.shift_right(product + i64(1 << (right - 1)), i64(right)).astype("int32")
     left = tirx.shift_left(x, i32(shift)) if shift > 0 else x
     return divided_by_power(high_product(left, i32(value)), max(-shift, 0))
+
+
+def _in_double(x: Any, real: Any) -> Any:
+    """Return ``x * real`` rounded in float64, halves away from zero."""
+    product = x.astype("float64") * real
+    whole = tirx.trunc(product)
+    rest = tirx.abs(product - whole)
+    one = tirx.Select(product < 0, tirx.const(-1.0, "float64"), tirx.const(1.0, "float64"))
+    nearest = whole + tirx.Select(rest >= tirx.const(0.5, "float64"), one, one * 0)
+    limit = tirx.const(float((1 << 31) - 1), "float64")
+    return te.max(te.min(nearest, limit), -limit).astype("int32")
 
 
 def clamped(x: Any, low: int, high: int, dtype: str) -> Any:
@@ -101,6 +114,8 @@ class Requantise:
             return ()
         if self.rounding == "float":
             return (np.asarray(m.real, np.float32),)
+        if self.rounding == "double":
+            return (np.asarray(m.real, np.float64),)
         return (np.asarray(m.value, np.int32), np.asarray(m.shift, np.int8))
 
     def expression(self, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
@@ -118,6 +133,8 @@ class Requantise:
             return scaled(x, self.multiplier, self.rounding)
         if self.rounding == "float":
             return tirx.nearbyint(x.astype("float32") * buffers[0][channel]).astype("int32")
+        if self.rounding == "double":
+            return _in_double(x, buffers[0][channel])
         value, shift = buffers[0][channel], buffers[1][channel].astype("int32")
         if self.rounding == "single":
             right = i64(31) - shift.astype("int64")

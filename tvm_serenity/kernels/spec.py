@@ -48,7 +48,7 @@ def spec_of(kernel: Any, arguments: Sequence[Any] = ()) -> Any:
 
 def _from(rounding: str, arguments: Sequence[Any]) -> Multiplier:
     """The multipliers among the last arguments of a call, as ``Requantise.arrays`` wrote them."""
-    if rounding == "float":
+    if rounding in ("float", "double"):
         return multiplier(np.asarray(arguments[-1]).tolist())
     values, shifts = (np.asarray(a).astype(int).tolist() for a in arguments[-2:])
     reals = tuple(v * 2.0 ** (s - 31) for v, s in zip(values, shifts, strict=True))

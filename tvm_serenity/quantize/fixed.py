@@ -9,7 +9,8 @@ is what the kernels compute, here on numpy arrays: the specification of ``kernel
 * ``float``: multiplication in float32, ties to even, as onnxruntime does.
 
 64-bit sums of 16-bit values have a rounding of their own, "wide": LiteRT rounds the multiplier
-to 15 bits, then the product once.
+to 15 bits, then the product once. "double" is one product in float64, halves away from zero
+(``doubles``).
 """
 
 import math

@@ -11,7 +11,16 @@ from hypothesis.strategies import SearchStrategy
 from tests.conformance.case import Case
 from tests.conformance.counts import Counts, generate_all
 
-GROUPS = ("weighted", "transposed", "reducing", "pools", "moving", "pointwise", "activations")
+GROUPS = (
+    "weighted",
+    "transposed",
+    "reducing",
+    "pools",
+    "moving",
+    "pointwise",
+    "activations",
+    "counting",
+)
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {
     kind: strategy

@@ -50,6 +50,8 @@ class Draw:
 
     def scale(self, around: float = 0.05) -> float:
         """Return a scale within a factor of 16 of ``around``, as float32."""
+        if self.number(0, 5) == 0:  # powers of two: sums that are exactly halves
+            return float(2.0 ** (round(np.log2(around)) + self.number(-3, 3)))
         return float(np.float32(around * 2.0 ** (self.number(-400, 400) / 100)))
 
     def zero(self, dtype: str) -> int:

@@ -9,7 +9,7 @@ from tests.conformance.case import Case
 from tests.conformance.operators.draws import Draw, case, constant, like
 from tests.conformance.writer import Node
 
-FULL = False
+FULL = True
 """Whether to reduce all axes to a tensor of none."""
 _ALIKE = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 

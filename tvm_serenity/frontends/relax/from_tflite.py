@@ -48,7 +48,12 @@ from tvm_serenity.frontends.relax._moves import (
     convert_squeeze,
 )
 from tvm_serenity.frontends.relax._quantisation import check_parameters
-from tvm_serenity.frontends.relax._reduce import convert_mean
+from tvm_serenity.frontends.relax._reduce import (
+    convert_cumsum,
+    convert_extreme_index,
+    convert_mean,
+    convert_range,
+)
 from tvm_serenity.frontends.relax._states import OPERATORS, STATES
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
@@ -57,6 +62,7 @@ from tvm_serenity.frontends.relax._svdf import (
 )
 from tvm_serenity.frontends.relax._transposed import convert_transpose_conv
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.quantize.fixed import half_away
 
 try:
     import tflite
@@ -70,8 +76,10 @@ _MOVES = """
     ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO DEPTH_TO_SPACE EXPAND_DIMS FILL GATHER
     GATHER_ND MIRROR_PAD PACK PAD PADV2
     RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
-    SQUEEZE STRIDED_SLICE SVDF TILE TRANSPOSE UNPACK
+    SQUEEZE STRIDED_SLICE SVDF TILE TOPK_V2 TRANSPOSE UNPACK
 """
+_LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+"""Limits of activations: RELU, RELU_N1_TO_1, RELU6."""
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
@@ -83,7 +91,11 @@ def convert_dequantize(converter: Any, op: Any) -> Any:
 
 
 _OVERRIDES: dict[str, Callable[..., Any]] = {
+    "ARG_MAX": partial(convert_extreme_index, largest=True),
+    "ARG_MIN": partial(convert_extreme_index, largest=False),
+    "CUMSUM": convert_cumsum,
     "MEAN": convert_mean,
+    "RANGE": convert_range,
     "DEQUANTIZE": convert_dequantize,
     "GATHER": convert_gather,
     "GATHER_ND": convert_gather_nd,
@@ -315,14 +327,22 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         expr = self.get_tensor_expr(self.get_input_tensors(op)[0])
         return relax.op.reshape(expr, [int(dim) for dim in made])
 
-    def get_tensor_value(self, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
-        """The data of a constant."""
-        if not tensor_wrapper.buffer.DataLength() and np.prod(
-            [tensor_wrapper.tensor.Shape(i) for i in range(tensor_wrapper.tensor.ShapeLength())]
-        ):
-            name = tensor_wrapper.tensor.Name().decode(errors="replace")
-            raise UnsupportedError(f"tensor {name!r} has to be a constant here")
-        return super().get_tensor_value(tensor_wrapper, is_sparse)
+    def convert_qnn_fused_activation_function(
+        self, expr: Any, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
+    ) -> Any:
+        """Clip stored values; limits are rounded in float32, halves away from zero."""
+        if fused_activation_fn not in _LIMITS:
+            return super().convert_qnn_fused_activation_function(
+                expr, fused_activation_fn, scale, zero_point, dtype
+            )
+        info = np.iinfo(dtype)
+        limits = [int(info.min), int(info.max)]
+        for end, real in enumerate(_LIMITS[fused_activation_fn]):
+            if real is not None:
+                ratio = np.float32(real) / np.float32(scale)
+                stored = int(half_away(ratio)) + zero_point
+                limits[end] = max(limits[0], stored) if end == 0 else min(limits[1], stored)
+        return relax.op.clip(expr, *(float(limit) for limit in limits))
 
     def dequantize(self, expr: Any, tensor: Any) -> Any:
         """Real numbers; 64-bit constants (biases of int16 operators) are read as 32-bit ones."""
