@@ -15,7 +15,7 @@ def test_integers_round_as_doubles_do(reals: list[float]) -> None:
     assert found is not None
     sums = np.arange(-70_000, 70_000)
     for value, shift, real in zip(found.value, found.shift, reals, strict=True):
-        wanted = np.clip(in_double(sums, np.float64(real)), -128, 127)
+        wanted = np.clip(in_double(sums, np.asarray(real)), -128, 127)
         assert np.array_equal(np.clip(scaled(sums, value, shift, "single"), -128, 127), wanted)
 
 
@@ -23,7 +23,7 @@ def test_the_nearest_multiplier_alone_does_not() -> None:
     half = multiplier(0.25)
     sums = np.arange(-70_000, 70_000)
     nearest = scaled(sums, half.value[0], half.shift[0], "single")
-    assert not np.array_equal(nearest, in_double(sums, np.float64(0.25)))
+    assert not np.array_equal(nearest, in_double(sums, np.asarray(0.25)))
 
 
 def test_results_of_many_steps_are_left_to_doubles() -> None:
