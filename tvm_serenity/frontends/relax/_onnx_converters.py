@@ -26,6 +26,10 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
     """Return why this form of an operator is refused, or nothing."""
     if name in _DATA_SIZED:
         return "with as many results as its data decides"
+    if name.startswith("Reduce") and 0 in _shape(inputs[0]):
+        return "of no elements"
+    if name == "Pow" and _dtype(inputs[0]).startswith(("int", "uint")) and not _power(inputs):
+        return "of integers by an exponent that is no small constant"
     if name == "BatchNormalization" and (
         attributes.get("training_mode", 0)
         or attributes.get("tvm_custom", {}).get("num_outputs", 1) > 1
@@ -35,12 +39,42 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
         return "of signed integers"
     if name == "Dropout" and _may_be_true(inputs[2] if len(inputs) > 2 else None):
         return "in training mode: its result is random"
-    if name == "Resize" and attributes.get("antialias", 0):
-        return "antialiased"
+    if name == "Resize":
+        return _resize_refusal(inputs, attributes)
+    if name == "RMSNormalization" and attributes.get("axis", -1) in (0, -inputs[0].ty.ndim):
+        return "over all axes"
+    if name == "SpaceToDepth" and attributes.get("mode", b"DCR") != b"DCR":
+        return "of mode CRD"
+    if name == "Split" and 0 in _numbers(inputs, 1):
+        return "into parts of no elements"
     if name == "RoiAlign" and attributes.get("mode", b"avg") == b"max":
         return "of mode max"
     if name == "Mod" and not attributes.get("fmod", 0) and _dtype(inputs[0]).startswith("float"):
         return "of floats without fmod"
+    return ""
+
+
+def _numbers(inputs: Sequence[Any], index: int) -> list[Any]:
+    """The values of an input that is a constant, or nothing."""
+    value = inputs[index] if len(inputs) > index else None
+    return (
+        value.value.numpy().reshape(-1).tolist() if isinstance(value, tvm.ir.GenericConst) else []
+    )
+
+
+def _resize_refusal(inputs: Sequence[Any], attributes: Attributes) -> str:
+    """TVM maps coordinates by the ratio of sizes, ONNX by the scale that is stated."""
+    if attributes.get("antialias", 0):
+        return "antialiased"
+    mode = attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
+    if mode == "half_pixel_symmetric":
+        return "of half_pixel_symmetric coordinates"
+    shape, scales = _shape(inputs[0]), _numbers(inputs, 2)
+    if any(abs(e * s - round(e * s)) > 1e-4 for e, s in zip(shape, scales, strict=False)):
+        return f"by scales {scales} that do not divide its sizes {shape}"
+    sizes = [round(e * s) for e, s in zip(shape, scales, strict=False)] or _numbers(inputs, 3)
+    if mode == "align_corners" and 1 in sizes[-2:]:
+        return "to one element with aligned corners"
     return ""
 
 
@@ -113,6 +147,42 @@ def _dropout(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int)
     return relax.Tuple([x, relax.const(np.ones(_shape(x), dtype), dtype)])
 
 
+def _power(inputs: Sequence[Any]) -> int:
+    """The exponent where it is one number from 1 to 8, else 0."""
+    if not isinstance(inputs[1], tvm.ir.GenericConst):
+        return 0
+    values = inputs[1].value.numpy()
+    if values.size != 1 or values.ndim > inputs[0].ty.ndim:
+        return 0
+    number = float(values.reshape(()))
+    return int(number) if number in range(1, 9) else 0
+
+
+def _pow(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """Integers by multiplication, floats by the function."""
+    x, exponent = inputs
+    if _dtype(x).startswith(("int", "uint")):
+        made = x
+        for _ in range(_power(inputs) - 1):
+            made = bb.emit(relax.op.multiply(made, x))
+        return made
+    if _dtype(exponent) != _dtype(x):
+        exponent = bb.emit(relax.op.astype(exponent, _dtype(x)))
+    return bb.emit(relax.op.power(x, exponent))
+
+
+def _is_infinite(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    x, dtype = inputs[0], _dtype(inputs[0])
+    found = [
+        bb.emit(relax.op.equal(x, relax.const(value, dtype)))
+        for value, name in ((np.inf, "detect_positive"), (-np.inf, "detect_negative"))
+        if attributes.get(name, 1)
+    ]
+    if not found:
+        return relax.const(np.zeros(_shape(x), "bool"), "bool")
+    return found[0] if len(found) == 1 else bb.emit(relax.op.logical_or(*found))
+
+
 def _bit_shift(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
     """Shifts by the width or more give 0."""
     x, by = inputs
@@ -162,8 +232,10 @@ CONVERTERS: dict[str, Converter] = {
     "AveragePool": _pool(maximum=False),
     "BitShift": _bit_shift,
     "Dropout": _dropout,
+    "IsInf": _is_infinite,
     "LRN": _local_response,
     "MaxPool": _pool(maximum=True),
+    "Pow": _pow,
 }
 """By operator; the others are TVM's."""
 

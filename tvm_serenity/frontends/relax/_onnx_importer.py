@@ -34,6 +34,12 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
             raise UnsupportedError(f"operator {op_name}: {reason}, which is not supported")
         if op_name in CONVERTERS:
             return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs, opset))
+        if op_name in ("ReduceMax", "ReduceMin") and inputs[0].ty.dtype.dtype == "bool":
+            numbers = self.bb.emit(relax.op.astype(inputs[0], "int8"))
+            made = super()._convert_operator(op_name, _inputs(numbers, *inputs[1:]), attrs, opset)
+            return self.bb.normalize(relax.op.astype(self.bb.emit(made), "bool"))
+        if op_name == "Scatter":
+            op_name, opset = "ScatterElements", max(opset, 11)
         attrs = adjusted(op_name, inputs, attrs)
         return super()._convert_operator(op_name, inputs, attrs, opset)
 
@@ -59,6 +65,12 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                         f"operator {node.op_type}: TVM makes {found} of {name!r}, which is "
                         f"{wanted}{tuple(extents)}"
                     )
+
+
+def _inputs(*values: Any) -> Any:
+    from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
+
+    return onnx_input(values)
 
 
 def _differs(found: Any, extents: list[Any], dtype: str) -> bool:

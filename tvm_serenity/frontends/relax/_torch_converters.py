@@ -209,11 +209,45 @@ def _scatter_add(node: Any, importer: Any) -> Any:
     return emit(relax.op.scatter_elements(x, index, source, axis, reduction="add"))
 
 
+def _sum(subtract: bool, swapped: bool = False) -> Converter:
+    """``a + alpha * b`` or ``a - alpha * b``, in the type PyTorch promotes both to."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        emit = importer.block_builder.emit
+        dtype = str(node.meta["val"].dtype).removeprefix("torch.")
+        first, second = (_as_type(argument, dtype, importer) for argument in node.args[:2])
+        if swapped:
+            first, second = second, first
+        alpha = _argument(node, 2, "alpha", 1)
+        if alpha != 1:
+            second = emit(relax.op.multiply(second, relax.const(alpha, dtype)))
+        if dtype == "bool":
+            return emit(relax.op.logical_or(first, second))
+        return emit((relax.op.subtract if subtract else relax.op.add)(first, second))
+
+    return convert
+
+
+def _as_type(value: Any, dtype: str, importer: Any) -> Any:
+    if isinstance(value, bool | int | float):
+        return relax.const(value, dtype)
+    x = importer.env[value]
+    if _dtype(x) == dtype:
+        return x
+    return importer.block_builder.emit(relax.op.astype(x, dtype))
+
+
 CONVERTERS: dict[str, Converter] = {
     **{f"avg_pool{rank}d.default": _pooled(rank, False) for rank in (1, 2, 3)},
     **{f"max_pool{rank}d.default": _pooled(rank, True) for rank in (1, 2, 3)},
     **{f"max_pool{rank}d_with_indices.default": _pooled(rank, True, True) for rank in (2, 3)},
     **{f"adaptive_max_pool{rank}d.default": _adaptive_max(rank) for rank in (2, 3)},
+    "add.Tensor": _sum(subtract=False),
+    "add.Scalar": _sum(subtract=False),
+    "sub.Tensor": _sum(subtract=True),
+    "sub.Scalar": _sum(subtract=True),
+    "rsub.Tensor": _sum(subtract=True, swapped=True),
+    "rsub.Scalar": _sum(subtract=True, swapped=True),
     "amax.default": _extreme(relax.op.max),
     "amin.default": _extreme(relax.op.min),
     "max.dim": _extreme_with_place(True),
