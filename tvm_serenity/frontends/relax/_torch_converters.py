@@ -228,6 +228,23 @@ def _sum(subtract: bool, swapped: bool = False) -> Converter:
     return convert
 
 
+def _clamp(low: int | None, high: int | None) -> Converter:
+    """Bounds at these places of the arguments; TVM's is infinite where an integer has none."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        emit = importer.block_builder.emit
+        dtype = str(node.meta["val"].dtype).removeprefix("torch.")
+        made = _as_type(node.args[0], dtype, importer)
+        for index, bound in ((low, relax.op.maximum), (high, relax.op.minimum)):
+            name = "min" if index == low else "max"
+            value = None if index is None else _argument(node, index, name, None)
+            if value is not None:
+                made = emit(bound(made, _as_type(value, dtype, importer)))
+        return made
+
+    return convert
+
+
 def _as_type(value: Any, dtype: str, importer: Any) -> Any:
     if isinstance(value, bool | int | float):
         return relax.const(value, dtype)
@@ -248,6 +265,10 @@ CONVERTERS: dict[str, Converter] = {
     "sub.Scalar": _sum(subtract=True),
     "rsub.Tensor": _sum(subtract=True, swapped=True),
     "rsub.Scalar": _sum(subtract=True, swapped=True),
+    "clamp.default": _clamp(1, 2),
+    "clamp.Tensor": _clamp(1, 2),
+    "clamp_min.default": _clamp(1, None),
+    "clamp_max.default": _clamp(None, 1),
     "amax.default": _extreme(relax.op.max),
     "amin.default": _extreme(relax.op.min),
     "max.dim": _extreme_with_place(True),

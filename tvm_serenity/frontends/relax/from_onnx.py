@@ -9,6 +9,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._importer import run_importer
+from tvm_serenity.frontends.relax._legal import with_kernels
 
 _NAMES = """
     AllClassNMS Attention BiasGelu EmbedLayerNormalization FastGelu Gelu MatMulInteger16
@@ -22,7 +23,7 @@ def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
     whole, types = prepared(model.model, dims, model.path.parent)
     _check_operators(whole.graph)
-    return run_importer(lambda: _imported(whole, types))
+    return with_kernels(run_importer(lambda: _imported(whole, types)))
 
 
 def _imported(model: Any, types: Mapping[str, Any]) -> tvm.IRModule:

@@ -8,6 +8,7 @@ from tvm import relax
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends.relax._importer import run_importer
+from tvm_serenity.frontends.relax._legal import with_kernels
 from tvm_serenity.graph import Graph
 
 _RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
@@ -27,7 +28,7 @@ def convert(program: Any) -> tvm.IRModule:
             f"a {type(program).__name__} is no model; pass the path of a .tflite or .onnx file, "
             "or a torch.export.ExportedProgram"
         )
-    return run_importer(lambda: _imported(program, ExportedProgramImporter()))
+    return with_kernels(run_importer(lambda: _imported(program, ExportedProgramImporter())))
 
 
 def _imported(program: Any, importer: Any) -> tvm.IRModule:
