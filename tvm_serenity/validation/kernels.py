@@ -129,12 +129,13 @@ def validate_kernels(
     ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
     a reproducer into ``folder`` and raised as :class:`WrongResultError`.
     """
-    running = 0
-    sets = 0
+    running, sets = 0, 0
+    # looked up here, as the first look-up links the library: the child would do it for itself
+    functions = [(reference(case.kernel), made(case.kernel)) for case in found]
 
     def work() -> Iterator[tuple[int, Wrong | None, Any]]:
-        for case in found:
-            yield check(case, reference(case.kernel), made(case.kernel), seed, tolerance)
+        for case, pair in zip(found, functions, strict=True):
+            yield check(case, *pair, seed, tolerance)
 
     try:
         for count, wrong, inputs in isolated(work, LIMIT_S):
