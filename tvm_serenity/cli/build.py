@@ -115,7 +115,6 @@ def build_command(
         stack,
         tuple(option for option, given in whole_only.items() if given),
         time_limit or 10.0,
-        "",
         notify,
     )
     if request.only_rows:
@@ -139,7 +138,7 @@ def build_command(
     if request.only_rows:
         build_rows(module, request, output, force=force, json=json)
         return
-    apart = loose(model, module, quantized)
+    apart = loose(module, quantized)
     made = compiled(module, request.name, target, rooms(target, stack), settings)
     if rows == AUTO and not (made.placed.fits and request.allows(made.placed.arena_bytes)):
         request.check_options()

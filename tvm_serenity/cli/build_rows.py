@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.boards import Board
 from tvm_serenity.cli import show
-from tvm_serenity.cli.checking import Report, host_build, loose, why_not
+from tvm_serenity.cli.checking import Report, host_build, why_not
 from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.rows import described
 from tvm_serenity.errors import InputError
@@ -67,7 +67,6 @@ class Request:
     stack_bytes: int
     whole_only: tuple[str, ...]
     time_limit_s: float
-    loose: str
     notify: Callable[[str], None]
 
     @property
@@ -122,7 +121,6 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
     from tvm_serenity.firmware.tir.rows import row_kernels, row_program
     from tvm_serenity.passes.relax.rows_read import read_rows
 
-    request = replace(request, loose=loose(request.model, module, "auto"))
     request.notify("reading rows")
     model = request.model
     rows = read_rows(module, request.name)
@@ -138,7 +136,7 @@ def build_rows(module: Any, request: Request, output: str, *, force: bool, json:
     result = _result(chosen, request, model, program, found)
     fits = best.arena_bytes <= request.room_bytes and found.fits
     if fits:
-        about = {"model": Path(model).name, "loose": request.loose}
+        about = {"model": Path(model).name}
         layout = Layout(request.board, request.stack_bytes, False, about)
         files = row_project(program, layout)
         report, reference = _checked(rows, program, files, request, output)
@@ -191,7 +189,7 @@ def _checked(
         expected = row_reference(rows, program, 0, request.model)
         request.notify("comparing the whole network")
         ran = rehearse(started.library, texts, expected)
-    return Report(counted.kernels, counted.sets, ran, request.loose), expected
+    return Report(counted.kernels, counted.sets, ran), expected
 
 
 def _chosen(network: Any, request: Request) -> Choice:

@@ -13,14 +13,6 @@ from tvm_serenity.firmware.emit.trial import SOURCES
 from tvm_serenity.firmware.rehearsal import Rehearsed
 from tvm_serenity.firmware.toolchain import PACKAGES, have
 from tvm_serenity.firmware.trial import COMPILER, Compilation, compilation
-from tvm_serenity.frontends._flatbuffer import root_table
-from tvm_serenity.frontends._tflite_schema import (
-    TENSOR_TYPES,
-    ModelField,
-    OperatorField,
-    SubgraphField,
-    TensorField,
-)
 
 NoCheck = Annotated[
     bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
@@ -85,30 +77,11 @@ def why_not(no_check: bool) -> str:
     return SKIPPED if no_check else "" if have(COMPILER) else NO_COMPILER
 
 
-def loose(model: str, module: Any, quantized: str) -> str:
-    """Return why outputs need not be those of the model's own runtime bit by bit, "" if they do.
+def loose(module: Any, quantized: str) -> str:
+    """Return why outputs may be further from the model's own runtime than its rule says, or "".
 
     ``module`` is Relax as it was imported.
     """
     from tvm_serenity.passes.relax.quantize import is_quantised
 
-    path = Path(model)
-    if is_quantised(module):
-        if quantized == "off":
-            return "computed in float"
-        if path.suffix.lower() == ".onnx":
-            return "rounded as LiteRT does"
-    if path.suffix.lower() == ".tflite" and path.is_file() and _rounds_on_the_way(path):
-        return "LiteRT rounds activations to 8 bits on the way"
-    return ""
-
-
-def _rounds_on_the_way(path: Path) -> bool:
-    """Whether an operator of a ``.tflite`` file takes float activations and 8-bit weights."""
-    main = root_table(path.read_bytes(), b"TFL3").tables(ModelField.SUBGRAPHS)[0]
-    types = [t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)]
-    for op in main.tables(SubgraphField.OPERATORS):
-        read = [TENSOR_TYPES[types[i]][0] for i in op.ints(OperatorField.INPUTS)[:2] if i >= 0]
-        if len(read) == 2 and read[0] == "float32" and read[1] in ("int8", "uint8"):
-            return True
-    return False
+    return "computed in float" if quantized == "off" and is_quantised(module) else ""
