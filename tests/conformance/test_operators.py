@@ -42,6 +42,26 @@ def test_a_wrong_rounding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     mutated("CONV_2D", monkeypatch, "tvm_serenity.kernels.arithmetic.divided_by_power", cut_off)
 
 
+def test_a_wrong_rounding_of_a_product_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm import tirx
+
+    def cut_off(x: Any, m: Any, rounding: str = "tflite") -> Any:
+        product = x.astype("int64") * tirx.const(m.value[0], "int64")
+        return tirx.shift_right(product, tirx.const(31 - m.shift[0], "int64")).astype("int32")
+
+    mutated("MUL", monkeypatch, "tvm_serenity.kernels.pointwise.scaled", cut_off)
+
+
+def test_a_wrong_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_serenity.quantize import lookups
+
+    def up(x: Any) -> Any:
+        return np.nextafter(np.floor(x) + 1, np.inf)
+
+    assert lookups.half_away(np.float32(0.25)) == 0
+    mutated("LOGISTIC", monkeypatch, "tvm_serenity.quantize.lookups.half_away", up)
+
+
 def test_an_exception_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Callable[..., Any]:
         raise TypeError("Mismatched type on argument #0")
