@@ -55,7 +55,16 @@ def _binary(draw: Any, kind: str, dtypes: Sequence[str]) -> Case:
         if kind in ("MAXIMUM", "MINIMUM") and d.chance():
             b, y = like(a, second), like(a, made)
     options = {"fusedActivationFunction": d.one(ACTIVATIONS)} if kind in _FUSED else {}
-    return case(kind, [a, fixed(d, b), y], Node(kind, [0, 1], [2], options))
+    node = Node(kind, [0, 1], [2], options)
+    if dtype in ("int32", "int64"):  # what overflows is not defined
+        feeds = tuple(tuple(_small(d, t) for t in (a, b)) for _ in range(4))
+        return case(kind, [a, b, y], node, feeds=feeds)
+    return case(kind, [a, fixed(d, b), y], node)
+
+
+def _small(d: Draw, x: T) -> Array:
+    """Values whose sums and products fit into 32 bits."""
+    return np.asarray(d.rng().integers(-40_000, 40_000, x.shape), x.dtype)
 
 
 @st.composite
