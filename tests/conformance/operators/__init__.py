@@ -20,6 +20,7 @@ GROUPS = (
     "pointwise",
     "activations",
     "counting",
+    "recurrent",
 )
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {

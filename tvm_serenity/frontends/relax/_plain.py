@@ -12,6 +12,7 @@ import tflite
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax import _recurrent
 from tvm_serenity.frontends.relax._quantised import selected
 
 _FLOATS = ("float32", "float16", "float64")
@@ -185,6 +186,11 @@ def _fake_quantised(c: Any, op: Any) -> Any:
 
 
 KINDS: dict[str, Callable[[Any, Any], Any]] = {
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _recurrent.rnn,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _recurrent.lstm,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _recurrent.unsupported,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _recurrent.unsupported,
+    "LSTM": _recurrent.unsupported,
     "BATCH_MATMUL": _batch_matmul,
     "CAST": _cast,
     "DIV": _divide,

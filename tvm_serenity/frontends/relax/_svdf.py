@@ -16,14 +16,20 @@ from typing import Any
 import tflite
 from tvm import relax
 
-STATE = 4
-"""Which input of an SVDF is its state."""
+STATES_OF = {
+    "SVDF": (4,),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
+}
+"""Which inputs of an operator are its states."""
 
 
 def state_tensors(graph: Any, kinds: Sequence[str]) -> list[int]:
-    """Return the tensors that are states of SVDF operators of a graph, in order."""
+    """Return the tensors that are states of operators of a graph, in order."""
     found = [
-        int(graph.Operators(i).Inputs(STATE)) for i, kind in enumerate(kinds) if kind == "SVDF"
+        int(graph.Operators(i).Inputs(index))
+        for i, kind in enumerate(kinds)
+        for index in STATES_OF.get(kind, ())
     ]
     return list(dict.fromkeys(found))
 
