@@ -53,12 +53,10 @@ def test_a_wrong_rounding_of_a_product_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_wrong_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tvm_serenity.quantize import lookups
 
     def up(x: Any) -> Any:
         return np.nextafter(np.floor(x) + 1, np.inf)
 
-    assert lookups.half_away(np.float32(0.25)) == 0
     mutated("LOGISTIC", monkeypatch, "tvm_serenity.quantize.lookups.half_away", up)
 
 
