@@ -200,7 +200,8 @@ def _local_response(bb: Any, inputs: Sequence[Any], attributes: Attributes, opse
     """``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels around each."""
     x, size = inputs[0], int(attributes["size"])
     shape, dtype = _shape(x), _dtype(x)
-    flat = bb.emit(relax.op.reshape(relax.op.multiply(x, x), [shape[0], 1, shape[1], -1]))
+    squares = bb.emit(relax.op.multiply(x, x))
+    flat = bb.emit(relax.op.reshape(squares, [shape[0], 1, shape[1], _product(shape[2:])]))
     windows = [Window(size, 1, (size - 1) // 2, size // 2), Window(1, 1, 0, 0)]
     mean = bb.emit(average_pool(flat, [shape[1], _shape(flat)[3]], windows, with_padding=True))
     mean = bb.emit(relax.op.reshape(mean, shape))
@@ -210,6 +211,10 @@ def _local_response(bb: Any, inputs: Sequence[Any], attributes: Attributes, opse
     )
     scale = bb.emit(relax.op.add(bias, relax.op.multiply(alpha, mean)))
     return bb.emit(relax.op.divide(x, relax.op.power(scale, beta)))
+
+
+def _product(extents: Sequence[int]) -> int:
+    return int(np.prod(extents))
 
 
 def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Sequence[int]) -> Any:
