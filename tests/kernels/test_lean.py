@@ -10,7 +10,13 @@ tvm = pytest.importorskip("tvm")
 
 from tvm import relax, s_tir  # noqa: E402
 
-from tests.conformance.relax_forms import TARGET, kernels_differ, reference  # noqa: E402
+from tests.conformance.relax_forms import (  # noqa: E402
+    TARGET,
+    kernels_differ,
+    pipeline_differs,
+    reference,
+)
+from tests.conformance.relax_rows import rows_differ  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
@@ -65,6 +71,9 @@ REDUCED = {
     "place of the largest": lambda x: op.argmax(x, 3),
     "place of the smallest of all": lambda x: op.astype(op.argmin(op.reshape(x, [144])), "float32"),
     "variance of all": lambda x: op.variance(x),
+    "normalised by layers": lambda x: nn.layer_norm(x, weights(4), weights(4), [3]),
+    "normalised by all": lambda x: op.divide(op.subtract(x, op.mean(x)), op.std(x)),
+    "sorted, which no schedule knows": lambda x: op.sort(nn.relu(x)),
     "softmax": lambda x: nn.softmax(nn.relu(x)),
 }
 
@@ -79,7 +88,8 @@ def differences(mod: Any) -> Any:
     ty = mod["main"].params[0].ty
     shape = [int(e) for e in ty.shape.values]
     given = np.random.default_rng(2).integers(-90, 90, shape).astype(str(ty.dtype.dtype))
-    return kernels_differ(reference(mod, [given]))
+    found = reference(mod, [given])
+    return [*kernels_differ(found), *rows_differ(found)]
 
 
 @pytest.mark.parametrize("name", PADDED)
@@ -119,3 +129,9 @@ def test_a_sum_begins_before_its_first_step() -> None:
 def test_a_sum_that_all_elements_read_is_made_once() -> None:
     (kernel,) = kernels_of(module(lambda x: op.multiply(x, op.mean(x)), IMAGE))
     assert loops_around(lean(kernel)) == {"x_red_init": 0, "x_red_update": 4, "T_multiply": 4}
+
+
+def test_kernels_that_state_an_offset_of_their_own_work_in_an_arena() -> None:
+    mod = module(lambda x: nn.relu(op.cumsum(nn.relu(x), 3)), IMAGE)
+    given = [np.random.default_rng(3).standard_normal(IMAGE).astype("float32")]
+    assert pipeline_differs(mod, given, reference(mod, given)) == []

@@ -67,18 +67,21 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
         if extent is None or first is None or extent > MAX_UNROLLED:
             raise UnsupportedError(f"it goes over {extent} rows at a time")
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
-        steps = [steps[0], *(_with_own_buffers(step) for step in steps[1:])] if steps else []
+        steps = [steps[0], *(_with_own_names(step) for step in steps[1:])] if steps else []
         return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)
 
     return mapped(body, tirx.For, write_out)
 
 
-def _with_own_buffers(statement: Any) -> Any:
-    """A copy of a statement that allocates buffers of its own: TVM defines each once."""
+def _with_own_names(statement: Any) -> Any:
+    """A copy of a statement whose buffers and values are its own: TVM defines each once."""
     for allocation in parts(statement, tirx.AllocBuffer):
         old = allocation.buffer
         new = tirx.decl_buffer(old.ty.shape, old.ty.dtype, old.name)
         statement = mapped(statement, type(old), _replacing(old, new))
+    for bound in parts(statement, tirx.Bind):
+        old = bound.var
+        statement = mapped(statement, type(old), _replacing(old, tirx.Var(old.name, old.ty)))
     return statement
 
 
