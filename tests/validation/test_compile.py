@@ -15,6 +15,7 @@ from tvm_serenity.passes.relax import lean_kernels, plan_memory  # noqa: E402
 from tvm_serenity.runtime import build  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 from tvm_serenity.runtime.checks import Checks  # noqa: E402
+from tvm_serenity.validation.replay import replay  # noqa: E402
 from tvm_serenity.validation.report import read_reproducer  # noqa: E402
 
 
@@ -124,6 +125,8 @@ def test_a_wrong_kernel_is_named_and_shown_again(
     assert "kernel 'fused_conv2d" in str(found.value) or "kernel 'fused_" in str(found.value)
     case, _ = read_reproducer(file)
     assert case["kind"] == "tir"
+    with pytest.raises(WrongResultError, match=said):
+        replay(file)
 
 
 def test_overlapping_places_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
