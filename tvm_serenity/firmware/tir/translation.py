@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.ir.prim import expr as prim
 
 from tvm_serenity.firmware.emit.c import symbol
 from tvm_serenity.firmware.program import Array, Const, Data, Scratch
@@ -20,8 +21,9 @@ from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.firmware.trial import Block, Call, Compilation, Outcome, Trial, run
 from tvm_serenity.firmware.ulp import ulps
+from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.passes import _compat
-from tvm_serenity.validation.inputs import FILLS, Parameter, input_sets
+from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
 from tvm_serenity.validation.ranges import parameter_ranges
 from tvm_serenity.validation.report import (
@@ -67,6 +69,10 @@ class Reference:
     def parameters(self) -> list[Parameter]:
         """Return what is known of each input that is drawn."""
         allowed, zero = parameter_ranges(self.source), zero_of(self.source)
+        stored = _stored_range(self.source)
+        for position, buffer in enumerate(self.source.params):
+            if stored is not None and str(_compat.buffer_dtype(buffer)).startswith("float"):
+                allowed.setdefault(position, stored)
         drawn = {n: i for i, n in reversed(list(enumerate(self.given))) if isinstance(n, int)}
         return [
             Parameter(self.shape(i), self.dtype(i), allowed.get(i), zero)
@@ -82,6 +88,25 @@ class Reference:
         tensors = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in arrays]
         function(*tensors)
         return [tensors[i].numpy() for i in self.written]
+
+
+def _stored_range(source: Any) -> Range | None:
+    """What floats must lie within that are stored as 8 or 16 bits without being clamped.
+
+    Beyond it a conversion is undefined in C: networks keep to it (an average of stored values).
+    """
+    found = None
+    for cast in parts(source.body, prim.Cast):
+        to, of = str(_dtype(cast)), str(_dtype(cast.value))
+        clamped = isinstance(cast.value, prim.Max | prim.Min)
+        if to in ("int8", "uint8", "int16", "uint16") and of.startswith("float") and not clamped:
+            limits = np.iinfo(to)
+            found = Range(int(limits.min), int(limits.max))
+    return found
+
+
+def _dtype(expr: Any) -> Any:
+    return getattr(expr.ty.dtype, "dtype", expr.ty.dtype)
 
 
 @dataclass(frozen=True)
