@@ -58,7 +58,8 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
     if not is_quantised(mod):
         return mod
     function = mod["main"]
-    builder = relax.BlockBuilder(tvm.IRModule({}))
+    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
     params = [relax.Var(p.name, p.ty) for p in function.params]
     scope = Scope(function)
     operators = (function.attrs or {}).get(OPERATORS) if rounding != "float" else None
@@ -74,9 +75,6 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
         builder.emit_func_output(result)
     made = builder.finalize()
     made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
-    for name, other in mod.functions.items():
-        if name.name_hint != "main":
-            made[name] = other
     if rewriter.refusals:
         raise rewriter.refusals[0]
     made = relax.transform.DeadCodeElimination(["main"])(made)

@@ -20,8 +20,6 @@ from tests.quantize.running import JUDGE, integer_module
 
 QUICK = ("ShuffleNetV2", "MobileNetV3")
 RANDOM = 8
-WAITING = ("UNet, resized", "DeepLab", "ConvNeXt", "attention", "siamese")
-"""Networks of operators that have no integer form yet."""
 
 
 @cache
@@ -30,7 +28,7 @@ def network(name: str) -> bytes:
     return integer_file(net, ranges(net, JUDGE))
 
 
-@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in WAITING])
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_becomes_integers(name: str, tmp_path: Path) -> None:
     integer_module(network(name), tmp_path)
 

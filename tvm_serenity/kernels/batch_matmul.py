@@ -22,7 +22,7 @@ class BatchMatmul:
     adjoint: tuple[bool, bool]
     sources: tuple[Affine, Affine]
     result: Affine
-    rounding: str = "single"
+    rounding: str = "tflite"
 
     @property
     def sizes(self) -> tuple[int, int, int]:
