@@ -30,7 +30,7 @@ _NAMES = """
     Unsqueeze Where Xor
 """
 _FOLDED = frozenset(_NAMES.split())
-_NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
+NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 """TensorProto.DataType of the types that numpy has."""
 
 
@@ -76,7 +76,7 @@ def _store(known: Known, tensor: Any) -> None:
     for extent in tensor.dims:
         kind.tensor_type.shape.dim.add().dim_value = extent
     known.types.setdefault(tensor.name, kind)
-    if tensor.data_type not in _NUMBERS or _elements(tensor.dims) > MAX_ELEMENTS:
+    if tensor.data_type not in NUMBERS or _elements(tensor.dims) > MAX_ELEMENTS:
         return
     if is_external(tensor):
         return
@@ -142,7 +142,7 @@ def _can_compute(known: Known, node: Any) -> bool:
         kind, extents = known.types.get(name), known.shape(name)
         if name and (extents is None or _elements(extents) > MAX_ELEMENTS):
             return False
-        if name and kind is not None and kind.tensor_type.elem_type not in _NUMBERS:
+        if name and kind is not None and kind.tensor_type.elem_type not in NUMBERS:
             return False
     return True
 
