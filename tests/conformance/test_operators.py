@@ -13,7 +13,7 @@ from tests.conformance.case import DIFFERENT, EQUAL, check, first_difference
 from tests.conformance.counts import generate
 from tests.conformance.operators import STRATEGIES
 
-EXAMPLES = 4
+EXAMPLES = 3
 """Cases of each kind here."""
 
 
