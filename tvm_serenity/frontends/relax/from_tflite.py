@@ -85,9 +85,11 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 def convert_dequantize(converter: Any, op: Any) -> Any:
     """Return real numbers that the file itself asks for, marked as such."""
+    (source,) = converter.get_input_tensors(op)
+    if source.qnn_params is None:  # float16, stored or made by DENSIFY
+        return relax.op.astype(converter.get_tensor_expr(source), "float32")
     made = OperatorConverter.convert_dequantize(converter, op)
-    marked = converter.get_input_tensors(op)[0].qnn_params is not None
-    return relax.op.astype(made, "float32") if marked else made
+    return relax.op.astype(made, "float32")
 
 
 _OVERRIDES: dict[str, Callable[..., Any]] = {
