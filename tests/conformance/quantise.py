@@ -131,8 +131,8 @@ class _Quantised:
         return 128 if self.dtype == "uint8" else 0
 
     def _chosen(self, extent: Range) -> Params:
-        """Scale and zero point of a range that has 0 in it."""
-        low, high = extent
+        """Scale and zero point of a range, with 0 in it."""
+        low, high = min(extent[0], 0.0), max(extent[1], 0.0)
         least = -128 + self._offset
         scale = float(np.float32(max(high - low, 1e-6) / 255))
         return scale, int(np.clip(round(least - low / scale), least, least + 255))
