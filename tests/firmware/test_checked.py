@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tests.firmware.small import build, positions, windows
 from tests.firmware.test_command import TWO_MEMORIES
@@ -13,6 +15,7 @@ from tvm_serenity.cli import build_rows
 from tvm_serenity.cli.build import advice
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows import Feature, Layer, Network
 from tvm_serenity.rows.choose import check_splittable
 from tvm_serenity.validation.replay import replay
@@ -48,6 +51,20 @@ def test_other_forms_are_compared(
 ) -> None:
     assert build(monkeypatch, windows(), tmp_path, "--json", *options) == 0
     assert json.loads(capsys.readouterr().out)["check"]["tensors"] == 5
+
+
+@needs_host
+def test_a_constant_without_axes(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
+    pytest.importorskip("ai_edge_litert")
+    tensors = [
+        T((1, 8), "int8", 0.05, 3),
+        T((), "int8", 0.02, -7, data=np.array(90)),
+        T((1, 8), "int8", 0.06, -1),
+    ]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite(tensors, [Node("ADD", [0, 1], [2])], [0], [2]))
+    assert build(monkeypatch, to_relax(path), tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["check"]["kernels"] == 1
 
 
 @needs_host

@@ -103,7 +103,7 @@ def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison
 
     sink = _SINK(take)
     library.serenity_sink(sink)
-    given = [np.ascontiguousarray(a) for a in inputs]
+    given = [np.asarray(a, order="C") for a in inputs]
     made = [np.zeros(max(t["size_bytes"], 1), np.uint8) for t in project.outputs]
     pointers = (ctypes.c_void_p * max(len(given), 1))(*(a.ctypes.data for a in given))
     results = (ctypes.c_void_p * max(len(made), 1))(*(a.ctypes.data for a in made))

@@ -85,7 +85,7 @@ class Reference:
         arrays = [array.reshape(self.shape(i)) for i, array in enumerate(given)]
         count = len(self.source.params)
         arrays += [np.zeros(self.shape(i), self.dtype(i)) for i in range(len(arrays), count)]
-        tensors = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in arrays]
+        tensors = [tvm.runtime.tensor(np.asarray(array, order="C")) for array in arrays]
         function(*tensors)
         return [tensors[i].numpy() for i in self.written]
 
