@@ -42,9 +42,10 @@ class Source:
             if self.dims:
                 raise InputError(f"{self.spec}: set sizes as parameters, like zoo:NAME?size=96")
             return zoo.build(self.spec)
+        model = load(self.spec, self.dims)  # before TVM, whose import takes seconds
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(self.spec, self.dims)
+        return to_relax(model, self.dims)
 
 
 def source(spec: str, dims: Sequence[str] = ()) -> Source:

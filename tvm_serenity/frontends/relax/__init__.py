@@ -18,7 +18,10 @@ from tvm import relax
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
+from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
+from tvm_serenity.frontends.text_file import TextFile
+from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
 
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
@@ -30,17 +33,17 @@ MAX_TENSOR_BYTES = 2**31
 def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
-    ``source`` is the path of a ``.tflite`` or ``.onnx`` file or a ``torch.export`` program;
-    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file. Raises
-    :class:`InputError` for what ``load`` refuses, and :class:`UnsupportedError` naming the
-    operator that cannot be converted.
+    ``source`` is the path of a ``.tflite`` or ``.onnx`` file, what ``load`` returned for it with
+    the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named dimensions
+    of an ``.onnx`` file. Raises :class:`InputError` for what ``load`` refuses, and
+    :class:`UnsupportedError` naming the operator that cannot be converted.
     """
-    if not isinstance(source, str | os.PathLike):
+    model = load(source, dims) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(model, TfliteFile | OnnxFile | TextFile):
         from tvm_serenity.frontends.relax import from_torch
 
         return _checked(from_torch.convert(source))
-    path = Path(source)
-    model = load(path, dims)
+    path = model.path
     try:
         _check_sizes(model.graph)
         return _checked(_convert(path, model, dims or {}))
@@ -49,9 +52,6 @@ def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule
 
 
 def _convert(path: Path, model: Any, dims: Mapping[str, int]) -> tvm.IRModule:
-    from tvm_serenity.frontends.onnx_file import OnnxFile
-    from tvm_serenity.frontends.tflite_file import TfliteFile
-
     if isinstance(model, TfliteFile):
         from tvm_serenity.frontends.relax import from_tflite
 
