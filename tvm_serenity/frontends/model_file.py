@@ -47,11 +47,15 @@ def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
     return -(-math.prod(shape) * bits // 8)
 
 
-def printable(name: str) -> str:
-    """Return ``name`` with what a terminal would act on, or not show, written as escapes."""
-    if name.isprintable():
-        return name
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+def printable(name: str | bytes) -> str:
+    """Return ``name`` with what a terminal would act on, or not show, written as escapes.
+
+    Bytes are what protobuf gives for a name that is no UTF-8.
+    """
+    text = name.decode(errors="backslashreplace") if isinstance(name, bytes) else name
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(message: str) -> str:
