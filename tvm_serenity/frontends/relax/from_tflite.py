@@ -32,6 +32,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
 from tvm_serenity.frontends.relax import _plain, _quantised
 from tvm_serenity.frontends.relax._batches import (
     convert_batch_to_space,
@@ -112,6 +113,9 @@ _OVERRIDES: dict[str, Callable[..., Any]] = {
 
 def convert(model: TfliteFile) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
+    for op in model.graph.ops:
+        if op.kind not in BUILTIN_OPERATORS:
+            raise UnsupportedError(f"operator {op.kind} ({op.name}): a custom operator, no kernel")
     root = _Model(model)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
