@@ -126,7 +126,7 @@ def _selected(draw: Any, kind: str) -> Case:
         return case(kind, tensors, Node(kind, [0, 1, 2], [3]))
     first, second, made = broadcast(d, 4)
     x = d.tensor(first, dtype)
-    condition = T(d.one((made, second, (1,), ())), "bool")
+    condition = T(d.one((made, second, (1,) if made else (), ())), "bool")
     tensors = [condition, x, fixed(d, like(x, second)), like(x, made)]
     return case(kind, tensors, Node(kind, [0, 1, 2], [3]))
 
