@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.trial import Block, Call, Trial, compilation, run
-from tvm_serenity.validation.isolated import Death, isolated
-from tvm_serenity.validation.report import Difference, Wrong, first_difference
+from tvm_serenity.validation.isolated import isolated
+from tvm_serenity.validation.report import Difference, concluded, first_difference
 
 KIND = "c"
 """``kind`` of these cases in a reproducer."""
@@ -59,14 +58,7 @@ def replay(case: dict[str, Any], arrays: list[Array]) -> str:
         outcome = run(library, trial, int(case["poison"]))
         yield outcome.damage or first_difference(expected, split(outcome.result, expected))
 
-    try:
-        what = next(iter(isolated(work, LIMIT_S)))
-    except Death as death:
-        what = str(death)
-    if what is not None:
-        wrong = Wrong(case["operator"], case["kernel"], "TVM's own kernel", what)
-        raise WrongResultError(wrong.line())
-    return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
+    return concluded(case, isolated(work, LIMIT_S))
 
 
 def split(result: Array, like: Sequence[Array]) -> list[Array]:

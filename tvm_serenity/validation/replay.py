@@ -6,13 +6,13 @@ from typing import Any
 
 import tvm
 
-from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.replay import replay as replay_c
 from tvm_serenity.passes import _compat
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.isolated import Death, isolated
-from tvm_serenity.validation.report import Wrong, first_difference, read_reproducer
+from tvm_serenity.validation.isolated import isolated
+from tvm_serenity.validation.report import concluded, first_difference, read_reproducer
 
 LIMIT_S = 600.0
 """Seconds a case may take."""
@@ -53,14 +53,7 @@ def _tir(case: dict[str, Any], arrays: list[Array]) -> str:
             found = poisoned(functions[1], signature, given, poison)
             yield found.damage or first_difference(expected, found.outputs)
 
-    try:
-        what = next((found for found in isolated(work, LIMIT_S) if found is not None), None)
-    except Death as death:
-        what = str(death)
-    if what is not None:
-        wrong = Wrong(case["operator"], case["kernel"], "TVM's own kernel", what)
-        raise WrongResultError(wrong.line())
-    return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
+    return concluded(case, isolated(work, LIMIT_S))
 
 
 REPLAYS: dict[str, Callable[[dict[str, Any], list[Array]], str]] = {"tir": _tir, "c": replay_c}

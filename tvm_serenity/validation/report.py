@@ -3,7 +3,7 @@
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ import numpy as np
 from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.validation.inputs import Array
+from tvm_serenity.validation.isolated import Death
 
 PROGRAM, INPUT = "case", "input"
 """Names in a reproducer: the JSON text of the case, and each input by its position."""
@@ -178,3 +179,19 @@ def read_reproducer(path: Path) -> tuple[dict[str, Any], list[Array]]:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no reproducer ({reason})") from None
     return case, inputs
+
+
+def concluded(case: Mapping[str, Any], results: Iterable[Difference | str | None]) -> str:
+    """Return the line that a replayed kernel is right; ``results``: what is wrong in each run.
+
+    Raises :class:`WrongResultError` at the first that is something; a death of the process that
+    ran it (``isolated``) is one.
+    """
+    try:
+        what = next((found for found in results if found is not None), None)
+    except Death as death:
+        what = str(death)
+    if what is not None:
+        wrong = Wrong(case["operator"], case["kernel"], "TVM's own kernel", what)
+        raise WrongResultError(wrong.line())
+    return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
