@@ -17,7 +17,7 @@ from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import compiling, main  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.validation.given import given_inputs  # noqa: E402
-from tvm_serenity.validation.network import Judge, judge_program, judged  # noqa: E402
+from tvm_serenity.validation.network import Judge, judge_for, judge_program, judged  # noqa: E402
 
 
 def small_file(folder: Path) -> Path:
@@ -136,3 +136,18 @@ def test_given_inputs_are_checked(tmp_path: Path) -> None:
         given_inputs([file], module)
     with pytest.raises(InputError, match="cannot be read"):
         given_inputs([str(tmp_path / "none.npz")], module)
+
+
+def test_small_sigmoids_are_held_against_what_onnxruntime_can_compute(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [64]) for n in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Sigmoid", ["x"], ["y"])], "g", [x], [y])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    path = tmp_path / "sigmoid.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
+    judge, inputs = judge_for(str(path)), np.linspace(-16, -14, 64, dtype=np.float32)
+    assert judge is not None
+    exact = (1 / (1 + np.exp(-inputs.astype(np.float64)))).astype(np.float32)
+    assert judged(judge, [([inputs], [exact])]).outcome == "accepted"
+    assert judged(judge, [([inputs], [exact + np.float32(1e-6)])]).outcome == "wrong"

@@ -13,7 +13,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.referees import runtime_for
 from tvm_serenity.validation.report import Tolerance
-from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, QDQ, QDQ_STEPS
+from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, ONNXRUNTIME, QDQ, QDQ_STEPS
 
 SUFFIXES = (".tflite", ".onnx", ".pt2")
 """Files of models that have a runtime of their own."""
@@ -43,6 +43,7 @@ def rule_for(path: Path) -> Rule:
         step = _step_of(path)
         if step is not None:
             return Rule("qlinear", _within(step))
+        return Rule(runtime, ONNXRUNTIME)
     return Rule(runtime, FLOAT)
 
 
