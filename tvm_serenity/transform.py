@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.frontends.kinds import CONCATS, ELEMENTWISE, NO_OP_COPIES
 from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order
+from tvm_serenity.operators import Memory, operator
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,11 @@ def alias_copies(reduced: Reduced) -> Reduced:
     """Make every no-op copy a view of what it copies."""
 
     def view(graph: Graph, op: Op) -> Op:
-        if op.kind not in NO_OP_COPIES or len(op.outputs) != 1 or op.view_of is not None:
+        if (
+            operator(op.kind).memory is not Memory.COPY
+            or len(op.outputs) != 1
+            or op.view_of is not None
+        ):
             return op
         sources = [t for t in op.inputs if graph.in_profile[t]]
         made = graph.tensors[op.outputs[0]]
@@ -90,7 +94,11 @@ def in_place(reduced: Reduced) -> Reduced:
     """Let elementwise ops write over any input of the output's shape that dies there."""
 
     def permit(graph: Graph, op: Op) -> Op:
-        if op.kind not in ELEMENTWISE or len(op.outputs) != 1 or op.view_of is not None:
+        if (
+            operator(op.kind).memory is not Memory.ELEMENTWISE
+            or len(op.outputs) != 1
+            or op.view_of is not None
+        ):
             return op
         made = graph.tensors[op.outputs[0]]
         same = [
@@ -131,9 +139,18 @@ def fold_concat(reduced: Reduced) -> Reduced:
     return Reduced(folded, reduced.original, tuple(kept))
 
 
+def _is(op: Op, memory: Memory) -> bool:
+    """Whether an op has one output, and a kind whose memory may look like that."""
+    return operator(op.kind).memory is memory and len(op.outputs) == 1
+
+
 def _can_fold(graph: Graph, index: int) -> bool:
     op = graph.ops[index]
-    if op.kind not in CONCATS or len(op.outputs) != 1 or not graph.in_profile[op.outputs[0]]:
+    if (
+        operator(op.kind).memory is not Memory.CONCAT
+        or len(op.outputs) != 1
+        or not graph.in_profile[op.outputs[0]]
+    ):
         return False
     made = op.outputs[0]
     readers = graph.consumers[made]

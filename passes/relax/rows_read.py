@@ -18,11 +18,12 @@ from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, Slot, has_rows, row_kernel
+from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.passes import _compat
 from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.passes.relax.quantize import is_quantised, quantized_module
 from tvm_serenity.passes.relax.read import Region, read_function
-from tvm_serenity.rows.network import Feature, Layer, Need, Network, Range, everything
+from tvm_serenity.rows.network import Feature, Layer, Network
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from tests.frontends.models import small_tflite
 from tvm_serenity import text
 from tvm_serenity.errors import InputError, MissingPartError, ParseError
 from tvm_serenity.frontends import load, save
-from tvm_serenity.frontends.kinds import CONCATS, ELEMENTWISE, NO_OP_COPIES
 from tvm_serenity.frontends.model_file import unique
 
 DIAMOND = """graph diamond.txt
@@ -130,8 +129,3 @@ def test_output_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
 def test_repeated_names_are_told_apart() -> None:
     assert unique(["a", "a", "a_2", "b", "a"]) == ["a", "a_3", "a_2", "b", "a_4"]
     assert len(set(unique(["x"] * 1000 + [f"x_{i}" for i in range(1000)]))) == 2000
-
-
-def test_groups_of_kinds_do_not_overlap() -> None:
-    assert not NO_OP_COPIES & ELEMENTWISE
-    assert not CONCATS & (NO_OP_COPIES | ELEMENTWISE)

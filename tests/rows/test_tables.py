@@ -16,8 +16,8 @@ from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
 from tvm_serenity.firmware.rows.project import row_project
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.operators.needs import rowwise
 from tvm_serenity.rows import Feature, Layer, Limits, Network, heights_of, stream
-from tvm_serenity.rows.network import rowwise
 from tvm_serenity.rows.stream import input_offsets
 
 FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")

@@ -6,21 +6,10 @@ up in int32 (16 bit: int64). A file's activations are within its ops; whether a 
 of a ``.tflite`` file has one is not known here, so none counts as linear.
 """
 
-from tvm_serenity.frontends.kinds import CONCATS, ELEMENTWISE, NO_OP_COPIES
 from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.operators import Memory, Weights, operator
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 
-_CONVS = {
-    # kind: (channel axis, operand of the weights, their output axis, input axis or None)
-    "CONV_2D": (3, 1, 0, 3),
-    "DEPTHWISE_CONV_2D": (3, 1, 3, None),
-    "Conv": (1, 1, 0, 1),
-    "ConvInteger": (1, 1, 0, 1),
-    "QLinearConv": (1, 3, 0, 1),
-}
-_POOLS = {"MAX_POOL_2D": 3, "AVERAGE_POOL_2D": 3, "MaxPool": 1, "AveragePool": 1}
-_ADDS = ("ADD", "Add", "Sum")
-_CHEAP = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "Relu", "Clip")
 _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 
 
@@ -62,7 +51,7 @@ def _is_weight(graph: Graph, tensor: int) -> bool:
 def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
     """The node of an op whose kind rules know; None where it is none of theirs."""
     operands = tuple(Operand((Piece(t),)) for t in read)
-    made = graph.tensors[op.outputs[0]]
+    made, known = graph.tensors[op.outputs[0]], operator(op.kind)
     shapes = [graph.tensors[t].shape for t in read]
     if (
         made.shape is None
@@ -87,49 +76,51 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
             tail=index,
             in_place=op.in_place,
             workspace_bytes=op.workspace_bytes,
-            cheap=op.kind in _CHEAP,
+            cheap=known.cheap,
         )
 
-    if op.kind in _CONVS and read[0] == op.inputs[0] and len(made.shape) == 4:
-        conv = _conv(graph, op, read[0], made)
+    weights = known.weights
+    if weights is not None and read[0] == op.inputs[0] and len(made.shape) == 4:
+        conv = _conv(graph, op, weights, made)
         if conv is None or (len(read) > 1 and not conv.pinned):
             return None
         separate = conv.groups > 1 and len(read) == 1
-        return node(Kind.CONV, _CONVS[op.kind][0], separate=separate, conv=conv)
-    if op.kind in _POOLS and len(read) == 1 and len(made.shape) == 4:
-        return node(Kind.POOL, _POOLS[op.kind], separate=True)
-    if op.kind in CONCATS:
+        return node(Kind.CONV, weights.channels, separate=separate, conv=conv)
+    if known.channel is not None and len(read) == 1 and len(made.shape) == 4:
+        return node(Kind.POOL, known.channel, separate=True)
+    if known.memory is Memory.CONCAT:
         joined = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
         if joined is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
             pieces = tuple(Piece(t) for t in op.inputs)
             return Node(op.name, Kind.CONCAT, (Operand(pieces, joined),), op.outputs, index, joined)
     same = len(read) == 1 and graph.tensors[read[0]].size_bytes == made.size_bytes
-    if op.kind in NO_OP_COPIES and same:
+    if known.memory is Memory.COPY and same:
         return node(Kind.COPY, None)
-    if op.kind in ELEMENTWISE and all(shape == made.shape for shape in shapes):
+    if known.memory is Memory.ELEMENTWISE and all(shape == made.shape for shape in shapes):
         last = 3 if op.kind[:2].isupper() else 1
         channel = last if len(made.shape) == 4 else None
         if len(read) == 1:
             return node(Kind.MAP, channel, separate=channel is not None)
         if len(read) == 2 and read[0] != read[1]:
-            return node(Kind.ADD if op.kind in _ADDS else Kind.MAP, channel)
+            return node(Kind.ADD if known.adds else Kind.MAP, channel)
     return None
 
 
-def _conv(graph: Graph, op: Op, x: int, made: Tensor) -> Conv | None:
-    axis, where, outer, inner = _CONVS[op.kind]
+def _conv(graph: Graph, op: Op, weights: Weights, made: Tensor) -> Conv | None:
+    x, inner = op.inputs[0], weights.inputs
     shape = graph.tensors[x].shape
-    if len(op.inputs) <= where or shape is None or len(shape) != 4:
+    if len(op.inputs) <= weights.operand or shape is None or len(shape) != 4:
         return None
-    weight = graph.tensors[op.inputs[where]].shape
+    held = op.inputs[weights.operand]
+    weight = graph.tensors[held].shape
     if weight is None or len(weight) != 4:
         return None
-    channels, dtype = shape[axis], graph.tensors[x].dtype
+    channels, dtype = shape[weights.channels], graph.tensors[x].dtype
     groups = channels if inner is None else channels // max(weight[inner], 1)
-    pinned = "" if _is_weight(graph, op.inputs[where]) else "its weights are not constants"
+    pinned = "" if _is_weight(graph, held) else "its weights are not constants"
     linear = op.kind == "Conv" and dtype == made.dtype
     sums = _SUMS.get(dtype, dtype)
-    return Conv(groups, channels, weight[outer], sums, linear, pinned)
+    return Conv(groups, channels, weight[weights.outputs], sums, linear, pinned)
 
 
 def _joined_axis(made: Tensor, parts: list[Tensor]) -> int | None:

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
 from tvm_serenity.frontends._tflite_schema import (
     BufferField,
@@ -17,44 +17,30 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
     TensorField,
 )
-from tvm_serenity.frontends.kinds import ELEMENTWISE
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.operators import Seen, operator
+from tvm_serenity.operators.needs import Need, everything
 from tvm_serenity.rows.network import (
     Feature,
     Layer,
-    Need,
     Network,
     composed,
-    everything,
-    nearest,
-    rowwise,
-    window,
 )
 
 ITEM_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "float32": 4, "int32": 4}
-ON_ELEMENTS = ELEMENTWISE | {"QUANTIZE", "DEQUANTIZE", "CAST"}
-MEANS = ("MEAN", "AVERAGE_POOL_2D")
-RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-_SAME = 0  # Padding.SAME
 
 
 @dataclass(frozen=True)
-class _Window:
-    """Where the options of an operator with a window have its fields; ``taps`` None: in weights."""
+class _NoOptions:
+    """Options that the file leaves out; an operator that asks for one is not cut."""
 
-    dilation: int | None
-    taps: int | None
+    kind: str
 
+    def u8(self, number: int, default: int = 0) -> int:
+        raise UnsupportedError(f"{self.kind} is not computed row by row")
 
-_WINDOWS = {
-    "CONV_2D": _Window(5, None),
-    "DEPTHWISE_CONV_2D": _Window(6, None),
-    "AVERAGE_POOL_2D": _Window(None, 4),
-    "MAX_POOL_2D": _Window(None, 4),
-    "L2_POOL_2D": _Window(None, 4),
-}
-_PADDING, _STRIDE_H, _AXIS = 0, 2, 0
+    i32 = u8
 
 
 def network_of(file: TfliteFile) -> Network:
@@ -83,7 +69,11 @@ def network_of(file: TfliteFile) -> Network:
 def folded_padding(network: Network) -> Network:
     """Return ``network`` without the PAD layers that only layers by rows read."""
     for index, layer in enumerate(network.layers):
-        if layer.kind != "PAD" or not layer.splits or layer.outputs[0] in network.contiguous:
+        if (
+            not operator(layer.kind).pads
+            or not layer.splits
+            or layer.outputs[0] in network.contiguous
+        ):
             continue
         (inner,) = (need for need in layer.needs if need is not None)
         layers = [
@@ -145,7 +135,7 @@ class _Reader:
     def layer(self, index: int, op: Op) -> Layer:
         inputs = tuple(t for t in op.inputs if self.graph.in_profile[t])
         height = self.height(op.outputs[0])
-        if op.kind in RESHAPES and len(inputs) == 1:
+        if operator(op.kind).view and len(inputs) == 1:
             source = inputs[0]
             if self.height(source) == height:
                 self.alias[op.outputs[0]] = self.alias.get(source, source)
@@ -160,7 +150,7 @@ class _Reader:
     def summed(self, layer: Layer) -> list[Layer]:
         """A mean over all rows as two layers: rows into sums of 4 bytes, sums into the result."""
         rows = self.height(layer.inputs[0]) if layer.inputs else 1
-        if layer.kind not in MEANS or rows == 1 or layer.needs != (everything(1, rows),):
+        if not operator(layer.kind).sums_rows or rows == 1 or layer.needs != (everything(1, rows),):
             return [layer]
         kept = self.graph.tensors[layer.outputs[0]]
         size = 4 * kept.size_bytes // ITEM_BYTES.get(kept.dtype, 4)
@@ -178,45 +168,23 @@ class _Reader:
 
     def needs(self, index: int, op: Op, inputs: tuple[int, ...], height: int) -> tuple[Need, ...]:
         """What each input must have ready, or :class:`UnsupportedError` with the reason."""
-        sources = [self.height(t) for t in inputs]
-        options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
         if len({self.height(t) for t in op.outputs}) > 1:
             raise UnsupportedError("its outputs differ in height")
-        if op.kind in _WINDOWS and options is not None:
-            return (self.window(op, options, height, sources[0]),)
-        if op.kind in ON_ELEMENTS:
-            if any(s not in (1, height) for s in sources):
-                raise UnsupportedError("its inputs differ in height")
-            return tuple(rowwise(height, s) for s in sources)
-        if op.kind == "CONCATENATION" and options is not None:
-            return _concat(options.i32(_AXIS), height, sources)
-        if op.kind == "SPLIT" and len(op.outputs) >= 1 and sources == [height]:
-            return (rowwise(height, sources[0]),)
-        if op.kind in ("PAD", "PADV2") and len(self.ints(op.inputs[1])) == 8:
-            above = self.ints(op.inputs[1])[2]
-            return (
-                tuple(
-                    (y - above, y - above + 1) if 0 <= y - above < sources[0] else (0, 0)
-                    for y in range(height)
-                ),
-            )
-        if op.kind == "RESIZE_NEAREST_NEIGHBOR" and height % sources[0] == 0:
-            return (nearest(height, sources[0]),)
-        if op.kind == "MEAN" and {1, 2} <= {a % 4 for a in self.ints(op.inputs[1])}:
-            return (everything(height, sources[0]),)
-        raise UnsupportedError(f"{op.kind} is not computed row by row")
-
-    def window(self, op: Op, options: Table, height: int, source: int) -> Need:
-        where = _WINDOWS[op.kind]
-        stride = options.i32(_STRIDE_H)
-        dilation = 1 if where.dilation is None else options.i32(where.dilation, 1)
-        weights = None if where.taps is not None else self.graph.tensors[op.inputs[1]].shape
-        size = options.i32(where.taps) if where.taps is not None else (weights or (0, 1))[1]
-        if stride < 1 or size < 1 or dilation < 1:
-            raise InputError(f"{op.name}: stride {stride}, {size} taps, dilation {dilation}")
-        missing = max(0, (height - 1) * stride + (size - 1) * dilation + 1 - source)
-        before = missing // 2 if options.u8(_PADDING) == _SAME else 0
-        return window(height, source, size, stride, before, dilation)
+        known = operator(op.kind)
+        if known.by_rows is None:
+            raise UnsupportedError(f"{op.kind} is not computed row by row")
+        options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
+        seen = Seen(
+            name=op.name,
+            kind=op.kind,
+            height=height,
+            sources=[self.height(t) for t in inputs],
+            outputs=len(op.outputs),
+            shapes=[self.graph.tensors[t].shape or () for t in op.inputs],
+            options=_NoOptions(op.kind) if options is None else options,
+            constant=lambda operand: self.ints(op.inputs[operand]),
+        )
+        return known.by_rows(seen)
 
     def ints(self, tensor: int) -> tuple[int, ...]:
         """The values of a constant of integers; none where the file does not hold them."""
@@ -228,16 +196,3 @@ class _Reader:
         return struct.unpack_from(
             f"<{length // struct.calcsize(code)}{code}", buffer.source.data, start
         )
-
-
-def _concat(axis: int, height: int, sources: list[int]) -> tuple[Need, ...]:
-    if axis % 4 != 1:
-        return tuple(rowwise(height, s) for s in sources)
-    needs, start = [], 0
-    for source in sources:
-        inside = range(start, start + source)
-        needs.append(
-            tuple((y - start, y - start + 1) if y in inside else (0, 0) for y in range(height))
-        )
-        start += source
-    return tuple(needs)

@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tvm_serenity.errors import GraphError
-
-Range = tuple[int, int]
-"""Rows from the first to before the second."""
-
-Need = tuple[Range, ...]
-"""For each output row, the rows of one input it is made from; (0, 0) where it needs none."""
+from tvm_serenity.operators.needs import Need, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +117,6 @@ class Network:
         return tuple(f"{layer.name}: {layer.whole}" for layer in self.layers if layer.whole)
 
 
-def window(
-    height: int, source: int, size: int, stride: int, before: int, dilation: int = 1
-) -> Need:
-    """Return what ``height`` rows need of ``source`` ones: a window over rows.
-
-    ``size`` taps ``dilation`` rows apart, every ``stride`` rows, ``before`` rows of padding above.
-    """
-    reach = (size - 1) * dilation + 1
-    return tuple(
-        _clipped(y * stride - before, y * stride - before + reach, source) for y in range(height)
-    )
-
-
-def rowwise(height: int, source: int) -> Need:
-    """Return the need of an operator on elements: the same row, or the only one (broadcast)."""
-    return tuple((y, y + 1) if source > 1 else (0, 1) for y in range(height))
-
-
-def nearest(height: int, source: int) -> Need:
-    """Return the need of an upsampling by an integer factor without interpolation."""
-    factor = height // source
-    return tuple((y // factor, y // factor + 1) for y in range(height))
-
-
-def everything(height: int, source: int) -> Need:
-    """Return the need of a layer that reads all rows, wherever they lie: a global pooling."""
-    return ((0, source),) * height
-
-
 def composed(outer: Need, inner: Need) -> Need:
     """Return what ``outer`` needs through a layer with ``inner``, which is then no layer."""
     return tuple(_hull(inner[y] for y in range(first, end)) for first, end in outer)
@@ -166,11 +132,6 @@ def _hull(ranges: Iterable[Range]) -> Range:
     if not real:
         return (0, 0)
     return min(a for a, _ in real), max(b for _, b in real)
-
-
-def _clipped(first: int, end: int, source: int) -> Range:
-    first, end = max(0, first), min(source, end)
-    return (first, end) if first < end else (0, 0)
 
 
 def _check(network: Network, layer: Layer) -> None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Op, Role, Tensor
-from tvm_serenity.rows.network import Layer, Network, Range, hull
+from tvm_serenity.operators.needs import Range
+from tvm_serenity.rows.network import Layer, Network, hull
 
 FEED = "FEED"
 """Kind of the ops that wait for input rows."""

@@ -1,0 +1,73 @@
+"""Operators: one file a kind, with all that is known of it.
+
+    operator("CONV_2D").by_rows        # which rows of the input a row of the result needs
+
+A file declares ``OPERATORS``: records of one operator, or of a family that is one thing with a
+parameter. One line in ``MODULES`` registers it; everything else looks the record up here, so there
+is no second table of kinds. ONNX's operators that share facts with TFLite's stand beside them.
+
+A file imports no TVM, not even inside its functions: a ``.tflite`` file is scheduled, cut into rows
+and rewritten where none is installed. What makes a kernel (``compute``) imports the modules of
+``tvm_serenity.kernels`` inside its function, which is called when the kernel is made.
+"""
+
+from importlib import import_module
+
+from tvm_serenity.operators.record import Memory, Operator, Seen, Weights
+
+MODULES = (
+    "abs",
+    "add",
+    "average_pool_2d",
+    "comparison",
+    "concatenation",
+    "conv_2d",
+    "depthwise_conv_2d",
+    "div",
+    "elu",
+    "exp",
+    "float_functions",
+    "floor_div",
+    "fully_connected",
+    "gelu",
+    "hard_swish",
+    "l2_pool_2d",
+    "leaky_relu",
+    "log",
+    "logistic",
+    "max_pool_2d",
+    "maximum",
+    "mean",
+    "moves",
+    "mul",
+    "neg",
+    "pad",
+    "prelu",
+    "quantize",
+    "relu",
+    "reshape",
+    "resize_nearest_neighbor",
+    "rsqrt",
+    "select",
+    "softmax",
+    "split",
+    "sqrt",
+    "squared_difference",
+)
+"""The files of this package, one an operator."""
+
+OPERATORS: dict[str, Operator] = {
+    kind: record
+    for name in MODULES
+    for record in import_module(f"tvm_serenity.operators.{name}").OPERATORS
+    for kind in record.kinds
+}
+"""Every operator by its kinds."""
+
+
+def operator(kind: str) -> Operator:
+    """Return what is known of a kind; of one that is not here, nothing."""
+    return OPERATORS.get(kind) or Operator(kinds=(kind,))
+
+
+__all__ = ["MODULES", "OPERATORS", "Memory", "Operator", "Seen", "Weights", "operator"]

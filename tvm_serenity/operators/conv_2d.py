@@ -1,0 +1,37 @@
+"""CONV_2D: a convolution over all channels."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.graph import Tensor
+from tvm_serenity.operators.needs import Need, filter_height, windowed
+from tvm_serenity.operators.record import Operator, Seen, Shape, Weights
+
+_DILATION_H = 5
+_WEIGHTS = Weights(operand=1, outputs=0, inputs=3, channels=3)
+
+
+def _by_rows(op: Seen) -> tuple[Need, ...]:
+    return windowed(op, filter_height(op, _WEIGHTS.operand), op.options.i32(_DILATION_H, 1))
+
+
+def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+    """Two columns of the filter in int16, their length rounded up to four; none for 1 x 1."""
+    if made is not None and made.dtype == "float32":
+        return 0
+    weights = shapes[1] if len(shapes) > 1 else None
+    if made is None or made.dtype != "int8" or made.shape is None or shapes[0] is None:
+        return None
+    if weights is None or len(weights) != 4:
+        return None
+    _, height, width, channels = weights
+    column = height * width * channels
+    return 0 if height == width == 1 else 4 * (-(-column // 4) * 4)
+
+
+OPERATORS = (
+    Operator(kinds=("CONV_2D",), by_rows=_by_rows, weights=_WEIGHTS, scratch=_scratch),
+    Operator(
+        kinds=("Conv", "ConvInteger"), weights=Weights(operand=1, outputs=0, inputs=1, channels=1)
+    ),
+    Operator(kinds=("QLinearConv",), weights=Weights(operand=3, outputs=0, inputs=1, channels=1)),
+)

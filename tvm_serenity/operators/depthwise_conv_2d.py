@@ -1,0 +1,32 @@
+"""DEPTHWISE_CONV_2D: a convolution of each channel by itself."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.graph import Tensor
+from tvm_serenity.operators.needs import Need, filter_height, windowed
+from tvm_serenity.operators.record import Operator, Seen, Shape, Weights
+
+_DILATION_H = 6
+_WEIGHTS = Weights(operand=1, outputs=3, inputs=None, channels=3)
+
+
+def _by_rows(op: Seen) -> tuple[Need, ...]:
+    return windowed(op, filter_height(op, _WEIGHTS.operand), op.options.i32(_DILATION_H, 1))
+
+
+def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+    """The filter in int16 where it makes one channel of each."""
+    if made is not None and made.dtype == "float32":
+        return 0
+    weights, source = (*shapes, None, None)[1::-1]
+    if made is None or made.dtype != "int8" or made.shape is None or source is None:
+        return None
+    if weights is None or len(weights) != 4:
+        return None
+    same = source[-1] == made.shape[-1]
+    return 2 * weights[1] * weights[2] * weights[3] if same else 0
+
+
+OPERATORS = (
+    Operator(kinds=("DEPTHWISE_CONV_2D",), by_rows=_by_rows, weights=_WEIGHTS, scratch=_scratch),
+)

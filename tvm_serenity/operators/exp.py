@@ -1,0 +1,5 @@
+"""EXP: the exponential function."""
+
+from tvm_serenity.operators.record import elementwise
+
+OPERATORS = (elementwise("EXP", "Exp"),)

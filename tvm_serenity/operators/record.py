@@ -1,0 +1,117 @@
+"""What one kind of operator is: the record that each file of this package fills in."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from tvm_serenity.graph import Tensor
+from tvm_serenity.operators.needs import Need, on_elements
+
+Shape = tuple[int, ...]
+
+
+class Memory(Enum):
+    """What the memory of an operator may look like."""
+
+    OWN = "its result is a tensor of its own"
+    COPY = "one output with the bytes of one input, in the same layout"
+    CONCAT = "the output is its inputs put together along some axis, each element copied once"
+    ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
+    """Read before the output is written there: the output may take that input's storage."""
+
+
+class Options(Protocol):
+    """The options table of an operator of a ``.tflite`` file; fields have their schema's number.
+
+    A field that the file leaves out has the default.
+    """
+
+    def u8(self, number: int, default: int = 0) -> int:
+        """Return a byte or a boolean."""
+
+    def i32(self, number: int, default: int = 0) -> int:
+        """Return a signed number."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An operator of a file as rows see it.
+
+    ``height`` is that of its outputs, ``sources`` are those of its inputs that are no constants:
+    the rows of an NHWC tensor of batch 1, and 1 for what has no rows. ``shapes`` are those of all
+    inputs; ``constant(i)`` gives the integers of input ``i``, none where it has none. ``outputs``
+    counts the outputs.
+    """
+
+    name: str
+    kind: str
+    height: int
+    sources: Sequence[int]
+    outputs: int
+    shapes: Sequence[Shape]
+    options: Options
+    constant: Callable[[int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Where an operator has its weights: the input, and that input's axes of channels.
+
+    ``outputs`` and ``inputs`` are the axes of the channels made and of those read, the latter None
+    where every channel is filtered by itself. ``channels`` is the axis of both in activations.
+    """
+
+    operand: int
+    outputs: int
+    inputs: int | None
+    channels: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """One kind of operator, or a family that differs in a parameter alone.
+
+    ``kinds``: its names in files; TFLite's are upper case, ONNX's in camel case.
+    ``memory``: what its memory may look like.
+    ``view``: it shows the bytes of its input under another shape, and moves nothing at all.
+    ``by_rows``: for each input, the rows that a row of the result needs; raises
+    :class:`UnsupportedError` with the reason where it is not computed row by row. None: never.
+    ``sums_rows``: where every row of the result needs all rows, these can be added up one by one.
+    ``pads``: its result is its input within a border, which a reader by rows can imagine.
+    ``weights``: of a convolution or a dense layer. ``channel``: the axis of channels that a pool
+    keeps apart. ``adds``: the sum of its inputs. ``cheap``: each reader may compute it again.
+    ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
+    instructions, from the shapes of its inputs and its first output; None where not known.
+    """
+
+    kinds: tuple[str, ...]
+    memory: Memory = Memory.OWN
+    view: bool = False
+    by_rows: Callable[[Seen], tuple[Need, ...]] | None = None
+    sums_rows: bool = False
+    pads: bool = False
+    weights: Weights | None = None
+    channel: int | None = None
+    adds: bool = False
+    cheap: bool = False
+    scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
+
+
+def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:
+    """Return 0: a kernel that asks for no scratch."""
+    return 0
+
+
+def elementwise(
+    *kinds: str, cheap: bool = False, adds: bool = False, free: bool = False
+) -> Operator:
+    """Return the record of an operator on elements; ``free``: its kernel asks for no scratch."""
+    return Operator(
+        kinds=kinds,
+        memory=Memory.ELEMENTWISE,
+        by_rows=on_elements,
+        cheap=cheap,
+        adds=adds,
+        scratch=no_scratch if free else None,
+    )
