@@ -27,8 +27,8 @@ from tests.quantize.running import JUDGE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
-from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.referees import RefereeError
+from tvm_serenity.relax.plan_memory import ATTRIBUTE
 
 HEAD = (
     "| network | operators | parameters | compiles | as LiteRT, bit by bit | arena, bytes |\n"

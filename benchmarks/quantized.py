@@ -24,10 +24,10 @@ from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.passes import serenity_pipeline
-from tvm_serenity.passes.relax.quantize import kept_float
-from tvm_serenity.passes.relax.read import read_function
 from tvm_serenity.plan import Buffer, plan
 from tvm_serenity.referees import Referee, runtime_for
+from tvm_serenity.relax.quantize import kept_float
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.runtime.build import largest_workspace, stock_kernels
 from tvm_serenity.runtime.vm import random_inputs, run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes

@@ -17,9 +17,6 @@ import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
 
-from tvm_serenity.passes.relay.lower import fused
-from tvm_serenity.passes.relay.rewrite import rewrite_module
-from tvm_serenity.passes.relay.schedule import region_of, schedule_module
 from tvm_serenity.relay import (
     ArenaExecutor,
     build_aot,
@@ -30,6 +27,9 @@ from tvm_serenity.relay import (
     workspace_bytes,
     zoo,
 )
+from tvm_serenity.relay.lower import fused
+from tvm_serenity.relay.rewrite import rewrite_module
+from tvm_serenity.relay.schedule import region_of, schedule_module
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 USMP = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")

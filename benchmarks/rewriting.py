@@ -19,8 +19,8 @@ from tvm import relax
 from tvm_serenity import zoo
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rewrite import read
-from tvm_serenity.passes.relax.quantize import SerenityQuantize
-from tvm_serenity.passes.relax.rewrite import rewrite_module
+from tvm_serenity.relax.quantize import SerenityQuantize
+from tvm_serenity.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import Options, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, random_inputs, run
 

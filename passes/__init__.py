@@ -6,11 +6,11 @@ With a TVM that has Relay (up to 0.19) they are Relay passes, else those of apac
 if __name__ == "passes":
     raise ImportError("import tvm_serenity.passes instead: the classes would exist twice")
 
-from tvm_serenity.passes import _installed
+from tvm_serenity import tvm_installed
 
 __all__ = ["SerenityRewrite", "SerenitySchedule"]
 
-if _installed.HAS_RELAY:
+if tvm_installed.HAS_RELAY:
     from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
 else:
     from tvm_serenity.passes.relax import (
@@ -28,5 +28,5 @@ else:
 def __getattr__(name: str) -> object:
     """Name what is missing: passes that only Relax has need another TVM."""
     if name in ("LeanKernels", "SerenityPlanMemory", "SerenityQuantize", "serenity_pipeline"):
-        _installed.require_relax()
+        tvm_installed.require_relax()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,7 +34,7 @@ def _enter(module: ModuleType) -> None:
 
 def _pipeline(*arguments: Any, **options: Any) -> Any:
     """Return the pass of ``tvm_serenity.passes.serenity_pipeline``; arguments as there."""
-    from tvm_serenity.passes import serenity_pipeline  # noqa: TID251  (the one way to it from TVM)
+    from tvm_serenity.passes import serenity_pipeline
 
     return serenity_pipeline(*arguments, **options)
 

@@ -1,14 +1,14 @@
 """Relax passes (apache-tvm 0.27); importing them registers the pipeline ``serenity``."""
 
-from tvm_serenity.passes import _installed
+from tvm_serenity import tvm_installed
 
-_installed.require_relax()  # before anything that fails without
-from tvm_serenity.passes.relax.lean_kernels import LeanKernels
-from tvm_serenity.passes.relax.pipeline import serenity_pipeline
-from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
-from tvm_serenity.passes.relax.quantize import SerenityQuantize
-from tvm_serenity.passes.relax.rewrite import SerenityRewrite
-from tvm_serenity.passes.relax.schedule import SerenitySchedule
+tvm_installed.require_relax()  # before anything that fails without
+from tvm_serenity.relax.lean_kernels import LeanKernels
+from tvm_serenity.relax.pipeline import serenity_pipeline
+from tvm_serenity.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.relax.quantize import SerenityQuantize
+from tvm_serenity.relax.rewrite import SerenityRewrite
+from tvm_serenity.relax.schedule import SerenitySchedule
 
 __all__ = [
     "LeanKernels",

@@ -10,10 +10,10 @@ import numpy as np
 from tests.conformance.case import FILLS, Case
 from tests.conformance.writer import Array
 from tests.quantize.running import Machine, judge_of, with_all_results
+from tvm_serenity import compat
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.quantize import quantized_module
+from tvm_serenity.relax.quantize import quantized_module
 
 
 def first_difference(case: Case) -> str:
@@ -51,7 +51,7 @@ def first_difference(case: Case) -> str:
 def _kernels(module: Any) -> list[str]:
     """The kernel that makes each result."""
     bindings = [b for block in module["main"].body.blocks for b in block.bindings]
-    called = [_compat.called_kernel(b.value) for b in bindings if _compat.is_call(b.value)]
+    called = [compat.called_kernel(b.value) for b in bindings if compat.is_call(b.value)]
     return [str(kernel.name_hint) for kernel in called if kernel is not None]
 
 

@@ -15,10 +15,11 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity import compat
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR
-from tvm_serenity.passes import _compat, serenity_pipeline
-from tvm_serenity.passes.relax.lower import lowered
+from tvm_serenity.passes import serenity_pipeline
+from tvm_serenity.relax.lower import lowered
 
 FORMS = {"scalar": SCALAR, "mcu": MCU, "host": HOST}
 """The tilings of lean kernels that are tried."""
@@ -54,24 +55,24 @@ def poisoned(byte: int) -> Iterator[None]:
 def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
     """Return what TVM's fused kernels make of a fresh module's inputs, tensor by tensor."""
     fused = lowered(mod, TARGET)
-    kernels = {g: f for g, f in fused.functions.items() if _compat.is_prim_func(f)}
+    kernels = {g: f for g, f in fused.functions.items() if compat.is_prim_func(f)}
     library = compiled({g.name_hint: f for g, f in kernels.items()})
     values: dict[Any, Any] = dict(zip(fused["main"].params, inputs, strict=True))
     calls = []
     for block in fused["main"].body.blocks:
         for binding in block.bindings:
             call = binding.value
-            kernel = _compat.called_kernel(call) if _compat.is_call(call) else None
+            kernel = compat.called_kernel(call) if compat.is_call(call) else None
             if kernel is None:
                 values[binding.var] = _value(call, values)
                 continue
-            given = _compat.kernel_arguments(call)
+            given = compat.kernel_arguments(call)
             arguments = tuple(_value(a, values) for a in given)
             results = run_kernel(library[kernel.name_hint], arguments, _types(call.ty), GARBAGE[0])
-            data = tuple(i for i, a in enumerate(given) if not _compat.is_constant(a))
+            data = tuple(i for i, a in enumerate(given) if not compat.is_constant(a))
             made = Call(kernel.name_hint, kernels[kernel], arguments, data, tuple(results))
             calls.append(made)
-            values[binding.var] = tuple(results) if _compat.is_tuple(call.ty) else results[0]
+            values[binding.var] = tuple(results) if compat.is_tuple(call.ty) else results[0]
     return Reference(tuple(calls), _flat(_value(fused["main"].body.body, values)))
 
 
@@ -102,7 +103,7 @@ def kernels_differ(found: Reference) -> list[Difference]:
         forms: dict[Any, str] = {}
         for form, tiling in FORMS.items():
             try:
-                forms.setdefault(_compat.structural_key(lean(kernel, tiling)), form)
+                forms.setdefault(compat.structural_key(lean(kernel, tiling)), form)
             except Exception as error:
                 differences.append(Difference(form, name, f"{type(error).__name__}: {error}"))
         made |= {f"{name}__{form}": key.key for key, form in forms.items()}
@@ -177,22 +178,22 @@ def run_kernel(kernel: Any, arguments: Sequence[Any], types: Sequence[Any], byte
 
 
 def _types(ty: Any) -> list[tuple[tuple[int, ...], str]]:
-    fields = ty.fields if _compat.is_tuple(ty) else [ty]
-    return [(_compat.static_shape(f, "result"), _compat.dtype_name(f)) for f in fields]
+    fields = ty.fields if compat.is_tuple(ty) else [ty]
+    return [(compat.static_shape(f, "result"), compat.dtype_name(f)) for f in fields]
 
 
 def _value(expr: Any, values: dict[Any, Any]) -> Any:
     """The array, or tuple of arrays, that an expression without a kernel is."""
     if expr in values:
         return values[expr]
-    if _compat.is_constant(expr):
-        return _compat.constant_array(expr)
+    if compat.is_constant(expr):
+        return compat.constant_array(expr)
     if isinstance(expr, relax.Tuple):
         return tuple(_value(f, values) for f in expr.fields)
     if isinstance(expr, relax.TupleGetItem):
         return _value(expr.tuple_value, values)[expr.index]
-    if _compat.op_name(expr) == "relax.reshape":
-        shape = _compat.static_shape(expr.ty, "reshape")
+    if compat.op_name(expr) == "relax.reshape":
+        shape = compat.static_shape(expr.ty, "reshape")
         return _value(expr.args[0], values).reshape(shape)
     raise NotImplementedError(f"no value of {expr}")
 

@@ -17,7 +17,7 @@ from tests.conformance.relax_forms import (
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.row_sums import RowSums
 from tvm_serenity.kernels.rows import has_rows
-from tvm_serenity.passes.relax.rows_read import kernel_by_rows
+from tvm_serenity.relax.rows_read import kernel_by_rows
 
 
 def rows_differ(found: Reference) -> list[Difference]:

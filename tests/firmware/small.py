@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import tvm
 
-from tvm_serenity import cli
-from tvm_serenity.passes import _compat
+from tvm_serenity import cli, compat
 
 
 def windows() -> Any:
@@ -67,7 +66,7 @@ _compile = tvm.compile
 
 def _once(module: Any, target: Any) -> Any:
     """TVM's kernels of a network, compiled for the first mutant."""
-    key = _compat.structural_key(module)
+    key = compat.structural_key(module)
     if key not in _COMPILED:
         _COMPILED[key] = _compile(module, target=target)
     return _COMPILED[key]

@@ -10,9 +10,9 @@ from tvm_serenity.quantize.fixed import multiplier
 
 tvm = pytest.importorskip("tvm")
 
+from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.kernels.arithmetic import Requantise  # noqa: E402
 from tvm_serenity.kernels.convolution import Convolution, convolution  # noqa: E402
-from tvm_serenity.passes import _compat  # noqa: E402
 
 Array = npt.NDArray[Any]
 CHANNELS = 12
@@ -48,7 +48,7 @@ def arguments_of(kernel: Any) -> list[Array]:
     rng = np.random.default_rng(0)
     made = []
     for param in kernel.params:
-        shape, dtype = _compat.buffer_shape(param), _compat.buffer_dtype(param)
+        shape, dtype = compat.buffer_shape(param), compat.buffer_dtype(param)
         low, high = {"m0": (1 << 30, (1 << 31) - 1), "m1": (-9, -7), "b": (-999, 999)}.get(
             str(param.name), (-128, 127)
         )

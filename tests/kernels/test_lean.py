@@ -17,12 +17,12 @@ from tests.conformance.relax_forms import (  # noqa: E402
     reference,
 )
 from tests.conformance.relax_rows import rows_differ  # noqa: E402
+from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
-from tvm_serenity.passes import _compat  # noqa: E402
-from tvm_serenity.passes.relax.kernels import workspace_of  # noqa: E402
-from tvm_serenity.passes.relax.lower import lowered  # noqa: E402
+from tvm_serenity.relax.kernels import workspace_of  # noqa: E402
+from tvm_serenity.relax.lower import lowered  # noqa: E402
 
 op = relax.op
 nn = relax.op.nn
@@ -80,7 +80,7 @@ REDUCED = {
 
 def kernels_of(mod: Any) -> list[Any]:
     """The fused kernels of a module."""
-    return [f for f in lowered(mod, TARGET).functions.values() if _compat.is_prim_func(f)]
+    return [f for f in lowered(mod, TARGET).functions.values() if compat.is_prim_func(f)]
 
 
 def differences(mod: Any) -> Any:

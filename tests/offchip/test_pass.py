@@ -11,7 +11,7 @@ relax_passes = pytest.importorskip("tvm_serenity.passes", reason="TVM is not ins
 
 
 def test_the_pass_moves_no_more_than_the_peak_order() -> None:
-    from tvm_serenity.passes.relax.read import module_graph
+    from tvm_serenity.relax.read import module_graph
 
     mod, capacity = zoo.build("swiftnet-cell-c"), 64 * 1024
     peak = relax_passes.SerenitySchedule()(mod)

@@ -10,9 +10,9 @@ from tests.passes import nets
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
-from tvm_serenity.passes.relax.lower import lowered
-from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
-from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.plan_memory import ATTRIBUTE
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
 from tvm_serenity.schedule import schedule
 

@@ -13,11 +13,12 @@ from tests.conformance.writer import Array
 tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402
 
+from tvm_serenity import compat
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.frontends.relax._states import STATES  # noqa: E402
-from tvm_serenity.passes import _compat, serenity_pipeline  # noqa: E402
-from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
+from tvm_serenity.passes import serenity_pipeline  # noqa: E402
 from tvm_serenity.referees import Fill, Referee, runtime_for  # noqa: E402
+from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
 
 JUDGE = Referee()
 atexit.register(JUDGE.close)
@@ -116,4 +117,4 @@ def assert_exact(
 
 
 def _is_kernel_call(value: Any) -> bool:
-    return bool(_compat.is_call(value)) and _compat.called_kernel(value) is not None
+    return bool(compat.is_call(value)) and compat.called_kernel(value) is not None

@@ -12,10 +12,10 @@ tvm = pytest.importorskip("tvm")
 
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.kernels.tile import HOST  # noqa: E402
-from tvm_serenity.passes.relax.lean_kernels import LeanKernels  # noqa: E402
-from tvm_serenity.passes.relax.plan_memory import plan_graph  # noqa: E402
-from tvm_serenity.passes.relax.quantize import kept_float, quantized_module  # noqa: E402
-from tvm_serenity.passes.relax.read import read_function  # noqa: E402
+from tvm_serenity.relax.lean_kernels import LeanKernels  # noqa: E402
+from tvm_serenity.relax.plan_memory import plan_graph  # noqa: E402
+from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
+from tvm_serenity.relax.read import read_function  # noqa: E402
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes  # noqa: E402
 
 ARENA = {

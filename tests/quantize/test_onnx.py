@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.writer import Array
 from tests.quantize.running import Machine
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.passes.relax.quantize import kept_float, quantized_module
+from tvm_serenity.relax.quantize import kept_float, quantized_module
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")

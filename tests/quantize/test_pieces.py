@@ -9,8 +9,8 @@ import pytest
 from tests.conformance.writer import Node, T, tflite
 from tests.quantize.running import Machine, assert_exact, integer_module
 from tests.quantize.test_operators import bias, scales, weights
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.quantize import quantized_module
+from tvm_serenity import compat
+from tvm_serenity.relax.quantize import quantized_module
 
 STEPS = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
 
@@ -40,8 +40,8 @@ def network(multiplier: int, read_elsewhere: bool = False) -> bytes:
 def joined(module: Any) -> int:
     """How many concats a module makes."""
     bindings = [b for block in module["main"].body.blocks for b in block.bindings]
-    calls = [b.value for b in bindings if _compat.is_call(b.value)]
-    return sum(_compat.op_name(call) == "relax.concat" for call in calls)
+    calls = [b.value for b in bindings if compat.is_call(b.value)]
+    return sum(compat.op_name(call) == "relax.concat" for call in calls)
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])

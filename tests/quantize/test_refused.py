@@ -11,13 +11,13 @@ from tests.quantize.running import Machine, judge_of
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.passes.relax.quantize import (
+from tvm_serenity.quantize.params import affine
+from tvm_serenity.relax.quantize import (
     SerenityQuantize,
     is_quantised,
     kept_float,
     quantized_module,
 )
-from tvm_serenity.quantize.params import affine
 
 
 def params(scales: Any, zeros: Any, axis: int = 0, shape: tuple[int, ...] = (4, 3)) -> Any:

@@ -17,8 +17,6 @@ from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.firmware import execute  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout, write_project  # noqa: E402
 from tvm_serenity.memory import peak_bytes  # noqa: E402
-from tvm_serenity.passes.relay.lower import fused  # noqa: E402
-from tvm_serenity.passes.relay.schedule import region_of, schedule_module  # noqa: E402
 from tvm_serenity.relay import (  # noqa: E402
     build_aot,
     c_target,
@@ -27,6 +25,8 @@ from tvm_serenity.relay import (  # noqa: E402
     library_project,
     workspace_bytes,
 )
+from tvm_serenity.relay.lower import fused  # noqa: E402
+from tvm_serenity.relay.schedule import region_of, schedule_module  # noqa: E402
 from tvm_serenity.relay.usmp import OWN  # noqa: E402
 
 

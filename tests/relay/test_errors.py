@@ -13,9 +13,9 @@ import tvm_serenity  # noqa: E402
 from tests.relay.nets import Layers, context, graph_executor_of, inputs, outputs  # noqa: E402
 from tvm_serenity import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError  # noqa: E402
-from tvm_serenity.passes.relay.lower import fused  # noqa: E402
-from tvm_serenity.passes.relay.read import read_function  # noqa: E402
 from tvm_serenity.relay import ArenaExecutor  # noqa: E402
+from tvm_serenity.relay.lower import fused  # noqa: E402
+from tvm_serenity.relay.read import read_function  # noqa: E402
 
 
 def test_relax_passes_need_another_tvm() -> None:

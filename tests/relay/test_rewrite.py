@@ -8,7 +8,7 @@ import numpy as np  # noqa: E402
 import tvm  # noqa: E402
 
 from tests.relay.nets import Layers, computed, context, inputs, joined, wide  # noqa: E402
-from tvm_serenity.passes.relay.rewrite import force, rewrite_module  # noqa: E402
+from tvm_serenity.relay.rewrite import force, rewrite_module  # noqa: E402
 from tvm_serenity.rewrite import Options  # noqa: E402
 
 CASES = [("NCHW", True), ("NHWC", True), ("NHWC", False)]

@@ -6,7 +6,7 @@ import pytest
 
 from tvm_serenity import zoo
 from tvm_serenity.memory import peak_bytes
-from tvm_serenity.passes.relax.rewrite_read import read_net
+from tvm_serenity.relax.rewrite_read import read_net
 from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
 

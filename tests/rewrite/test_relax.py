@@ -14,9 +14,9 @@ from tvm_serenity import zoo
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import SerenityPlanMemory, SerenityRewrite, SerenitySchedule
-from tvm_serenity.passes.relax.plan_memory import ATTRIBUTE
-from tvm_serenity.passes.relax.read import read_function
-from tvm_serenity.passes.relax.rewrite import force, rewrite_module
+from tvm_serenity.relax.plan_memory import ATTRIBUTE
+from tvm_serenity.relax.read import read_function
+from tvm_serenity.relax.rewrite import force, rewrite_module
 from tvm_serenity.rewrite import RULES, Options
 from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
 

@@ -7,7 +7,7 @@ import pytest
 from tests.rewrite import nets
 from tests.rewrite.describe import lines
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.passes.relax.rewrite_read import read_net
+from tvm_serenity.relax.rewrite_read import read_net
 from tvm_serenity.rewrite import RULES, Match, Net, apply_everywhere, rule_names
 from tvm_serenity.rewrite.from_graph import net_of
 

@@ -11,7 +11,7 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
 
 from tvm_serenity.errors import WrongResultError  # noqa: E402
-from tvm_serenity.passes.relax import lean_kernels, plan_memory  # noqa: E402
+from tvm_serenity.relax import lean_kernels, plan_memory  # noqa: E402
 from tvm_serenity.runtime import build  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 from tvm_serenity.runtime.checks import Checks  # noqa: E402

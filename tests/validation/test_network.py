@@ -64,7 +64,7 @@ def test_compile_says_what_was_compared(tmp_path: Path, capsys: Any, monkeypatch
 
 def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     """A mutant that TVM's own kernels share: only the runtime sees it."""
-    from tvm_serenity.passes.relax.quantize import quantized_module
+    from tvm_serenity.relax.quantize import quantized_module
 
     def single(_model: str, module: Any, *_rest: Any) -> tuple[Any, dict[str, Any]]:
         return quantized_module(module, "single"), {}

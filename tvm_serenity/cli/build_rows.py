@@ -30,7 +30,7 @@ from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.rows.program import RowProgram
-    from tvm_serenity.passes.relax.rows_read import RowModule
+    from tvm_serenity.relax.rows_read import RowModule
 
 OFF, AUTO = "off", "auto"
 
@@ -119,7 +119,7 @@ def requested(rows: str, ram: str | None, streamed: bool, stack: int) -> int | N
 def build_rows(module: Any, request: Request, output: str, *, force: bool, json: bool) -> None:
     """Write the project, or say what stands in the way and end with status 1."""
     from tvm_serenity.firmware.tir.rows import row_kernels, row_program
-    from tvm_serenity.passes.relax.rows_read import read_rows
+    from tvm_serenity.relax.rows_read import read_rows
 
     request.notify("reading rows")
     model = request.model

@@ -82,6 +82,6 @@ def loose(module: Any, quantized: str) -> str:
 
     ``module`` is Relax as it was imported.
     """
-    from tvm_serenity.passes.relax.quantize import is_quantised
+    from tvm_serenity.relax.quantize import is_quantised
 
     return "computed in float" if quantized == "off" and is_quantised(module) else ""

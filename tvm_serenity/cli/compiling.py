@@ -124,7 +124,7 @@ def _checks(
     """What is checked: nothing after --no-check."""
     from dataclasses import replace
 
-    from tvm_serenity.passes.relax.quantize import is_quantised
+    from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.checks import Checks
     from tvm_serenity.validation.network import judge_for
     from tvm_serenity.validation.tolerances import LOOSE
@@ -151,7 +151,7 @@ def _against(checks: "Checks", before: Any, rewritten: bool) -> "Checks":
 
 def _in_rows(module: Any, time_limit: float | None, target: str) -> tuple[Any, dict[str, Any]]:
     """The module split into rows, and what JSON says of that."""
-    from tvm_serenity.passes.relax.rows import by_rows
+    from tvm_serenity.relax.rows import by_rows
     from tvm_serenity.rows import Limits
 
     made, found = by_rows(module, target, Limits(time_limit or 10.0))
@@ -177,7 +177,7 @@ def _rewritten(
     module: Any, rules: str, time_limit: float | None, target: str
 ) -> tuple[Any, dict[str, Any]]:
     """The module after ``SerenityRewrite``, and what JSON says of that."""
-    from tvm_serenity.passes.relax.rewrite import rewrite_module
+    from tvm_serenity.relax.rewrite import rewrite_module
     from tvm_serenity.rewrite import Options as Rewriting
 
     made, done = rewrite_module(module, Rewriting(rules=rules, time_limit_s=time_limit), target)

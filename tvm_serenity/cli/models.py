@@ -29,7 +29,7 @@ class Source:
         """Return the model with its graph; a zoo network's operators are its fused kernels."""
         if not self.is_zoo:
             return load(self.spec, self.dims)
-        from tvm_serenity.passes.relax.read import module_graph
+        from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)
         return TextFile(Path(self.spec), graph)

@@ -31,8 +31,8 @@ def integer_module(
 
     ``module`` itself and nothing where it is not quantised or ``quantized`` is "off".
     """
-    from tvm_serenity.passes.relax.pipeline import QUANTIZED
-    from tvm_serenity.passes.relax.quantize import is_quantised, kept_float, quantized_module
+    from tvm_serenity.relax.pipeline import QUANTIZED
+    from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module
     from tvm_serenity.runtime.weights import weight_bytes
 
     if quantized not in QUANTIZED:

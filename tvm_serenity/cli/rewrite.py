@@ -80,7 +80,7 @@ def read(opened: Source) -> Net:
         from tvm_serenity.rewrite.from_graph import net_of
 
         return net_of(opened.file().graph)
-    from tvm_serenity.passes.relax.rewrite_read import prepared, read_net
+    from tvm_serenity.relax.rewrite_read import prepared, read_net
 
     net: Net = read_net(prepared(opened.module()), name=opened.spec, external=False).net
     return net

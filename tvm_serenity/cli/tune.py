@@ -34,9 +34,9 @@ def tune_command(
     module = source(model, dim or ()).module()
     import tvm
 
+    from tvm_serenity import compat
     from tvm_serenity.kernels.tune import tune, write
-    from tvm_serenity.passes import _compat
-    from tvm_serenity.passes.relax.lower import lowered
+    from tvm_serenity.relax.lower import lowered
 
     machine = tvm.target.Target(target)
     changed, _ = integer_module(model, module, quantized, rounding)
@@ -44,7 +44,7 @@ def tune_command(
     kernels = {
         variable.name_hint: function
         for variable, function in functions
-        if _compat.is_prim_func(function) and _compat.has_blocks(function)
+        if compat.is_prim_func(function) and compat.has_blocks(function)
     }
     terminal = Console(stderr=True)
     found = tune(

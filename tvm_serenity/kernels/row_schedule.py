@@ -11,13 +11,13 @@ from typing import Any
 import tvm
 from tvm import s_tir
 
+from tvm_serenity import compat
 from tvm_serenity.kernels.lean import inline_stages
 from tvm_serenity.kernels.loops import REDUCE as _REDUCE
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.loops import kinds_of_loops
-from tvm_serenity.passes import _compat
 
 CHANNELS = 8
 """Neighbouring channels that are summed up side by side, where their number is a multiple."""
@@ -79,7 +79,7 @@ def _below(schedule: Any, block: Any, around: Any) -> list[Any]:
 
 def _sums_integers(schedule: Any, block: Any) -> bool:
     written = schedule.get(block).writes
-    return len(written) == 1 and "int" in _compat.buffer_dtype(written[0].source)
+    return len(written) == 1 and "int" in compat.buffer_dtype(written[0].source)
 
 
 def _split_reduction(schedule: Any, block: Any) -> None:

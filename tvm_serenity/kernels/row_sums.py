@@ -13,6 +13,7 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, sym, tirx
 
+from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.lean import inline_stages
 from tvm_serenity.kernels.loops import applied as _try
@@ -22,7 +23,6 @@ from tvm_serenity.kernels.loops import kinds_of_loops
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.row_loops import integer, row_loops
 from tvm_serenity.kernels.rows import has_rows
-from tvm_serenity.passes import _compat
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RowSums:
     @property
     def size_bytes(self) -> int:
         """Bytes of the sums."""
-        return int(_compat.size_bytes(self.shape, self.dtype))
+        return int(compat.size_bytes(self.shape, self.dtype))
 
 
 def row_sums(kernel: Any, data: Sequence[int]) -> RowSums:
@@ -48,12 +48,12 @@ def row_sums(kernel: Any, data: Sequence[int]) -> RowSums:
     Raises :class:`UnsupportedError` with the reason where it is no sum over all rows.
     """
     (source,) = [kernel.params[i] for i in data] if len(data) == 1 else (None,)
-    if source is None or not has_rows(_compat.buffer_shape(source)):
+    if source is None or not has_rows(compat.buffer_shape(source)):
         raise UnsupportedError("it reads no rows, or of several tensors")
-    result = _compat.buffer_shape(kernel.params[-1])
+    result = compat.buffer_shape(kernel.params[-1])
     if has_rows(result) and result[1] != 1:
         raise UnsupportedError("its result has several rows")
-    height = _compat.buffer_shape(source)[1]
+    height = compat.buffer_shape(source)[1]
     function = row_loops(_rows_outermost(kernel, height))
     return _parts(function, function.params[data[0]], height)
 
@@ -95,8 +95,8 @@ def _parts(function: Any, source: Any, height: int) -> RowSums:
         made([row, sums], tirx.SeqStmt([begin, body])),
         made([row, sums], body),
         made([sums, *others, function.params[-1]], finish),
-        tuple(_compat.buffer_shape(sums)),
-        _compat.buffer_dtype(sums),
+        tuple(compat.buffer_shape(sums)),
+        compat.buffer_dtype(sums),
         height,
     )
 
@@ -125,8 +125,8 @@ def _opened(body: Any) -> tuple[Any, list[Any]]:
 
 def _on_row(loop: Any, source: Any) -> tuple[Any, Any]:
     """The body of the loop over rows, reading one row from a buffer of its own."""
-    shape = _compat.buffer_shape(source)
-    row = tirx.decl_buffer(shape[2:], _compat.buffer_dtype(source), f"{source.name}_row")
+    shape = compat.buffer_shape(source)
+    row = tirx.decl_buffer(shape[2:], compat.buffer_dtype(source), f"{source.name}_row")
     analyzer = sym.Analyzer()
 
     def load(read: Any) -> Any:

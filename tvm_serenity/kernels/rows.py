@@ -16,10 +16,10 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, sym, tirx
 
+from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.row_loops import Affine, conjuncts, integer, replaced, row_loops, unrolled
-from tvm_serenity.passes import _compat
 
 MAX_SLOTS = 10
 """Rows that a kernel may read at a time: each is a pointer parameter."""
@@ -60,9 +60,9 @@ def row_kernel(kernel: Any, data: Sequence[int]) -> RowKernel:
     ``data`` are the parameters that hold activations; they are cut into rows, the others stay.
     Raises :class:`UnsupportedError` with the reason where the rows are not made independently.
     """
-    shape = _compat.buffer_shape(kernel.params[-1])
+    shape = compat.buffer_shape(kernel.params[-1])
     height = shape[1] if has_rows(shape) else 1
-    if height == 1 and not any(has_rows(_compat.buffer_shape(kernel.params[i])) for i in data):
+    if height == 1 and not any(has_rows(compat.buffer_shape(kernel.params[i])) for i in data):
         raise UnsupportedError("it has no rows")
     lowered = row_loops(kernel)
     loops = _row_loop(lowered, lowered.params[-1], height)
@@ -139,7 +139,7 @@ class _Cut:
     def _is_row_index(self, load: Any) -> Any:
         """The index whose variables must be unrolled, of a load of activations."""
         parameter = self._parameter(load.source)
-        if parameter is None or not has_rows(_compat.buffer_shape(load.source)):
+        if parameter is None or not has_rows(compat.buffer_shape(load.source)):
             return None
         return load.indices[1]
 
@@ -148,7 +148,7 @@ class _Cut:
             parameter = self._parameter(load.source)
             if parameter is None:
                 return load
-            shape = _compat.buffer_shape(load.source)
+            shape = compat.buffer_shape(load.source)
             rest = load.indices[2:] if has_rows(shape) else load.indices
             place = load.indices[1] if has_rows(shape) else tirx.IntImm("int64", 0)
             return tirx.BufferLoad(self._slot_buffer(parameter, load.source, place), list(rest))
@@ -160,16 +160,16 @@ class _Cut:
         for known, buffer, other in self.slots:
             if known == parameter and other == where:
                 return buffer
-        shape = _compat.buffer_shape(source)
+        shape = compat.buffer_shape(source)
         row = shape[2:] if has_rows(shape) else shape
         name = f"{source.name}_{sum(p == parameter for p, _, _ in self.slots)}"
-        buffer = tirx.decl_buffer(row, _compat.buffer_dtype(source), name)
+        buffer = tirx.decl_buffer(row, compat.buffer_dtype(source), name)
         self.slots.append((parameter, buffer, where))
         return buffer
 
     def _rows_of(self, slot: int) -> tuple[int | None, ...]:
         parameter, _, where = self.slots[slot]
-        shape = _compat.buffer_shape(self.function.params[parameter])
+        shape = compat.buffer_shape(self.function.params[parameter])
         limit = shape[1] if has_rows(shape) else 1
         return tuple(r if 0 <= r < limit else None for r in where.rows)
 
@@ -228,9 +228,9 @@ class _Cut:
     def _result_row(self, body: Any) -> tuple[Any, Any]:
         """The body writing, and reading again, a row of the result."""
         result = self.function.params[-1]
-        shape = _compat.buffer_shape(result)
+        shape = compat.buffer_shape(result)
         first = 2 if has_rows(shape) else 0
-        out = tirx.decl_buffer(shape[first:], _compat.buffer_dtype(result), result.name)
+        out = tirx.decl_buffer(shape[first:], compat.buffer_dtype(result), result.name)
 
         def store(s: Any) -> Any:
             if not s.buffer.same_as(result):

@@ -174,7 +174,7 @@ def tuned(path: Path, target: Any, limit: int = 0) -> Callable[[Any], Any]:
 
     ``limit``: bytes of scratch that a kernel may need at most.
     """
-    from tvm_serenity.passes.relax.kernels import workspace_of
+    from tvm_serenity.relax.kernels import workspace_of
 
     known = _read(path)
 

@@ -3,7 +3,10 @@
 ``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``.
 """
 
-from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
+from tvm_serenity import tvm_installed
+
+tvm_installed.require_relay()  # before anything that fails without
+
 from tvm_serenity.relay.aot import build_aot, c_target, calls, export_library, workspace_bytes
 from tvm_serenity.relay.arena import ArenaExecutor
 from tvm_serenity.relay.firmware import library_project
@@ -11,8 +14,6 @@ from tvm_serenity.relay.storage import graph_of, pool_bytes, share_storage
 
 __all__ = [
     "ArenaExecutor",
-    "SerenityRewrite",
-    "SerenitySchedule",
     "build_aot",
     "c_target",
     "calls",

@@ -16,7 +16,7 @@ from tvm.relay.backend import Executor, Runtime
 from tvm.relay.backend.executor_factory import AOTExecutorFactoryModule
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.passes.relay.lower import context_like
+from tvm_serenity.relay.lower import context_like
 from tvm_serenity.relay.usmp import NAME, OWN
 
 ALIGNMENT = 8

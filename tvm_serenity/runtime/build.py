@@ -10,14 +10,14 @@ from tvm import relax
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.tile import tiling_for
-from tvm_serenity.passes.relax.kernels import workspace_of
-from tvm_serenity.passes.relax.lean_kernels import LeanKernels
-from tvm_serenity.passes.relax.lower import lowered
-from tvm_serenity.passes.relax.pipeline import serenity_pipeline
-from tvm_serenity.passes.relax.plan_memory import plan_graph
-from tvm_serenity.passes.relax.read import read_function
-from tvm_serenity.passes.relax.schedule import order_module
 from tvm_serenity.plan import Plan
+from tvm_serenity.relax.kernels import workspace_of
+from tvm_serenity.relax.lean_kernels import LeanKernels
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.pipeline import serenity_pipeline
+from tvm_serenity.relax.plan_memory import plan_graph
+from tvm_serenity.relax.read import read_function
+from tvm_serenity.relax.schedule import order_module
 from tvm_serenity.runtime.checks import (
     Builds,
     Checks,

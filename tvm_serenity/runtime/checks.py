@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import tvm
 
+from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.lower import lowered
 from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, network_inputs, run
 from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
@@ -51,7 +51,7 @@ class Builds:
     @property
     def same(self) -> Tolerance:
         """How far two forms of one kernel may be apart: not at all where nothing is fused."""
-        return FUSED if _compat.contracts(self.target) else EXACT
+        return FUSED if compat.contracts(self.target) else EXACT
 
     def reference(self) -> Any:
         """Return TVM's own kernels on memory that TVM plans."""
@@ -119,7 +119,7 @@ def validated_kernels(builds: Builds, checks: Checks, seed: int, notify: Notify)
     if not found:
         return Checked(0, 0)
     notify("compiling: TVM's own kernels")
-    forms = _compat.kernels_of(builds.reference()), _compat.kernels_of(builds.ours)
+    forms = compat.kernels_of(builds.reference()), compat.kernels_of(builds.ours)
     notify(f"validating {len(found)} kernels")
     return validate_kernels(found, *forms, seed=seed, folder=checks.folder, tolerance=builds.same)
 

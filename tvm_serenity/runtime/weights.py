@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity import compat
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
 from tvm_serenity.graph import Role
-from tvm_serenity.passes import _compat
 
 _SCALE, _ZERO_POINT = 2, 3
 """Fields of quantisation parameters."""
@@ -23,8 +23,8 @@ def weight_bytes(mod: Any, name: str = "main") -> int:
 
 
 def _collect(expr: Any, sizes: dict[Any, int]) -> None:
-    if _compat.is_constant(expr):
-        sizes[expr] = int(_compat.constant_array(expr).nbytes)
+    if compat.is_constant(expr):
+        sizes[expr] = int(compat.constant_array(expr).nbytes)
         return
     for part in (*getattr(expr, "args", ()), *getattr(expr, "fields", ())):
         _collect(part, sizes)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.kernels import placeable, workspace_of
-from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.relax.kernels import placeable, workspace_of
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
@@ -78,13 +78,13 @@ def cases(plain: Any, made: Any) -> list[Case]:
     found: dict[Any, Case] = {}
     for op, index in enumerate(region.run):
         call = region.bindings[index].value
-        name = _compat.called_kernel(call)
+        name = compat.called_kernel(call)
         if name is None or LEAN in (plain[name].attrs or {}):
             continue
         if name.name_hint not in called:
             continue  # a lean kernel that moves nothing has become a view
         pair = plain[name], _named(made, name.name_hint)
-        key = tuple(_compat.structural_key(_compat.anonymous(f)) for f in pair)
+        key = tuple(compat.structural_key(compat.anonymous(f)) for f in pair)
         if key not in found:
             found[key] = _case(region.graph.ops[op].name, name.name_hint, *pair, call)
     return list(found.values())
@@ -92,7 +92,7 @@ def cases(plain: Any, made: Any) -> list[Case]:
 
 def _called(module: Any) -> set[str]:
     region = read_function(module, workspace=False)
-    calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
+    calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     return {call.name_hint for call in calls if call is not None}
 
 
@@ -101,15 +101,15 @@ def _named(module: Any, name: str) -> Any:
 
 
 def _case(operator: str, name: str, reference: Any, made: Any, call: Any) -> Case:
-    arguments = _compat.kernel_arguments(call)
+    arguments = compat.kernel_arguments(call)
     constants = {
-        i: _compat.constant_array(a) for i, a in enumerate(arguments) if _compat.is_constant(a)
+        i: compat.constant_array(a) for i, a in enumerate(arguments) if compat.is_constant(a)
     }
-    taken = _compat.overwritten(call)
+    taken = compat.overwritten(call)
     written = tuple(range(len(arguments), len(reference.params)))
     if taken is not None:
         written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
-    tensors = tuple((_compat.buffer_shape(p), _compat.buffer_dtype(p)) for p in reference.params)
+    tensors = tuple((compat.buffer_shape(p), compat.buffer_dtype(p)) for p in reference.params)
     signature = Signature(tensors, written, workspace_of(made))
     drawn = tuple(i for i in range(len(arguments)) if i not in constants)
     return Case(operator, name, reference, made, signature, constants, drawn)
@@ -186,8 +186,8 @@ def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], folder: Path) -> 
         "workspace_bytes": case.signature.workspace_bytes,
         "drawn": list(case.drawn),
         "constants": sorted(case.constants),
-        "reference": _compat.script(case.reference),
-        "made": _compat.script(placeable(case.made)),
+        "reference": compat.script(case.reference),
+        "made": compat.script(placeable(case.made)),
     }
     arrays = [*inputs, *(case.constants[i] for i in sorted(case.constants))]
     fail(wrong, write_reproducer(folder / f"serenity-wrong-{case.kernel}", described, arrays))

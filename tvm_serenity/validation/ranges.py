@@ -12,10 +12,10 @@ import tvm
 from tvm import relax, s_tir, sym, tirx
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity import compat
 from tvm_serenity.kernels.nodes import mapped, parts
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.lower import lowered
-from tvm_serenity.passes.relax.read import read_function
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.validation.inputs import Range
 
 _ANY = Range(-(2**63), 2**63 - 1)
@@ -56,12 +56,12 @@ def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[in
     for op in reversed(range(len(region.graph.ops))):
         call = region.bindings[region.run[op]].value
         outputs = [need.get(t) for t in region.graph.ops[op].outputs]
-        kernel = _compat.called_kernel(call)
+        kernel = compat.called_kernel(call)
         if kernel is None:
-            if _compat.op_name(call) == "relax.reshape" and outputs[0] is not None:
+            if compat.op_name(call) == "relax.reshape" and outputs[0] is not None:
                 narrow(call.args[0], outputs[0])
             continue
-        arguments, function = _compat.kernel_arguments(call), mod[kernel]
+        arguments, function = compat.kernel_arguments(call), mod[kernel]
         first = len(function.params) - len(outputs)
         wanted = {first + i: r for i, r in enumerate(outputs) if r is not None}
         for position, allowed in parameter_ranges(function, wanted).items():
@@ -123,11 +123,11 @@ class _Kernel:
         sources = {s for s in sources if itself is None or not s.same_as(itself)}
         if not sources:
             return
-        variables = {s: tirx.Var(s.name, _compat.buffer_dtype(s)) for s in sources}
+        variables = {s: tirx.Var(s.name, compat.buffer_dtype(s)) for s in sources}
 
         def replaced(load: Any) -> Any:
             if itself is not None and load.source.same_as(itself):
-                return tirx.const(0, _compat.buffer_dtype(itself))
+                return tirx.const(0, compat.buffer_dtype(itself))
             return variables.get(load.source, load)
 
         free = mapped(value, tvm.ir.expr.TensorLoad, replaced)
@@ -177,7 +177,7 @@ def _found(roots: Iterable[Any], kind: Any) -> list[Any]:
 
 
 def _is_integer(buffer: Any) -> bool:
-    return str(_compat.buffer_dtype(buffer)).startswith(("int", "uint"))
+    return str(compat.buffer_dtype(buffer)).startswith(("int", "uint"))
 
 
 def _elements(buffer: Any) -> int:
@@ -190,7 +190,7 @@ def _elements(buffer: Any) -> int:
 def parameters_of(function: Any) -> list[tuple[str, tuple[int, ...], str]]:
     """Return name, shape and type of each parameter of a Relax function."""
     return [
-        (p.name, _compat.static_shape(p.ty, p.name), _compat.dtype_name(p.ty))
+        (p.name, compat.static_shape(p.ty, p.name), compat.dtype_name(p.ty))
         for p in function.params
         if isinstance(p, relax.Var)
     ]

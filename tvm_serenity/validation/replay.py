@@ -6,9 +6,9 @@ from typing import Any
 
 import tvm
 
+from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.replay import replay as replay_c
-from tvm_serenity.passes import _compat
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.isolated import isolated
@@ -37,12 +37,12 @@ def replay(path: Path) -> str:
 
 def _tir(case: dict[str, Any], arrays: list[Array]) -> str:
     """Compile and compare the two forms of a kernel."""
-    kernels = {name: _compat.from_script(case[name]) for name in ("reference", "made")}
+    kernels = {name: compat.from_script(case[name]) for name in ("reference", "made")}
     library = tvm.compile(
         tvm.IRModule({n: k.with_attr("global_symbol", n) for n, k in kernels.items()}), "llvm"
     )
     params = kernels["reference"].params
-    tensors = tuple((_compat.buffer_shape(p), _compat.buffer_dtype(p)) for p in params)
+    tensors = tuple((compat.buffer_shape(p), compat.buffer_dtype(p)) for p in params)
     signature = Signature(tensors, tuple(case["written"]), case["workspace_bytes"])
     given = dict(zip((*case["drawn"], *case["constants"]), arrays, strict=True))
     functions = library["reference"], library["made"]

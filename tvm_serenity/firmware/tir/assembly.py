@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.names import identifier, unique
@@ -22,8 +23,7 @@ from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.quantisation import initial_values, quantisations
 from tvm_serenity.graph import Graph, Role
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.read import Region
+from tvm_serenity.relax.read import Region
 
 
 def assembled(
@@ -100,10 +100,10 @@ class _Assembly:
         call = self.region.bindings[self.region.run[op]].value
         arguments: list[Any] = []
         tuned_call = self.tuned.get(op)
-        for argument in _compat.kernel_arguments(call):
-            if _compat.is_constant(argument):
+        for argument in compat.kernel_arguments(call):
+            if compat.is_constant(argument):
                 if tuned_call is None:
-                    arguments.append(Const(self.constants.number(_compat.constant_array(argument))))
+                    arguments.append(Const(self.constants.number(compat.constant_array(argument))))
                 continue
             value = self.region.values.get(argument)
             if not isinstance(value, int):

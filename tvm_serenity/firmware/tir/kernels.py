@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Kernel
@@ -14,8 +15,7 @@ from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.read import Region
+from tvm_serenity.relax.read import Region
 
 
 class Kernels:
@@ -26,7 +26,7 @@ class Kernels:
     ) -> None:
         self.region = region
         self.settings = settings
-        self.calls = [_compat.called_kernel(region.bindings[i].value) for i in region.run]
+        self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
         in_c = settings.codegen == "c"
@@ -53,8 +53,8 @@ class Kernels:
                 continue  # a view, or a kernel that overwrites: the library has none
             call = self.region.bindings[self.region.run[i]].value
             arrays = [
-                _compat.constant_array(a) if _compat.is_constant(a) else None
-                for a in _compat.kernel_arguments(call)
+                compat.constant_array(a) if compat.is_constant(a) else None
+                for a in compat.kernel_arguments(call)
             ]
             made = tuned(op.kind, self.functions[op.kind], arrays)
             if made is None:

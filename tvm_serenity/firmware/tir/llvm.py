@@ -9,6 +9,7 @@ from typing import Any
 import tvm
 from tvm import ir, tirx
 
+from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import identifier, unique
@@ -16,7 +17,6 @@ from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import STACK_LIMIT_BYTES, Written, buffer_bytes
 from tvm_serenity.kernels.nodes import mapped, parts
-from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
 OBJECT = "kernels_llvm.o"
@@ -82,7 +82,7 @@ def _param(name: str, param: Any, function: Any) -> Param:
     stored = {s.buffer for s in parts(function.body, tirx.BufferStore)}
     shown = {declared.buffer: declared.data for declared in parts(function.body, tirx.DeclBuffer)}
     written = {_owner(shown[b]) if b in shown else b for b in stored}
-    return Param(name, _compat.buffer_dtype(param), param not in written)
+    return Param(name, compat.buffer_dtype(param), param not in written)
 
 
 def _owner(data: Any) -> Any:
@@ -111,9 +111,9 @@ def _unpacked(name: str, function: Any, alignment: int) -> tuple[Any, int]:
 
     params, head = [], []
     for param in function.params:
-        if not _compat.is_buffer_param(param):
+        if not compat.is_buffer_param(param):
             raise UnsupportedError(f"{name}: parameter {param.name} is no tensor")
-        pointer = tirx.Var(param.name, ir.PointerType(ir.PrimType(_compat.buffer_dtype(param))))
+        pointer = tirx.Var(param.name, ir.PointerType(ir.PrimType(compat.buffer_dtype(param))))
         params.append(pointer)
         head.append(tirx.DeclBuffer(param, data=pointer))
     body = mapped(function.body, tirx.AllocBuffer, allocation)

@@ -18,11 +18,11 @@ from tvm_serenity.firmware.tir.settings import Settings
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.passes.relax.lean_kernels import LeanKernels
-from tvm_serenity.passes.relax.lower import lowered
-from tvm_serenity.passes.relax.quantize import is_quantised, kept_float, quantized_module
-from tvm_serenity.passes.relax.read import Region, read_function
 from tvm_serenity.plan import Plan
+from tvm_serenity.relax.lean_kernels import LeanKernels
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module
+from tvm_serenity.relax.read import Region, read_function
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def integer_module(module: Any, settings: Settings) -> tuple[Any, tuple[str, ...
         kept = kept_float(module)
     target = tvm.target.Target("llvm")
     if settings.rewrite:
-        from tvm_serenity.passes.relax.rewrite import SerenityRewrite
+        from tvm_serenity.relax.rewrite import SerenityRewrite
 
         module = SerenityRewrite(settings.rewrite, target=target)(module)
     return lowered(module, target), kept

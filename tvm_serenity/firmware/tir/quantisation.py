@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tvm_serenity import compat
 from tvm_serenity.firmware.program import Quantisation
 from tvm_serenity.frontends.relax._states import STATES
 from tvm_serenity.graph import Graph
-from tvm_serenity.passes import _compat
 
 SAME_VALUES = ("relax.reshape", "relax.clip")
 """Operators that do not change how values are stored."""
@@ -36,7 +36,7 @@ def initial_values(module: Any, graph: Graph) -> dict[int, int]:
 
 
 def _is(value: Any, *names: str) -> bool:
-    return _compat.is_call(value) and _compat.op_name(value) in names
+    return compat.is_call(value) and compat.op_name(value) in names
 
 
 def _input(param: Any, bindings: dict[Any, Any]) -> Quantisation | None:
@@ -68,7 +68,7 @@ def _results(body: Any, bindings: dict[Any, Any]) -> list[Any]:
 
 
 def _affine(call: Any) -> Quantisation | None:
-    scale, zero = (_compat.constant_array(a) for a in call.args[1:3])
+    scale, zero = (compat.constant_array(a) for a in call.args[1:3])
     if scale.size != 1 or zero.size != 1:
         return None
     return Quantisation(float(scale.reshape(())), int(zero.reshape(())))

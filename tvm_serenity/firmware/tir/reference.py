@@ -7,12 +7,12 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
 from tvm_serenity.firmware.tir.program import Compiled
-from tvm_serenity.passes import _compat
-from tvm_serenity.passes.relax.read import Region
+from tvm_serenity.relax.read import Region
 from tvm_serenity.runtime.vm import random_inputs
 
 
@@ -74,15 +74,15 @@ def watched(
 def _call(region: Region, op: int) -> Any:
     """The call of a kernel that an operator is, None for a view."""
     value = region.bindings[region.run[op]].value
-    return value if _compat.called_kernel(value) is not None else None
+    return value if compat.called_kernel(value) is not None else None
 
 
 def _results(region: Region, op: int, count: int) -> Sequence[int]:
     """Which of a call's arguments it writes: the last ones, or the one it overwrites."""
     call = _call(region, op)
-    taken = _compat.overwritten(call)
+    taken = compat.overwritten(call)
     if taken is not None:
-        arguments = _compat.kernel_arguments(call)
+        arguments = compat.kernel_arguments(call)
         return [next(i for i, a in enumerate(arguments) if a.same_as(taken))]
     sizes = [region.graph.tensors[t].size_bytes for t in region.graph.ops[op].outputs]
     return range(count - sum(size > 0 for size in sizes), count)

@@ -7,7 +7,7 @@ from tvm_serenity.firmware.referee import as_reference, recorded
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.project import reference_rows
 from tvm_serenity.firmware.tir.reference import watched
-from tvm_serenity.passes.relax.rows_read import RowModule
+from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.runtime.vm import random_inputs
 
 

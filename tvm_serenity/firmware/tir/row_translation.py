@@ -16,7 +16,7 @@ from tvm_serenity.firmware.rows.program import RowLayer, RowProgram
 from tvm_serenity.firmware.tir.translation import Case, Reference, reference_of
 from tvm_serenity.firmware.trial import Block, Call, Trial
 from tvm_serenity.graph import Op
-from tvm_serenity.passes.relax.rows_read import RowModule
+from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.rows.network import Layer, Network
 
 

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
 from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_pixels, tuned_row
-from tvm_serenity.passes.relax.rows_read import LayerKernel, RowModule
+from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming, input_offsets
 

@@ -6,12 +6,12 @@ from typing import Any
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
+from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import KEYWORDS, LIBRARY
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.expressions import Expressions, bare, c_type
 from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.passes import _compat
 from tvm_serenity.plan import Buffer, plan
 
 STACK_LIMIT_BYTES = 64
@@ -35,7 +35,7 @@ def write(name: str, function: Any, alignment: int = 16) -> Written:
     writer = _Writer(name, function, alignment)
     body = writer.function()
     params = [
-        Param(writer.names[p], _compat.buffer_dtype(p), p not in writer.stored)
+        Param(writer.names[p], compat.buffer_dtype(p), p not in writer.stored)
         for p in function.params
     ]
     if writer.workspace_bytes:
@@ -160,7 +160,7 @@ class _Writer:
         return lines
 
     def _allocation(self, buffer: Any, pad: str) -> list[str]:
-        ctype = c_type(_compat.buffer_dtype(buffer), self.where)
+        ctype = c_type(compat.buffer_dtype(buffer), self.where)
         name = self.declare(buffer)
         if buffer in self.offsets:
             at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
@@ -174,8 +174,7 @@ class _Writer:
         root = self._root(buffer)
         shown = [root, *(b for b in self.base if self._root(b) in {root})]
         return root in allocated and all(
-            _elements(b) == 1 and _compat.buffer_dtype(b) == _compat.buffer_dtype(root)
-            for b in shown
+            _elements(b) == 1 and compat.buffer_dtype(b) == compat.buffer_dtype(root) for b in shown
         )
 
     def _target(self, s: Any) -> str:
@@ -199,11 +198,11 @@ def _dtype(var: Any) -> str:
 
 def _elements(buffer: Any) -> int:
     count = 1
-    for extent in _compat.buffer_shape(buffer):
+    for extent in compat.buffer_shape(buffer):
         count *= extent
     return count
 
 
 def buffer_bytes(buffer: Any) -> int:
     """Return the bytes of a kernel's buffer."""
-    return int(_compat.size_bytes(_compat.buffer_shape(buffer), _compat.buffer_dtype(buffer)))
+    return int(compat.size_bytes(compat.buffer_shape(buffer), compat.buffer_dtype(buffer)))

@@ -14,6 +14,7 @@ import numpy as np
 import tvm
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity import compat
 from tvm_serenity.firmware.emit.c import symbol
 from tvm_serenity.firmware.program import Array, Const, Data, Scratch
 from tvm_serenity.firmware.replay import recorded, split
@@ -22,7 +23,6 @@ from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.firmware.trial import Block, Call, Compilation, Outcome, Trial, run
 from tvm_serenity.firmware.ulp import ulps
 from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.passes import _compat
 from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
 from tvm_serenity.validation.ranges import parameter_ranges
@@ -60,18 +60,18 @@ class Reference:
 
     def shape(self, position: int) -> tuple[int, ...]:
         """The shape of a parameter."""
-        return tuple(_compat.buffer_shape(self.source.params[position]))
+        return tuple(compat.buffer_shape(self.source.params[position]))
 
     def dtype(self, position: int) -> str:
         """The type of a parameter's elements, as numpy names it."""
-        return str(_compat.buffer_dtype(self.source.params[position]))
+        return str(compat.buffer_dtype(self.source.params[position]))
 
     def parameters(self) -> list[Parameter]:
         """Return what is known of each input that is drawn."""
         allowed, zero = parameter_ranges(self.source), zero_of(self.source)
         stored = _stored_range(self.source)
         for position, buffer in enumerate(self.source.params):
-            if stored is not None and str(_compat.buffer_dtype(buffer)).startswith("float"):
+            if stored is not None and str(compat.buffer_dtype(buffer)).startswith("float"):
                 allowed.setdefault(position, stored)
         drawn = {n: i for i, n in reversed(list(enumerate(self.given))) if isinstance(n, int)}
         return [
@@ -142,7 +142,7 @@ def cases(made: Compiled) -> list[Case]:
 
 
 def _kernel(made: Compiled, op: int) -> Any:
-    return _compat.called_kernel(made.region.bindings[made.region.run[op]].value)
+    return compat.called_kernel(made.region.bindings[made.region.run[op]].value)
 
 
 def reference_of(lowered: Any, call: Any, memory: Sequence[Hashable]) -> Reference:
@@ -150,18 +150,18 @@ def reference_of(lowered: Any, call: Any, memory: Sequence[Hashable]) -> Referen
 
     ``memory``: where each argument lies that is no constant; the same place is drawn once.
     """
-    name = _compat.called_kernel(call).name_hint
+    name = compat.called_kernel(call).name_hint
     source = next(f for g, f in lowered.functions.items() if g.name_hint == name)
-    arguments = _compat.kernel_arguments(call)
+    arguments = compat.kernel_arguments(call)
     drawn: dict[Any, int] = {}
     given: list[Any] = []
     places = iter(memory)
     for argument in arguments:
-        if _compat.is_constant(argument):
-            given.append(_compat.constant_array(argument))
+        if compat.is_constant(argument):
+            given.append(compat.constant_array(argument))
         else:
             given.append(drawn.setdefault(next(places), len(drawn)))
-    taken = _compat.overwritten(call)
+    taken = compat.overwritten(call)
     written = tuple(range(len(arguments), len(source.params)))
     if taken is not None:
         written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
@@ -172,7 +172,7 @@ def _case(made: Compiled, op: int, step: Any) -> tuple[Case, Any]:
     program = made.program
     call = made.region.bindings[made.region.run[op]].value
     passed = [program.places[a.tensor] for a in step.arguments if isinstance(a, Data)]
-    read = sum(not _compat.is_constant(a) for a in _compat.kernel_arguments(call))
+    read = sum(not compat.is_constant(a) for a in compat.kernel_arguments(call))
     reference = reference_of(made.lowered, call, passed[:read])
     inputs = iter([n for n in reference.given if isinstance(n, int)])
     places: dict[Any, int] = {}

@@ -14,11 +14,11 @@ import numpy as np
 import tflite
 from tvm import relax
 
+from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels import fixed_pairs, normalise, pointwise, sixteen
 from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.kernels.batch_matmul import BatchMatmul, batch_matmul
-from tvm_serenity.passes import _compat
 from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
@@ -82,12 +82,12 @@ class Scene:
 
     def kernel(self, name: str, kernel: Any, *arguments: Any) -> Any:
         """Return the call of a kernel; arrays among the arguments become constants."""
-        made = [_compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        made = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
         made = [a if isinstance(a, relax.Var) else self._bound(a) for a in made]
-        return self.converter.bb.emit(_compat.call_kernel(self.converter.bb, kernel, name, made))
+        return self.converter.bb.emit(compat.call_kernel(self.converter.bb, kernel, name, made))
 
     def _bound(self, expr: Any) -> Any:
-        return expr if _compat.is_constant(expr) else self.converter.bb.emit(expr)
+        return expr if compat.is_constant(expr) else self.converter.bb.emit(expr)
 
     def only(self, dtypes: tuple[str, ...], *tensors: Stored) -> None:
         """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""

@@ -89,7 +89,7 @@ def module_to_graph(module: Any, example_inputs: Sequence[Any]) -> Graph:
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"a {type(module).__name__} is neither a Graph nor a torch.nn.Module")
     from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.passes.relax.read import module_graph
+    from tvm_serenity.relax.read import module_graph
 
     training = module.training
     try:

@@ -1,0 +1,335 @@
+"""Everything that depends on the version of TVM: names that moved and calls that changed.
+
+Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
+``.struct_info``). Nothing else in the project names these directly.
+"""
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax, tirx
+from tvm.relax.backend.cpu_generic import pipeline as cpu
+
+from tvm_serenity import errors
+from tvm_serenity.errors import SerenityError, UnsupportedError
+
+for _error in vars(errors).values():
+    if isinstance(_error, type) and issubclass(_error, SerenityError):
+        tvm_ffi.error.register_error(_error)  # so that passes raise them through TVM unchanged
+
+ARENA_ALIGNMENT = 64
+"""Bytes TVM aligns its own allocations to, and lets kernels assume."""
+
+
+def lower_and_fuse(target: Any) -> Any:
+    """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
+    return tvm.transform.Sequential(
+        [
+            *cpu.library_dispatch_passes(target),
+            *cpu.legalize_passes(target),
+            relax.transform.DeadCodeElimination(),
+        ]
+    )
+
+
+def before_planning() -> Any:
+    """Return the passes between the order and the plan."""
+    return tvm.transform.Sequential(
+        [relax.transform.ToNonDataflow(), relax.transform.RemovePurityChecking()]
+    )
+
+
+def after_planning(target: Any) -> Any:
+    """Return the passes between the plan and the virtual machine; they plan what is left over."""
+    return tvm.transform.Sequential(
+        [*cpu.dataflow_lower_passes(target), *cpu.finalize_passes(target)]
+    )
+
+
+def current_target() -> Any:
+    """Return the target in scope, or plain ``llvm``."""
+    return tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
+
+
+def is_tensor(ty: Any) -> bool:
+    """Whether ``ty`` is the type of one tensor."""
+    return isinstance(ty, relax.TensorType)
+
+
+def is_tuple(ty: Any) -> bool:
+    """Whether ``ty`` is the type of a tuple."""
+    return isinstance(ty, relax.TupleType)
+
+
+def static_shape(ty: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of a tensor type; :class:`UnsupportedError` where it is not constant."""
+    shape = ty.shape
+    values = getattr(shape, "values", None)
+    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
+        raise UnsupportedError(f"tensor {name!r} has a symbolic shape; fix its sizes first")
+    return tuple(int(v) for v in values)
+
+
+def dtype_name(ty: Any) -> str:
+    """Return numpy's name of a tensor type's elements."""
+    return str(ty.dtype.dtype)
+
+
+def dtype_bits(dtype: str) -> int:
+    """Return the bits of one element."""
+    return 8 if dtype == "bool" else tvm.DataType(dtype).bits * tvm.DataType(dtype).lanes
+
+
+def size_bytes(shape: Sequence[int], dtype: str) -> int:
+    """Return the bytes of a compact tensor."""
+    elements = 1
+    for extent in shape:
+        elements *= extent
+    return (elements * dtype_bits(dtype) + 7) // 8
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an expression is a tensor literal."""
+    return isinstance(value, tvm.ir.expr.GenericConst)
+
+
+def op_name(call: Any) -> str:
+    """Return the name of the operator or function that a call calls."""
+    return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", "") or call.op)
+
+
+def is_prim_func(function: Any) -> bool:
+    """Whether a function of a module is a kernel."""
+    return isinstance(function, tirx.PrimFunc)
+
+
+def is_call(value: Any) -> bool:
+    """Whether an expression is a call."""
+    return isinstance(value, tvm.ir.expr.Call)
+
+
+def called_kernel(call: Any) -> Any:
+    """Return the GlobalVar of the kernel that ``call_tir`` runs, or None for any other call."""
+    if op_name(call) in ("relax.call_tir", "relax.call_tir_inplace"):
+        return call.args[0]
+    return None
+
+
+def is_buffer_param(param: Any) -> bool:
+    """Whether a kernel's parameter is a tensor."""
+    return bool(tirx.is_buffer_var(param))
+
+
+def buffer_shape(buffer: Any) -> tuple[int, ...]:
+    """Return the constant shape of a kernel's buffer."""
+    return tuple(int(extent) for extent in buffer.ty.shape)
+
+
+def buffer_dtype(buffer: Any) -> str:
+    """Return numpy's name of a kernel buffer's elements."""
+    return str(getattr(buffer.ty.dtype, "dtype", buffer.ty.dtype))
+
+
+def offset_buffer(old: Any, alignment: int) -> Any:
+    """Return a parameter like ``old`` that may start at any multiple of ``alignment`` bytes."""
+    width = max(dtype_bits(buffer_dtype(old)) // 8, 1)
+    return tirx.decl_buffer(
+        old.ty.shape,
+        old.ty.dtype,
+        f"{old.name}_at",
+        elem_offset=tirx.Var(f"{old.name}_offset", "int64"),
+        offset_factor=max(alignment // width, 1),
+    )
+
+
+def plain_buffer(old: Any) -> Any:
+    """Return a buffer like ``old`` at its address; ``old`` itself unless it has an offset."""
+    offset = old.ty.elem_offset
+    if offset is None or (isinstance(offset, tirx.IntImm) and int(offset) == 0):
+        return old
+    return tirx.decl_buffer(old.ty.shape, old.ty.dtype, old.name)
+
+
+def workspace_buffer(size: int, alignment: int) -> Any:
+    """Return a parameter of ``size`` bytes of scratch at any multiple of ``alignment`` bytes."""
+    return tirx.decl_buffer(
+        (size,),
+        "uint8",
+        "workspace",
+        elem_offset=tirx.Var("workspace_offset", "int64"),
+        offset_factor=alignment,
+    )
+
+
+def declare_on(buffer: Any, base: Any, offset: int) -> Any:
+    """Return the statement that puts ``buffer`` onto ``base``, ``offset`` elements in."""
+    rank = len(base.ty.shape)
+    index = [0] * (rank - 1) + [offset] if rank else []  # a 0-d tensor has one element
+    return tirx.DeclBuffer(buffer, data=tirx.address_of(base[tuple(index)]))
+
+
+_LOW_LEVEL = (
+    "relax.call_tir",
+    "relax.call_tir_inplace",
+    "relax.call_dps_packed",
+    "relax.call_pure_packed",
+    "relax.reshape",
+    "relax.memory.",
+    "relax.builtin.",
+    "relax.vm.",
+)
+
+
+def is_high_level(call: Any) -> bool:
+    """Whether a call is an operator that still has to be turned into a kernel."""
+    name = op_name(call)
+    return name.startswith("relax.") and not name.startswith(_LOW_LEVEL)
+
+
+def with_body(function: Any, body: Any, *, is_pure: bool | None = None) -> Any:
+    """Return a Relax function with another body."""
+    return relax.Function(
+        function.params,
+        body,
+        function.ret_ty,
+        function.is_pure if is_pure is None else is_pure,
+        function.attrs,
+    )
+
+
+def alloc_storage(size: int) -> Any:
+    """Return the expression that allocates ``size`` bytes at run time."""
+    return relax.op.memory.alloc_storage(relax.ShapeExpr([size]), 0, "global", "uint8")
+
+
+def alloc_in(storage: Any, offset: int, shape: Sequence[int], dtype: str) -> Any:
+    """Return the expression that makes a tensor ``offset`` bytes into ``storage``."""
+    return relax.op.memory.alloc_tensor(storage, offset, relax.ShapeExpr(list(shape)), dtype)
+
+
+def alloc_fresh(shape: Sequence[int], dtype: str) -> Any:
+    """Return the expression that allocates a tensor of its own."""
+    return relax.op.builtin.alloc_tensor(relax.ShapeExpr(list(shape)), dtype, 0)
+
+
+def kernel_arguments(call: Any) -> list[Any]:
+    """Return the arguments that ``call_tir`` passes to its kernel, without the results."""
+    arguments = call.args[1]
+    if len(call.args) > 2:
+        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: takes symbolic sizes")
+    return list(arguments.fields) if isinstance(arguments, relax.Tuple) else [arguments]
+
+
+def kernel_variable(name: str, kernel: Any) -> Any:
+    """Return a GlobalVar for ``kernel``: calls are checked against the type it carries."""
+    params = [
+        relax.TensorType(buffer_shape(p), buffer_dtype(p)) if is_buffer_param(p) else p.ty
+        for p in kernel.params
+    ]
+    variable = tvm.ir.GlobalVar(name)
+    relax.expr._update_type(variable, relax.FuncType(params, relax.TupleType([]), False))
+    return variable
+
+
+def has_blocks(kernel: Any) -> bool:
+    """Whether a kernel is in block form, which schedules work on."""
+    return isinstance(kernel.body, tvm.s_tir.SBlockRealize)
+
+
+def call_like(call: Any, arguments: Sequence[Any]) -> Any:
+    """Return the call of an operator again, with other arguments of its kinds."""
+    return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
+
+
+def fuse_primitives() -> Any:
+    """Return the passes that make one kernel of each function with the attribute Primitive."""
+    return tvm.transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseTIR()])
+
+
+def overwritten(call: Any) -> Any:
+    """Return the argument that ``call_tir_inplace`` overwrites, None for any other expression."""
+    if not is_call(call) or op_name(call) != "relax.call_tir_inplace":
+        return None
+    indices = [int(i) for i in call.attrs.inplace_indices]
+    if len(indices) != 1 or indices[0] < 0 or is_tuple(call.ty):
+        kernel = call.args[0].name_hint
+        raise UnsupportedError(f"kernel {kernel!r}: only one result, in place, is supported")
+    return kernel_arguments(call)[indices[0]]
+
+
+def structural_key(function: Any) -> Any:
+    """Return a key that functions which compute the same have in common."""
+    return tvm_ffi.StructuralKey(function)
+
+
+def constant_array(value: Any) -> Any:
+    """Return the numpy array of a tensor literal."""
+    return value.value.numpy()
+
+
+def constant(array: Any) -> Any:
+    """Return an array as a tensor literal."""
+    return relax.const(array, str(array.dtype))
+
+
+def call_kernel(builder: Any, kernel: Any, name: str, arguments: Sequence[Any]) -> Any:
+    """Return the call of a new kernel whose last parameter is its result."""
+    out = kernel.params[-1]
+    ty = relax.TensorType(buffer_shape(out), buffer_dtype(out))
+    return relax.call_tir(builder.add_func(kernel, name), relax.Tuple(list(arguments)), ty)
+
+
+def scalar(expr: Any) -> float | None:
+    """Return the number that an argument of an operator is, if it is one."""
+    value = getattr(expr, "value", expr)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def renamed(kernel: Any, name: str) -> Any:
+    """Return a kernel under another symbol, where it has one."""
+    symbol = (kernel.attrs or {}).get("global_symbol")
+    return kernel if symbol is None else kernel.with_attr("global_symbol", name)
+
+
+def anonymous(kernel: Any) -> Any:
+    """Return a kernel without its symbol: kernels that compute the same are then equal."""
+    return kernel.without_attr("global_symbol") if kernel.attrs else kernel
+
+
+def script(kernel: Any) -> str:
+    """Return a kernel as a script that ``from_script`` reads."""
+    return str(kernel.script(show_meta=True))
+
+
+def from_script(text: str) -> Any:
+    """Return the kernel that ``script`` wrote."""
+    return tvm.script.from_source(text)
+
+
+def kernels_of(executable: Any) -> Any:
+    """Return a function from names to the compiled kernels of a Relax executable.
+
+    A kernel that exists in two forms is returned in the placed one.
+    """
+    library = executable.jit()
+
+    def kernel(name: str) -> Any:
+        for symbol in (f"{name}_placed", name):
+            if library.implements_function(symbol, query_imports=True):
+                return library.get_function(symbol, query_imports=True)
+        raise UnsupportedError(f"kernel {name!r}: is not in the executable")
+
+    return kernel
+
+
+def contracts(target: Any) -> bool:
+    """Whether LLVM may turn a product and a sum into one operation that rounds once.
+
+    Plain x86-64 has no such instruction.
+    """
+    attrs = dict(target.attrs) if target.attrs else {}
+    plain = not any(attrs.get(key) for key in ("mcpu", "mattr", "mtriple"))
+    return not (plain and platform.machine() in ("x86_64", "AMD64"))

@@ -1,0 +1,146 @@
+"""Kernels (TIR PrimFuncs) that read and write inside an arena.
+
+TVM's kernels refuse tensors that do not start at the beginning of their storage, and they
+allocate scratch themselves. ``placeable`` turns one into a kernel that takes every tensor at any
+aligned offset and its scratch from the caller: each parameter gets an element offset of its own,
+the old buffers are declared on top of them, and the buffers of the root block become slices of
+one trailing ``workspace`` parameter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import s_tir, tirx
+
+from tvm_serenity import compat
+from tvm_serenity.kernels.nodes import mapped, parts
+from tvm_serenity.plan import Buffer, plan
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The buffers a kernel allocates in its root block, packed: an offset each, bytes in all."""
+
+    buffers: tuple[Any, ...]
+    offsets: tuple[int, ...]
+    size_bytes: int
+
+
+def workspace_of(kernel: Any) -> int:
+    """Return the bytes of scratch that ``kernel`` needs when its buffers share memory."""
+    return scratch_of(kernel).size_bytes
+
+
+def scratch_of(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Scratch:
+    """Return how the root block's buffers of ``kernel`` pack into one workspace.
+
+    A buffer is live from the first to the last loop nest of the root block that touches it.
+    """
+    block = _root_block(kernel)
+    if block is None or not block.alloc_buffers:
+        return Scratch((), (), 0)
+    spans = _spans(kernel, block)
+    buffers = [
+        Buffer(
+            f"{i}",
+            *spans[i],
+            compat.size_bytes([int(s) for s in compat.buffer_shape(b)], compat.buffer_dtype(b)),
+            alignment,
+        )
+        for i, b in enumerate(block.alloc_buffers)
+    ]
+    found = plan(buffers)
+    return Scratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
+
+
+def placeable(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Any:
+    """Return ``kernel`` with offsets on every parameter and scratch as its last parameter."""
+    kernel = without_offsets(kernel)
+    scratch = scratch_of(kernel, alignment)
+    params, statements = [], []
+    for old in kernel.params:
+        if not compat.is_buffer_param(old):
+            params.append(old)
+            continue
+        new = compat.offset_buffer(old, alignment)
+        params.append(new)
+        statements.append(compat.declare_on(old, new, 0))
+    body = kernel.body
+    if scratch.size_bytes:
+        workspace = compat.workspace_buffer(scratch.size_bytes, alignment)
+        params.append(workspace)
+        for buffer, offset in zip(scratch.buffers, scratch.offsets, strict=True):
+            statements.append(compat.declare_on(buffer, workspace, offset))
+        body = _without_allocations(body)
+    return tirx.PrimFunc(params, tirx.SeqStmt([*statements, body]), kernel.ret_type, kernel.attrs)
+
+
+def without_offsets(kernel: Any) -> Any:
+    """Return ``kernel`` with parameters at their address: some of TVM's state an offset of theirs.
+
+    The offset is a variable that nothing but TVM's own calling convention gives a value.
+    """
+    params, body = [], kernel.body
+    for old in kernel.params:
+        new = compat.plain_buffer(old) if compat.is_buffer_param(old) else old
+        params.append(new)
+        body = body if new is old else mapped(body, type(old), _replacing(old, new))
+    if all(new is old for new, old in zip(params, kernel.params, strict=True)):
+        return kernel
+    return tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs)
+
+
+def _replacing(old: Any, new: Any) -> Any:
+    return lambda var: new if var.same_as(old) else var
+
+
+def _root_block(kernel: Any) -> Any:
+    body = kernel.body
+    return body.block if isinstance(body, s_tir.SBlockRealize) else None
+
+
+def _without_allocations(realize: Any) -> Any:
+    block = realize.block
+    bare = s_tir.SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        block.body,
+        block.init,
+        [],
+        block.match_buffers,
+        block.annotations,
+    )
+    return s_tir.SBlockRealize(realize.iter_values, realize.predicate, bare)
+
+
+def _spans(kernel: Any, block: Any) -> list[tuple[int, int]]:
+    """For each buffer of the root block, the half-open range of the nests that touch it."""
+    schedule = s_tir.Schedule(kernel)
+    nests = _nests(schedule, schedule.get_child_blocks(schedule.get_sblock(block.name_hint)))
+    spans = []
+    for buffer in block.alloc_buffers:
+        touching = [i for i, nest in enumerate(nests) if any(_touches(b, buffer) for b in nest)]
+        spans.append((touching[0], touching[-1] + 1) if touching else (0, len(nests)))
+    return spans
+
+
+def _nests(schedule: Any, blocks: Sequence[Any]) -> list[list[Any]]:
+    """The blocks by the outermost loop around them: those of one loop run in turns."""
+    nests: list[tuple[Any, list[Any]]] = []
+    for block in blocks:
+        loops = schedule.get_loops(block)
+        around = schedule.get(loops[0] if loops else block)
+        if not nests or not nests[-1][0].same_as(around):
+            nests.append((around, []))
+        nests[-1][1].append(schedule.get(block))
+    return [inside for _, inside in nests]
+
+
+def _touches(block: Any, buffer: Any) -> bool:
+    """Whether a block names a buffer; what packed functions do with it no region says."""
+    if any(region.source.same_as(buffer) for region in [*block.reads, *block.writes]):
+        return True
+    return any(var.same_as(buffer) for var in parts(block.body, type(buffer)))

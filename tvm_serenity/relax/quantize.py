@@ -1,0 +1,145 @@
+"""SerenityQuantize: integer compute instead of float compute between dequantise and quantise."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.relax._states import OPERATORS
+from tvm_serenity.quantize.fixed import ROUNDINGS
+from tvm_serenity.relax.quantize_exact import Exact
+from tvm_serenity.relax.quantize_read import Scope, label, variables
+from tvm_serenity.relax.quantize_region import Rewriter
+
+KEPT = "serenity.kept_float"
+"""Module attribute: ``operator: reason`` of everything that stayed float."""
+IN_FILE = "it is float in the file"
+
+
+@tvm.transform.module_pass(opt_level=0, name="SerenityQuantize")
+@dataclass
+class SerenityQuantize:
+    """Turn a quantised model, imported as float operators, into integer kernels.
+
+    1. A region of float operators between ``dequantize`` and one ``quantize`` becomes one kernel
+       that reads and writes the stored integers: convolution (also depthwise, grouped, over a
+       folded concat), dense, add, subtract, multiply, concat, pooling, mean, softmax, every
+       function of one value; activations are clamps of the kernel that feeds them; operators that
+       only move elements move integers; padding with the zero point is part of the convolution.
+    2. ``rounding="tflite"`` rounds as LiteRT's reference kernels do, ``"single"`` once, and
+       ``"float"`` as onnxruntime does.
+    3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
+       its pieces.
+    4. What a model computes in float stays float; the reasons are the module's attribute
+       ``serenity.kept_float``. A region no rule fits stays float too, but an operator of a
+       ``.tflite`` file on quantised tensors is then refused with :class:`UnsupportedError`:
+       floats round in other places than the operator does. (``rounding="float"`` allows it.)
+    5. A module without ``quantize`` or ``dequantize`` is returned as it is.
+
+    Scales that are no positive numbers, zero points out of range and channel axes that do not fit
+    are refused with :class:`InputError`, which names the tensor.
+    """
+
+    rounding: str = "tflite"
+    fold_concat: bool = True
+
+    def transform_module(self, mod: Any, _context: Any) -> Any:
+        """Return the module with integer kernels."""
+        return quantized_module(mod, self.rounding, self.fold_concat)
+
+
+def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = True) -> Any:
+    """Return ``mod`` with integer kernels in ``main``, as :class:`SerenityQuantize` specifies."""
+    if rounding not in ROUNDINGS:
+        raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
+    if not is_quantised(mod):
+        return mod
+    function = mod["main"]
+    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
+    params = [relax.Var(p.name, p.ty) for p in function.params]
+    scope = Scope(function)
+    operators = (function.attrs or {}).get(OPERATORS) if rounding != "float" else None
+    exact = None if operators is None else Exact(scope, operators)
+    rewriter = Rewriter(scope, builder, rounding, fold_concat, exact)
+    rewriter.new.update(zip(function.params, params, strict=True))
+    with builder.function("main", params):
+        with builder.dataflow():
+            for block in function.body.blocks:
+                for binding in block.bindings:
+                    rewriter.binding(binding)
+            result = builder.emit_output(rewriter.rewritten(function.body.body))
+        builder.emit_func_output(result)
+    made = builder.finalize()
+    made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
+    if rewriter.refusals:
+        raise rewriter.refusals[0]
+    made = relax.transform.DeadCodeElimination(["main"])(made)
+    if exact is not None:
+        exact.check(made["main"], rewriter.origins)
+    kept = _kept_float(made, rewriter.reasons, exact)
+    return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
+
+
+def is_quantised(mod: Any) -> bool:
+    """Whether ``main`` converts between stored integers and real numbers."""
+    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
+        return False
+    return any(
+        compat.is_call(b.value)
+        and compat.op_name(b.value) in ("relax.quantize", "relax.dequantize")
+        for block in mod["main"].body.blocks
+        for b in block.bindings
+    )
+
+
+def kept_float(mod: Any) -> tuple[str, ...]:
+    """Return what stayed float in a module that ``SerenityQuantize`` made, with reasons."""
+    attrs = mod.attrs or {}
+    return tuple(str(line) for line in attrs[KEPT]) if KEPT in attrs else ()
+
+
+def _kept_float(mod: Any, reasons: dict[str, str], exact: Exact | None) -> list[str]:
+    """One line for each float operator that is left, from inputs to outputs."""
+    lines = []
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            if not compat.is_call(call) or not compat.is_high_level(call):
+                continue
+            name = compat.op_name(call)
+            if name in ("relax.quantize", "relax.dequantize") or not _is_float(binding.var.ty):
+                continue
+            if exact is not None:  # all that is left
+                if not _same_type(call):
+                    lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {IN_FILE}")
+                continue
+            reason = reasons.get(binding.var.name) or _reason(mod, binding.var, reasons)
+            lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {reason}")
+    return lines
+
+
+def _same_type(call: Any) -> bool:
+    """Whether a call is a cast to the type its argument has."""
+    if compat.op_name(call) != "relax.astype":
+        return False
+    return bool(compat.dtype_name(call.args[0].ty) == compat.dtype_name(call.ty))
+
+
+def _is_float(ty: Any) -> bool:
+    return bool(compat.is_tensor(ty)) and compat.dtype_name(ty).startswith("float")
+
+
+def _reason(mod: Any, start: Any, reasons: dict[str, str]) -> str:
+    """The reason of the ``quantize`` that ``start`` leads to."""
+    reached: set[Any] = {start}
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            if reached & set(variables(binding.value)):
+                if binding.var.name in reasons:
+                    return reasons[binding.var.name]
+                reached.add(binding.var)
+    return "its result is not quantised"

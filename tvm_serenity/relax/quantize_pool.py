@@ -1,0 +1,165 @@
+"""Rules for average pooling and means."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity import compat
+from tvm_serenity.kernels import pooling, resize
+from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.quantize.fixed import divided, multiplier
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, shape_of
+from tvm_serenity.relax.quantize_region import Region, Rewriter
+from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
+
+
+def stored_pool(rewriter: Rewriter, value: Any) -> Any:
+    """Return the kernel call for a mean of stored values that the importer rounds by hand.
+
+    ``astype(sign(p) * floor(abs(p) + 0.5))`` with ``p = avg_pool2d(astype(x))``; None otherwise.
+    """
+    scope = rewriter.scope
+    cast = scope.call(value, "relax.astype")
+    if cast is None or compat.dtype_name(cast.ty) not in ("int8", "uint8"):
+        return None
+    product = scope.call(cast.args[0], "relax.multiply")
+    sign = None if product is None else scope.call(product.args[0], "relax.sign")
+    pool = None if sign is None else scope.call(sign.args[0], "relax.nn.avg_pool2d")
+    source = None if pool is None else scope.call(pool.args[0], "relax.astype")
+    dtype = compat.dtype_name(cast.ty)
+    if source is None or compat.dtype_name(source.args[0].ty) != dtype:
+        return None
+    limits = np.iinfo(dtype)
+    spec = _spec(pool, dtype, int(limits.min), int(limits.max))
+    argument = rewriter.emitted(rewriter.rewritten(source.args[0]), "pooled")
+    return rewriter.kernel("q_avg_pool", pooling.average_pool(spec), [argument])
+
+
+def average_pool(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``avg_pool2d`` of dequantised values; halves to even unless scales agree."""
+    pool = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(pool.args[0])
+    spec = _spec(pool, x.params.dtype, region.low, region.high)
+    same = x.params.scale == region.result.scale and x.params.dtype == region.result.dtype
+    if rewriter.rounding != "float" and same and x.params.zero_point == region.result.zero_point:
+        kernel = pooling.average_pool(spec)
+    else:
+        if any(spec.padding) and not bool(pool.attrs.count_include_pad):
+            raise RefusedError("an average over windows of different sizes, to another scale")
+        real = x.params.scale / (region.result.scale * spec.window[0] * spec.window[1])
+        finish = _finish(region, real, rewriter.rounding)
+        kernel = pooling.average_pool(
+            replace(spec, zero_point=x.params.zero_point, requantise=finish)
+        )
+    return rewriter.kernel("q_avg_pool", kernel, [rewriter.stored(x)])
+
+
+def max_pool(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``max_pool2d``: the largest stored value, which is the largest real one."""
+    from tvm_serenity.relax.quantize_rules import rescaled
+
+    pool = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(pool.args[0])
+    moved = rewriter.builder.emit(compat.call_like(pool, [rewriter.stored(x)]), "max_pool")
+    return rescaled(rewriter, region, Leaf(moved, x.params, shape_of(pool.ty)), moved)
+
+
+def resized(rewriter: Rewriter, region: Region) -> Any:
+    """Convert bilinear ``resize2d``: of stored values, as its result has the same scale."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    attrs = call.attrs
+    if (
+        rewriter.rounding != "tflite"
+        or str(attrs.method) != "linear"
+        or str(attrs.layout) != "NHWC"
+    ):
+        raise RefusedError("a resize that is not LiteRT's bilinear one")
+    if x.params != region.result or not region.is_unclamped:
+        raise RefusedError("a resize to another scale")
+    made = shape_of(call.ty)
+    coordinates = str(attrs.coordinate_transformation_mode)
+    spec = resize.Bilinear(_four(x.shape), (made[1], made[2]), x.params.dtype, coordinates)
+    tables = resize.constants(spec)
+    if tables[0].max() >= x.shape[1] or tables[2].max() >= x.shape[2]:
+        raise RefusedError("a resize whose fixed-point steps leave the image")
+    arguments = [rewriter.stored(x), *(compat.constant(table) for table in tables)]
+    return rewriter.kernel("q_resize", resize.bilinear(spec), arguments)
+
+
+def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    n, h, w, c = shape
+    return n, h, w, c
+
+
+def extreme(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``max`` and ``min`` over axes: those of stored values, in their own scale."""
+    from tvm_serenity.relax.quantize_rules import rescaled
+
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    found = rewriter.builder.emit(compat.call_like(call, [rewriter.stored(x)]), region.name)
+    return rescaled(rewriter, region, Leaf(found, x.params, shape_of(call.ty)), found)
+
+
+def mean(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``mean``: the sum times a multiplier that is divided by the count."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    axes = _axes(call, x)
+    return _sum(rewriter, region, x, axes, int(np.prod([x.shape[a] for a in axes])))
+
+
+def total(rewriter: Rewriter, region: Region) -> Any:
+    """Convert ``sum`` over axes, and SVDF's sums."""
+    if filtered(rewriter.scope, region.expr) is not None:
+        return filter_sum(rewriter, region)
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    return _sum(rewriter, region, x, _axes(call, x), 1)
+
+
+def _axes(call: Any, x: Leaf) -> tuple[int, ...]:
+    axes = range(len(x.shape)) if call.attrs.axis is None else call.attrs.axis
+    return tuple(sorted({int(a) % len(x.shape) for a in axes}))
+
+
+def _sum(rewriter: Rewriter, region: Region, x: Leaf, axes: tuple[int, ...], count: int) -> Any:
+    call = rewriter.scope.look(region.expr)
+    ratio = x.params.scale / region.result.scale
+    finish = _finish(region, ratio / count, rewriter.rounding)
+    if count > 1 and rewriter.rounding != "float":
+        finish = replace(finish, multiplier=divided(multiplier(ratio), count))
+    keep, zero = bool(call.attrs.keepdims), x.params.zero_point
+    spec = pooling.Mean(x.shape, axes, keep, x.params.dtype, zero, finish)
+    return rewriter.kernel("q_mean", pooling.mean(spec), [rewriter.stored(x)])
+
+
+def _finish(region: Region, real: float, rounding: str) -> Requantise:
+    result = region.result
+    return Requantise(
+        multiplier(real), result.zero_point, region.low, region.high, result.dtype, rounding
+    )
+
+
+def _spec(pool: Any, dtype: str, low: int, high: int) -> pooling.AveragePool:
+    attrs = pool.attrs
+    layout = str(attrs.layout)
+    if layout not in ("NHWC", "NCHW") or [int(d) for d in attrs.dilation] != [1, 1]:
+        raise RefusedError("an average pool that is dilated or of another layout")
+    window, strides = ([int(v) for v in values] for values in (attrs.pool_size, attrs.strides))
+    padding = [int(p) for p in attrs.padding]
+    top, left, bottom, right = padding if len(padding) == 4 else padding * 2
+    return pooling.AveragePool(
+        layout,
+        shape_of(pool.args[0].ty),
+        shape_of(pool.ty),
+        dtype,
+        (window[0], window[1]),
+        (strides[0], strides[1]),
+        (top, left, bottom, right),
+        low,
+        high,
+        0,
+    )

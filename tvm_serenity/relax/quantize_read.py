@@ -1,0 +1,207 @@
+"""What a quantised Relax function holds: definitions, constants, and where values are stored.
+
+A *leaf* is a tensor as it is stored, with its scale and zero point: the argument of
+``dequantize``. An integer operator is a region of float operators between leaves and one
+``quantize``.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.quantize.params import INTEGERS, Affine, affine
+
+Array = npt.NDArray[Any]
+MOVES = (
+    "relax.reshape",
+    "relax.permute_dims",
+    "relax.squeeze",
+    "relax.expand_dims",
+    "relax.flatten",
+    "relax.strided_slice",
+    "relax.flip",
+    "relax.repeat",
+    "relax.tile",
+    "relax.broadcast_to",
+    "relax.take",
+)
+"""Operators that only move elements of their first argument."""
+
+
+class RefusedError(Exception):
+    """Why a region stays float."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A stored tensor: an integer expression, and how to read it."""
+
+    expr: Any
+    params: Affine
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A constant with a scale and a zero point for every element (broadcast)."""
+
+    data: Array
+    scale: Array
+    zero: Array
+
+    def moved(self, move: Any) -> "Weight":
+        """Return the weight with ``move`` applied to all three arrays."""
+        return Weight(
+            *(move(np.broadcast_to(a, self.data.shape)) for a in (self.data, self.scale, self.zero))
+        )
+
+    def per_channel(self, axis: int) -> tuple[Array, Array]:
+        """Return scales and zero points along ``axis``; refuse what varies along others."""
+        found = []
+        for array in (self.scale, self.zero):
+            rows = np.moveaxis(np.broadcast_to(array, self.data.shape), axis, 0)
+            rows = rows.reshape(rows.shape[0], -1)
+            if not (rows == rows[:, :1]).all():
+                raise RefusedError("the weights' scales vary along an axis of their own")
+            found.append(rows[:, 0])
+        return found[0], found[1]
+
+
+@dataclass
+class Scope:
+    """The bindings of one function by variable; ``names`` are those of the original tensors."""
+
+    function: Any
+    values: dict[Any, Any] = field(default_factory=dict)
+    uses: dict[Any, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for block in self.function.body.blocks:
+            for binding in block.bindings:
+                self.values[binding.var] = binding.value
+                for variable in variables(binding.value):
+                    self.uses[variable] = self.uses.get(variable, 0) + 1
+        for variable in variables(self.function.body.body):
+            self.uses[variable] = self.uses.get(variable, 0) + 1
+
+    def look(self, expr: Any) -> Any:
+        """Return what ``expr`` is bound to, through renamings."""
+        while isinstance(expr, relax.Var) and expr in self.values:
+            expr = self.values[expr]
+        return expr
+
+    def call(self, expr: Any, *names: str) -> Any:
+        """Return the call of one of the operators ``names`` that ``expr`` is, or None."""
+        found = self.look(expr)
+        if compat.is_call(found) and compat.op_name(found) in names:
+            return found
+        return None
+
+    def constant(self, expr: Any) -> Array | None:
+        """Return the value of an expression of literals and moves, or None."""
+        found = self.look(expr)
+        if compat.is_constant(found):
+            return np.asarray(compat.constant_array(found))
+        moved = self.call(found, "relax.reshape", "relax.permute_dims", "relax.multiply")
+        if moved is None:
+            return None
+        inner = self.constant(moved.args[0])
+        if inner is None:
+            return None
+        if compat.op_name(moved) == "relax.multiply":
+            other = self.constant(moved.args[1])
+            return None if other is None else np.asarray(inner * other)
+        return np.asarray(_mover(moved)(inner))
+
+    def params(self, call: Any, stored: Any, name: str) -> Affine:
+        """Return the checked parameters of a ``quantize`` or ``dequantize``."""
+        scales, zeros = self.constant(call.args[1]), self.constant(call.args[2])
+        if scales is None or zeros is None:
+            raise RefusedError("its scale is computed at run time")
+        shape = shape_of(stored)
+        axis = int(call.attrs.axis)
+        return affine(name, scales, zeros, compat.dtype_name(stored), axis, shape)
+
+    def leaf(self, expr: Any) -> Leaf:
+        """Return the stored tensor that ``expr`` dequantises; :class:`RefusedError` otherwise."""
+        moved = self.call(expr, *MOVES)
+        if moved is not None:
+            inner = self.leaf(moved.args[0])
+            if not inner.params.is_per_tensor:
+                raise RefusedError("a tensor with a scale a channel is moved")
+            call = compat.call_like(moved, [inner.expr, *moved.args[1:]])
+            return Leaf(call, inner.params, shape_of(moved.ty))
+        call = self.call(expr, "relax.dequantize")
+        if call is None:
+            raise RefusedError("an operand is not quantised")
+        source = call.args[0]
+        return Leaf(source, self.params(call, source.ty, label(source)), shape_of(source.ty))
+
+    def activation(self, expr: Any) -> Leaf:
+        """Return the stored tensor of one 8- or 16-bit scale that ``expr`` dequantises."""
+        leaf = self.leaf(expr)
+        if leaf.params.dtype not in INTEGERS:
+            raise RefusedError(f"an operand is stored as {leaf.params.dtype}")
+        if not leaf.params.is_per_tensor:
+            raise RefusedError("an operand has a scale a channel")
+        return leaf
+
+    def weight(self, expr: Any) -> Weight:
+        """Return the constant that ``expr`` dequantises."""
+        found = self.look(expr)
+        if compat.is_call(found) and compat.op_name(found) in MOVES:
+            return self.weight(found.args[0]).moved(_mover(found))
+        if not compat.is_call(found) or compat.op_name(found) != "relax.dequantize":
+            raise RefusedError("a weight is not quantised")
+        data = self.constant(found.args[0])
+        if data is None:
+            raise RefusedError("its weights are computed at run time")
+        params = self.params(found, found.args[0].ty, label(found.args[0]))
+        along = [1] * data.ndim
+        if len(params.scales) > 1:
+            along[params.axis] = len(params.scales)
+        scale = np.asarray(params.scales, np.float64).reshape(
+            along if len(params.scales) > 1 else ()
+        )
+        zero = np.asarray(params.zero_points, np.int64)
+        zero = zero.reshape(along) if zero.size > 1 else zero.reshape(())
+        return Weight(data, np.broadcast_to(scale, data.shape), np.broadcast_to(zero, data.shape))
+
+
+def _mover(call: Any) -> Any:
+    """Return the numpy function of an operator that only moves elements."""
+    name = compat.op_name(call)
+    if name == "relax.permute_dims":
+        axes = call.attrs.axes
+        order = None if axes is None else [int(a) for a in axes]
+        return lambda array: np.transpose(array, order)
+    if name in ("relax.reshape", "relax.squeeze", "relax.expand_dims", "relax.flatten"):
+        return lambda array: np.reshape(array, shape_of(call.ty))
+    raise RefusedError(f"its weights pass through {name}")
+
+
+def shape_of(ty: Any) -> tuple[int, ...]:
+    """Return a tensor type's shape."""
+    return tuple(compat.static_shape(ty, "tensor"))
+
+
+def label(expr: Any) -> str:
+    """Return what a message calls an expression."""
+    return str(getattr(expr, "name", None) or "constant")
+
+
+def variables(expr: Any) -> list[Any]:
+    """Return the variables an expression names, in order."""
+    if isinstance(expr, relax.Var):
+        return [expr]
+    if isinstance(expr, relax.Tuple):
+        return [v for part in expr.fields for v in variables(part)]
+    if isinstance(expr, relax.TupleGetItem):
+        return variables(expr.tuple_value)
+    if compat.is_call(expr):
+        return [v for argument in expr.args for v in variables(argument)]
+    return []

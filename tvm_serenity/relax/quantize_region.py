@@ -1,0 +1,210 @@
+"""One region at a time: the rule that turns it into an integer kernel, or why none does."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.quantize.params import Affine
+from tvm_serenity.relax.quantize_exact import Exact
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, shape_of
+
+
+@dataclass(frozen=True)
+class Region:
+    """What ``quantize(activation(expr))`` stores: ``expr`` clamped to ``low``..``high``."""
+
+    name: str
+    expr: Any
+    result: Affine
+    low: int
+    high: int
+
+    @property
+    def is_unclamped(self) -> bool:
+        """Whether the activation lets all values pass."""
+        return (self.low, self.high) == self.result.limits
+
+
+@dataclass
+class Rewriter:
+    """Writes a function anew, region by region; ``new`` maps old variables to new expressions."""
+
+    scope: Scope
+    builder: Any
+    rounding: str
+    fold_concat: bool
+    exact: Exact | None = None
+    new: dict[Any, Any] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Any] = field(default_factory=dict)
+    refusals: list[UnsupportedError] = field(default_factory=list)
+    users: dict[Any, list[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from tvm_serenity.relax.quantize_read import variables
+
+        for var, value in self.scope.values.items():
+            for used in variables(value):
+                self.users.setdefault(used, []).append(var)
+        for used in variables(self.scope.function.body.body):
+            self.users.setdefault(used, []).append(None)
+
+    def binding(self, binding: Any) -> None:
+        """Write one binding of the old function."""
+        var, value = binding.var, binding.value
+        if self._is_half_of_a_clip(var):
+            return
+        try:
+            region = self.region(var, value)
+            made = self.special(value) if region is None else self.convert(region)
+            if made is not None:
+                self.new[var] = made
+                return
+        except RefusedError as reason:
+            self.new[var] = self._kept(var, value, reason)
+            return
+        made = self.emitted(self.rewritten(value), var.name)
+        if isinstance(made, relax.Var):
+            self.origins[made.name] = var
+        self.new[var] = made
+
+    def _kept(self, var: Any, value: Any, reason: RefusedError) -> Any:
+        """Return the variable of a region that stays float; note it where that is not exact."""
+        if self.exact is not None:
+            self.refusals.append(self.exact.refused(var, str(reason)))
+        made = self.builder.emit(self.rewritten(value), var.name)
+        self.reasons[made.name] = str(reason)
+        return made
+
+    def region(self, var: Any, value: Any) -> Region | None:
+        """Return the region whose result ``value`` is, or None for any other expression."""
+        root = self.scope.look(value)
+        limits = None
+        clip = self.scope.call(root, "relax.clip")
+        if clip is not None and self.scope.call(clip.args[0], "relax.quantize") is not None:
+            limits = _clip_limits(clip)
+            root = self.scope.look(clip.args[0])
+        if self.scope.call(root, "relax.quantize") is None:
+            return None
+        result = self.scope.params(root, root.ty, label(var))
+        if not result.is_per_tensor:
+            raise RefusedError("its result has a scale a channel")
+        low, high = result.limits
+        if limits is not None:
+            low, high = max(low, int(limits[0])), min(high, int(limits[1]))
+        expr = root.args[0]
+        while True:
+            relu = self.scope.call(expr, "relax.nn.relu", "relax.nn.relu6", "relax.clip")
+            if relu is None:
+                return Region(label(var), expr, result, low, high)
+            least, most = _real_limits(relu)
+            low = max(low, result.stored(least)) if least is not None else low
+            high = min(high, result.stored(most)) if most is not None else high
+            expr = relu.args[0]
+
+    def special(self, value: Any) -> Any:
+        """Return what stands for integer operators that the importer composes, or None."""
+        from tvm_serenity.relax.quantize_pool import stored_pool
+        from tvm_serenity.relax.quantize_rules import stored_wide
+
+        made = stored_pool(self, value)
+        return stored_wide(self, value) if made is None else made
+
+    def convert(self, region: Region) -> Any:
+        """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
+        from tvm_serenity.relax.quantize_rules import RULES, store
+
+        if self.exact is not None and self.exact.is_float(region.expr):
+            return store(self, region)
+        call = self.scope.look(region.expr)
+        name = compat.op_name(call) if compat.is_call(call) else ""
+        rule: Callable[[Rewriter, Region], Any] | None = RULES.get(name)
+        if rule is None:
+            rule = RULES["any"]
+        return rule(self, region)
+
+    def kernel(self, name: str, kernel: Any, arguments: Sequence[Any]) -> Any:
+        """Return the variable that holds the result of a new kernel."""
+        call = compat.call_kernel(self.builder, kernel, name, arguments)
+        return self.builder.emit(call, name)
+
+    def stored(self, leaf: Leaf) -> Any:
+        """Return the new expression of a stored tensor."""
+        return self.emitted(self.rewritten(leaf.expr), label(leaf.expr))
+
+    def emitted(self, expr: Any, name: str) -> Any:
+        """Return ``expr`` bound to a variable."""
+        if isinstance(expr, relax.Var) or compat.is_constant(expr):
+            return expr
+        return self.builder.emit(expr, name)
+
+    def reshaped(self, expr: Any, shape: Sequence[int]) -> Any:
+        """Return ``expr`` in another shape, a view."""
+        expr = self.emitted(expr, "flat")
+        if shape_of(expr.ty) == tuple(shape):
+            return expr
+        return self.builder.emit(relax.op.reshape(expr, tuple(shape)))
+
+    def rewritten(self, expr: Any) -> Any:
+        """Return ``expr`` with old variables replaced by what stands for them."""
+        if isinstance(expr, relax.Var):
+            if expr not in self.new:  # the first half of a clip that another operator reads
+                self.new[expr] = self.convert_alone(expr)
+            return self.new[expr]
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.rewritten(part) for part in expr.fields])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self.rewritten(expr.tuple_value), expr.index)
+        if compat.is_call(expr):
+            arguments = [self.rewritten(argument) for argument in expr.args]
+            return self._normal(compat.call_like(expr, arguments))
+        return expr
+
+    def convert_alone(self, var: Any) -> Any:
+        """Return the new expression of a ``quantize`` that was skipped for its clip."""
+        value = self.scope.values[var]
+        try:
+            region = self.region(var, value)
+            assert region is not None
+            return self.convert(region)
+        except RefusedError as reason:
+            return self._kept(var, value, reason)
+
+    def _normal(self, call: Any) -> Any:
+        """A call whose arguments are variables, as the builder wants nested calls."""
+        arguments = [self.emitted(a, "inner") if _is_operator(a) else a for a in call.args]
+        return compat.call_like(call, arguments)
+
+    def _is_half_of_a_clip(self, var: Any) -> bool:
+        """Whether ``var`` is a ``quantize`` that only one integer clip reads."""
+        users = self.users.get(var, [])
+        return (
+            self.scope.call(self.scope.values[var], "relax.quantize") is not None
+            and len(users) == 1
+            and users[0] is not None
+            and self.scope.call(self.scope.values[users[0]], "relax.clip") is not None
+        )
+
+
+def _is_operator(expr: Any) -> bool:
+    return bool(compat.is_call(expr))
+
+
+def _clip_limits(clip: Any) -> tuple[float, float]:
+    low, high = (compat.scalar(argument) for argument in clip.args[1:3])
+    if low is None or high is None:
+        raise RefusedError("a clip whose limits are no numbers")
+    return low, high
+
+
+def _real_limits(call: Any) -> tuple[float | None, float | None]:
+    name = compat.op_name(call)
+    if name == "relax.nn.relu":
+        return 0.0, None
+    if name == "relax.nn.relu6":
+        return 0.0, 6.0
+    return _clip_limits(call)

@@ -1,0 +1,249 @@
+"""Relax bindings -> ``Graph``: what the searches see of a lowered function.
+
+A binding that runs something (a kernel, a packed call) is an operator. Tuples, tuple items,
+renamings and constants run nothing: they have no operator and are written back where they are
+needed. ``relax.reshape`` shows its input's storage, and so does ``call_tir_inplace``: its result is
+the argument it overwrites; what reads that argument before must still do so in any other order.
+Everything is keyed by Var objects: names are not unique after FuseOps.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.relax.kernels import workspace_of
+from tvm_serenity.relax.lower import lowered
+
+Value = int | tuple["Value", ...] | None
+"""What a Relax variable holds: a tensor's index, a tuple of values, or nothing in memory."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bindings and the graph read off them: ``graph.ops[i]`` is ``bindings[run[i]]``."""
+
+    graph: Graph
+    bindings: tuple[Any, ...]
+    run: tuple[int, ...]
+    values: dict[Any, Value]
+
+    def arrange(self, order: Sequence[int]) -> list[Any]:
+        """Return all bindings with the operators in ``order``.
+
+        A binding that runs nothing stands right before the first one that needs it.
+        """
+        position = {b.var: i for i, b in enumerate(self.bindings)}
+        done: set[int] = set()
+        result = []
+        for index in [*(self.run[op] for op in order), *range(len(self.bindings))]:
+            stack = [index] if index not in done else []
+            while stack:
+                needed = (position.get(v) for v in _variables(self.bindings[stack[-1]].value))
+                missing = [n for n in needed if n is not None and n not in done]
+                if missing:
+                    stack.append(missing[0])
+                else:
+                    done.add(stack[-1])
+                    result.append(self.bindings[stack.pop()])
+        return result
+
+
+@dataclass
+class _Reader:
+    module: Any
+    workspace: bool
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    run: list[int] = field(default_factory=list)
+    values: dict[Any, Value] = field(default_factory=dict)
+    scratch: dict[Any, int] = field(default_factory=dict)
+
+    def declare(self, ty: Any, name: str, role: Role) -> Value:
+        if compat.is_tuple(ty):
+            return tuple(self.declare(t, f"{name}.{i}", role) for i, t in enumerate(ty.fields))
+        if not compat.is_tensor(ty):
+            return None
+        shape, dtype = compat.static_shape(ty, name), compat.dtype_name(ty)
+        size = compat.size_bytes(shape, dtype)
+        self.tensors.append(Tensor(name, size, shape, dtype, role))
+        return len(self.tensors) - 1
+
+    def value(self, expr: Any) -> Value:
+        """The tensors an argument names; a literal becomes a constant of the graph."""
+        if expr in self.values:
+            return self.values[expr]
+        if isinstance(expr, relax.Tuple):
+            return tuple(self.value(field) for field in expr.fields)
+        if isinstance(expr, relax.TupleGetItem):
+            whole = self.value(expr.tuple_value)
+            return whole[expr.index] if isinstance(whole, tuple) else None
+        if compat.is_constant(expr):
+            found = self.declare(expr.ty, f"constant_{len(self.tensors)}", Role.CONSTANT)
+            self.values[expr] = found
+            return found
+        return None
+
+    def binding(self, index: int, binding: Any) -> None:
+        value, var = binding.value, binding.var
+        name = f"{var.name}_{index}"
+        if isinstance(value, relax.If):
+            raise UnsupportedError(f"binding {name!r}: control flow cannot be scheduled")
+        if not compat.is_call(value):
+            self.values[var] = self.value(value)
+            return
+        inputs = tuple(_flat(self.value(a) for a in value.args))
+        view = inputs[0] if compat.op_name(value) == "relax.reshape" else None
+        taken = compat.overwritten(value)
+        if taken is not None:
+            whole = self.value(taken)
+            view = whole if isinstance(whole, int) else None
+        kind, workspace = compat.op_name(value), 0
+        kernel = compat.called_kernel(value)
+        if kernel is not None:
+            kind = kernel.name_hint
+            if self.workspace:
+                if kernel not in self.scratch:
+                    self.scratch[kernel] = workspace_of(self.module[kernel])
+                workspace = self.scratch[kernel]
+        self.values[var] = self.declare(var.ty, name, Role.ACTIVATION)
+        outputs = tuple(_flat([self.values[var]]))
+        self.ops.append(Op(f"{kind}_{index}", kind, inputs, outputs, workspace, view))
+        self.run.append(index)
+
+
+def read_region(
+    module: Any,
+    params: Iterable[Any],
+    bindings: Sequence[Any],
+    results: Iterable[Any],
+    *,
+    weights: frozenset[Any] = frozenset(),
+    workspace: bool = True,
+    external_inputs: bool = True,
+    external_outputs: bool = True,
+) -> Region:
+    """Return the graph of consecutive ``bindings`` of a function of ``module``.
+
+    ``params`` are the variables made before them, ``results`` those used after them; ``weights``
+    are the params that hold constants. External inputs and outputs live in the caller's memory
+    and are not counted. ``workspace`` counts what kernels allocate inside. Raises
+    :class:`UnsupportedError` on symbolic shapes and control flow, naming the binding.
+    """
+    reader = _Reader(module, workspace)
+    inputs: list[int] = []
+    outside = Role.EXTERNAL if external_inputs else Role.ACTIVATION
+    for param in params:
+        role = Role.CONSTANT if param in weights else outside
+        reader.values[param] = reader.declare(param.ty, param.name, role)
+        if role is not Role.CONSTANT:
+            inputs += _flat([reader.values[param]])
+    for index, binding in enumerate(bindings):
+        reader.binding(index, binding)
+    outputs = tuple(dict.fromkeys(_flat(reader.value(r) for r in results)))
+    _keep_before(reader, [compat.overwritten(bindings[i].value) is not None for i in reader.run])
+    tensors = list(reader.tensors)
+    graph = Graph("main", tuple(tensors), tuple(reader.ops), tuple(inputs), outputs)
+    if external_outputs:
+        for tensor in {graph.storage[t] for t in outputs}:
+            if graph.tensors[tensor].role is Role.ACTIVATION:
+                tensors[tensor] = _with_role(graph.tensors[tensor], Role.EXTERNAL)
+        graph = graph.replace(tensors=tuple(tensors))
+    return Region(graph, tuple(bindings), tuple(reader.run), reader.values)
+
+
+def _keep_before(reader: _Reader, overwrites: Sequence[bool]) -> None:
+    """Make every op that overwrites wait for the earlier readers of what it overwrites.
+
+    They make a token of no bytes for it.
+    """
+    root: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    for index, op in enumerate(reader.ops):
+        for tensor in op.inputs:
+            readers.setdefault(root.get(tensor, tensor), []).append(index)
+        if op.view_of is None:
+            continue
+        shown = root.get(op.view_of, op.view_of)
+        root.update(dict.fromkeys(op.outputs, shown))
+        if overwrites[index]:
+            for before in dict.fromkeys(readers[shown]):
+                if before != index:
+                    token = len(reader.tensors)
+                    name = f"{reader.ops[before].name} before {op.name}"
+                    reader.tensors.append(Tensor(name, 0))
+                    _extend(reader.ops, before, outputs=(token,))
+                    _extend(reader.ops, index, inputs=(token,))
+
+
+def _extend(
+    ops: list[Op], index: int, inputs: tuple[int, ...] = (), outputs: tuple[int, ...] = ()
+) -> None:
+    op = ops[index]
+    ops[index] = replace(op, inputs=(*op.inputs, *inputs), outputs=(*op.outputs, *outputs))
+
+
+def read_function(module: Any, name: str = "main", **options: Any) -> Region:
+    """Return the graph of a whole function; options as for :func:`read_region`.
+
+    Parameters from ``num_input`` on (an attribute importers set) are weights.
+    """
+    function = module[name]
+    bindings = [b for block in function.body.blocks for b in block.bindings]
+    return read_region(
+        module,
+        function.params,
+        bindings,
+        [function.body.body],
+        weights=weights_of(function),
+        **options,
+    )
+
+
+def weights_of(function: Any) -> frozenset[Any]:
+    """Return the parameters of a function that hold weights."""
+    attrs = function.attrs or {}
+    count = int(attrs["num_input"]) if "num_input" in attrs else len(function.params)
+    return frozenset(function.params[count:])
+
+
+def _variables(expr: Any) -> list[Any]:
+    """The variables an expression names, in order."""
+    if isinstance(expr, relax.Var):
+        return [expr]
+    if isinstance(expr, relax.Tuple):
+        return [v for field in expr.fields for v in _variables(field)]
+    if isinstance(expr, relax.TupleGetItem):
+        return _variables(expr.tuple_value)
+    if compat.is_call(expr):
+        return [v for arg in expr.args for v in _variables(arg)]
+    return []
+
+
+def _flat(values: Iterable[Value]) -> list[int]:
+    result: list[int] = []
+    for value in values:
+        if isinstance(value, tuple):
+            result += _flat(value)
+        elif value is not None:
+            result.append(value)
+    return result
+
+
+def _with_role(tensor: Tensor, role: Role) -> Tensor:
+    return Tensor(tensor.name, tensor.size_bytes, tensor.shape, tensor.dtype, role)
+
+
+def module_graph(module: Any, name: str) -> Graph:
+    """Return a fresh module's network: one op a fused kernel, inputs and outputs counted.
+
+    Kernels' scratch is left out: it belongs to the kernels that ``compile`` chooses.
+    """
+    region = read_function(
+        lowered(module), workspace=False, external_inputs=False, external_outputs=False
+    )
+    return region.graph.replace(name=name)

@@ -1,0 +1,180 @@
+"""What a Relax operator is to the rewrite rules: its kind, told by patterns, and its channels."""
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import relax
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from tvm_serenity import compat
+from tvm_serenity.kernels.lean import LEAN
+from tvm_serenity.rewrite.net import Kind
+
+_OF_TWO = "add subtract multiply divide maximum minimum right_shift left_shift"
+_OF_ONE = """
+    clip astype abs negative sqrt rsqrt exp log tanh sigmoid round floor ceil square nn.relu nn.gelu
+    nn.silu nn.leakyrelu quantize dequantize
+"""
+MAPS = frozenset(f"relax.{name}" for name in (*_OF_TWO.split(), *_OF_ONE.split()))
+"""Operators on elements; a second operand may be a constant that is broadcast."""
+
+_CHEAP_NAMES = """
+    nn.relu clip add subtract multiply maximum minimum astype negative dequantize
+"""
+_CHEAP = frozenset(f"relax.{name}" for name in _CHEAP_NAMES.split())
+"""Maps that a kernel may compute again for every element it reads."""
+
+OWN_KERNEL = "its kernel is TVM's own"
+LAYOUTS = ("NCHW", "NHWC")
+"""Layouts of activations whose channels can be cut."""
+
+
+def _any_of(names: str, operands: int = 1) -> Any:
+    """A pattern of a call of one of some operators; arguments after the operands are free."""
+    calls = [
+        is_op(f"relax.{name}")(*(wildcard() for _ in range(operands)), varg_default_wildcard=True)
+        for name in names.split()
+    ]
+    return functools.reduce(operator.or_, calls)
+
+
+def _with_constant(name: str) -> Any:
+    """A pattern of an operator of two operands, one of them a constant."""
+    call = is_op(f"relax.{name}")
+    return call(wildcard(), is_const()) | call(is_const(), wildcard())
+
+
+_BIAS = _with_constant("add")
+_TRANSPOSE = _any_of("permute_dims")
+_PATTERNS = (
+    (Kind.CONV, _any_of("nn.conv2d", 2)),
+    (Kind.POOL, _any_of("nn.max_pool2d nn.avg_pool2d")),
+    (Kind.CONCAT, _any_of("concat")),
+    (Kind.SLICE, _any_of("strided_slice")),
+    (Kind.COPY, _any_of("split reshape flatten squeeze expand_dims")),
+    (Kind.COPY, _TRANSPOSE),
+    (Kind.ADD, _any_of("add", 2)),
+    (Kind.MAP, _any_of(_OF_TWO, 2) | _any_of(_OF_ONE)),
+    (Kind.OPAQUE, _with_constant("matmul")),
+)
+"""The first pattern that a call matches tells its kind, if ``_refusal`` has nothing against it."""
+
+
+def kind_of(binding: Any, tensors: Sequence[Any], mod: Any) -> tuple[Kind, str]:
+    """Return the kind of the op that a binding begins, and why it is opaque if it is.
+
+    Kernels in block form and matrix products are opaque for no reason: they can read pieces.
+    """
+    call = binding.value
+    if not compat.is_tensor(binding.var.ty):
+        return Kind.OPAQUE, "it makes a tuple"
+    if not operands_of(call):
+        return Kind.OPAQUE, "it reads constants alone"
+    kernel = compat.called_kernel(call)
+    if kernel is not None:
+        unfinished = compat.has_blocks(mod[kernel]) and LEAN not in (mod[kernel].attrs or {})
+        return Kind.OPAQUE, "" if unfinished else "its kernel is finished"
+    kind = next((kind for kind, pattern in _PATTERNS if pattern.match(call)), None)
+    if kind is None:
+        return Kind.OPAQUE, OWN_KERNEL
+    if kind is Kind.ADD and len(tensors) == 1:
+        kind = Kind.MAP
+    reason = _refusal(kind, binding, tensors)
+    return (kind, "") if reason is None else (Kind.OPAQUE, reason)
+
+
+def _refusal(kind: Kind, binding: Any, tensors: Sequence[Any]) -> str | None:
+    """Why the rules cannot work on a call of a kind, if they cannot."""
+    call = binding.value
+    if kind is Kind.CONV and not (len(tensors) == 1 and tensors[0].same_as(call.args[0])):
+        return "its weights are not constants"
+    if kind is Kind.CONCAT and any(compat.is_constant(f) for f in call.args[0].fields):
+        return "it joins constants"
+    if kind is Kind.COPY and not _keeps_bytes(binding, tensors[0]):
+        return OWN_KERNEL
+    if kind in (Kind.MAP, Kind.ADD):
+        same = all(shape_of(t) == shape_of(binding.var) for t in tensors)
+        distinct = len(tensors) == 1 or not tensors[0].same_as(tensors[1])
+        if not (same and distinct):
+            return OWN_KERNEL
+    return None
+
+
+def channel_axis(kind: Kind, bindings: Sequence[Any]) -> int | None:
+    """Return the channel axis of an op; of a concat the axis it joins."""
+    call = bindings[0].value
+    rank = len(shape_of(bindings[-1].var))
+    if kind is Kind.CONCAT:
+        return int(call.attrs.axis) % rank
+    if kind is Kind.CONV:
+        layout = str(call.attrs.data_layout)
+        return layout.index("C") if layout in LAYOUTS else None
+    if kind is Kind.POOL:
+        layout = str(call.attrs.layout)
+        return layout.index("C") if layout in LAYOUTS else None
+    return None
+
+
+def operands_of(call: Any) -> list[Any]:
+    """Return the variables a call reads, each once."""
+    return list(dict.fromkeys(variables_of(call)))
+
+
+def shape_of(var: Any) -> tuple[int, ...]:
+    """Return the constant shape of a variable or constant."""
+    shape: tuple[int, ...] = compat.static_shape(var.ty, getattr(var, "name", "constant"))
+    return shape
+
+
+def is_cheap(bindings: Sequence[Any]) -> bool:
+    """Whether a map is cheap and treats all elements alike."""
+    for binding in bindings:
+        call = binding.value
+        if compat.op_name(call) not in _CHEAP:
+            return False
+        for argument in call.args:
+            if compat.is_constant(argument) and len(shape_of(argument)) > 0:
+                return False
+    return True
+
+
+def widens(binding: Any, var: Any) -> bool:
+    """Whether a map makes wider elements than it reads: its readers do that for themselves."""
+    made, read = (compat.dtype_bits(compat.dtype_name(v.ty)) for v in (binding.var, var))
+    return bool(made > read)
+
+
+def is_bias(binding: Any, var: Any) -> bool:
+    """Whether a binding adds a constant to ``var``, in its type."""
+    if not _BIAS.match(binding.value):
+        return False
+    same: bool = compat.dtype_name(binding.var.ty) == compat.dtype_name(var.ty)
+    return same
+
+
+def _keeps_bytes(binding: Any, var: Any) -> bool:
+    """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
+    if not _TRANSPOSE.match(binding.value):
+        return True
+    axes = binding.value.attrs.axes
+    order = [int(a) for a in axes] if axes is not None else list(range(len(shape_of(var))))[::-1]
+    wide = [a for a in order if shape_of(var)[a] != 1]
+    return wide == sorted(wide)
+
+
+def is_rename(value: Any) -> bool:
+    """Whether a bound value names other values and computes nothing."""
+    return isinstance(value, relax.Var | relax.Tuple | relax.TupleGetItem)
+
+
+def variables_of(expr: Any) -> list[Any]:
+    """Return the variables in an expression, as often as they occur."""
+    if isinstance(expr, relax.Var):
+        return [expr]
+    if isinstance(expr, relax.Tuple):
+        return [v for f in expr.fields for v in variables_of(f)]
+    if compat.is_call(expr):
+        return [v for a in expr.args for v in variables_of(a)]
+    return []

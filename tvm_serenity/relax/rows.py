@@ -1,0 +1,238 @@
+"""SerenityRows: operators cut into rows, in an order and at places that need little memory.
+
+On the Relax VM every row is a tensor of its own: a layer is one call of its row kernel for each
+row, on the rows it reads. Tensors that must be whole are begun by one call and filled by others in
+place. The planner then puts all of it into one arena.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax, s_tir, tirx
+
+from tvm_serenity import compat
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.kernels.build import OPAQUE
+from tvm_serenity.kernels.lean import LEAN
+from tvm_serenity.kernels.rows import Slot
+from tvm_serenity.relax.rows_read import LayerKernel, RowModule, read_rows
+from tvm_serenity.rows.network import Layer
+from tvm_serenity.rows.split import SOURCE, Call, heights_of
+from tvm_serenity.rows.stream import Limits, Streaming, stream
+
+
+@tvm.transform.module_pass(opt_level=0, name="SerenityRows")
+@dataclass
+class SerenityRows:
+    """Split ``main`` into rows (``docs/rows.md``).
+
+    1. A fresh module is quantised to integer kernels where it can be, and fused.
+    2. Every layer whose kernel makes its rows independently becomes one call a row; global
+       pooling adds rows up. What cannot be cut is called whole.
+    3. Calls stand in the best order found within ``time_limit`` seconds; input rows are copied
+       in when they are needed. Results are bit-identical.
+
+    Modules with state, control flow, symbolic shapes or nothing to split come back as they are.
+    """
+
+    time_limit: float = 10.0
+    target: Any = None
+
+    def transform_module(self, mod: Any, _context: Any) -> Any:
+        """Return the module in rows."""
+        try:
+            return by_rows(mod, self.target, Limits(self.time_limit))[0]
+        except UnsupportedError:
+            return mod
+
+
+def by_rows(mod: Any, target: Any = None, limits: Limits | None = None) -> tuple[Any, Streaming]:
+    """Return ``mod`` in rows of one, and the order and placement they were made for.
+
+    Raises :class:`UnsupportedError` where it cannot be read, or nothing can be split.
+    """
+    target = compat.current_target() if target is None else tvm.target.Target(target)
+    rows = read_rows(mod, "main", target)
+    if not rows.network.splittable or len(rows.network.outputs) != 1:
+        raise UnsupportedError("nothing can be split into rows, or there are several outputs")
+    heights = heights_of(rows.network, 1)
+    try:
+        found = stream(rows.network, heights, streamed=True, limits=limits)
+    except InputError:
+        found = stream(rows.network, heights, limits=limits)
+    return _Emitter(rows, found, mod["main"]).module(), found
+
+
+@dataclass
+class _Emitter:
+    rows: RowModule
+    found: Streaming
+    function: Any
+    builder: Any = field(default_factory=lambda: relax.BlockBuilder(tvm.IRModule({})))
+    made: dict[tuple[int, int], Any] = field(default_factory=dict)
+    whole: dict[int, Any] = field(default_factory=dict)
+    pads: dict[tuple[str, float, int], Any] = field(default_factory=dict)
+    kernels: dict[Any, Any] = field(default_factory=dict)
+
+    def module(self) -> Any:
+        """The module whose ``main`` calls rows in order."""
+        network, banded = self.rows.network, self.found.banded
+        params = [relax.Var(p.name, p.ty) for p in self.function.params]
+        self.whole.update(zip(network.inputs, params, strict=True))
+        with self.builder.function("main", params):
+            with self.builder.dataflow():
+                for op in self.found.schedule.order:
+                    self.call(banded.calls[op])
+                result = self.builder.emit_output(self.whole[network.outputs[0]])
+            self.builder.emit_func_output(result)
+        return relax.transform.CanonicalizeBindings()(self.builder.finalize())
+
+    def call(self, call: Call) -> None:
+        if call.layer == SOURCE:
+            for y in range(call.first, call.end):
+                self.row(self.rows.network.inputs[0], y)
+            return
+        layer, kernel = self.rows.network.layers[call.layer], self.rows.kernels[call.layer]
+        if kernel is None:
+            (source,), (view,) = layer.inputs, layer.outputs
+            shape = self.rows.network.features[view].shape
+            self.whole[view] = self.builder.emit(relax.op.reshape(self.whole[source], shape))
+        elif kernel.rows is None:
+            self.run_whole(layer, kernel)
+        elif layer.sums:
+            for y in range(call.first, call.end):
+                self.add(layer, kernel, y)
+        else:
+            for y in range(call.first, call.end):
+                self.make(layer, kernel, y)
+
+    def run_whole(self, layer: Layer, kernel: LayerKernel) -> None:
+        arguments: list[Any] = [compat.constant(a) for a in kernel.constants]
+        for position, feature in zip(kernel.data, layer.inputs, strict=True):
+            param = kernel.whole.params[position]
+            arguments.insert(position, self.shaped(self.whole[feature], param))
+        feature = self.rows.network.features[layer.outputs[0]]
+        self.whole[layer.outputs[0]] = self.emit(
+            kernel.whole, kernel.name, arguments, feature.shape, feature.dtype
+        )
+
+    def add(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
+        """Take a row into sums: begun by the first call, continued in place."""
+        assert kernel.rows is not None
+        sums, row = layer.outputs[0], self.row(layer.inputs[0], y)
+        function = kernel.rows.variants[kernel.rows.variant_of[y]]
+        if sums not in self.whole:
+            known = self.rows.network.features[sums]
+            self.whole[sums] = self.emit(function, kernel.name, [row], known.shape, known.dtype)
+            return
+        self.whole[sums] = self.emit_in_place(function, kernel.name, [row], self.whole[sums])
+
+    def make(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
+        assert kernel.rows is not None
+        made = layer.outputs[0]
+        function = kernel.rows.variants[kernel.rows.variant_of[y]]
+        arguments = [
+            self.shaped(self.read(layer, kernel, slot, y), param)
+            for slot, param in zip(kernel.rows.slots, function.params, strict=False)
+        ]
+        arguments += [compat.constant(a) for a in kernel.constants]
+        known = self.rows.network.features[made]
+        if made not in self.rows.network.contiguous:
+            self.made[made, y] = self.emit(
+                function, kernel.name, arguments, known.shape[2:], known.dtype
+            )
+        elif made in self.whole:
+            into = self.part(function, known.shape, y)
+            self.whole[made] = self.emit_in_place(into, kernel.name, arguments, self.whole[made])
+        else:
+            into = self.part(function, known.shape, y)
+            self.whole[made] = self.emit(into, kernel.name, arguments, known.shape, known.dtype)
+
+    def read(self, layer: Layer, kernel: LayerKernel, slot: Slot, y: int) -> Any:
+        feature = layer.inputs[kernel.data.index(slot.parameter)]
+        row = slot.rows[y]
+        if row is not None:
+            return self.row(feature, row)
+        assert kernel.rows is not None
+        known = self.rows.network.features[feature]
+        value = kernel.rows.padding[slot.parameter]
+        key = (known.dtype, value, feature)
+        if key not in self.pads:
+            array = np.full(known.shape[2:], value, known.dtype)
+            self.pads[key] = compat.constant(array)
+        return self.pads[key]
+
+    def shaped(self, value: Any, param: Any) -> Any:
+        """A tensor under the shape that a kernel's parameter has."""
+        shape = compat.buffer_shape(param)
+        if compat.static_shape(value.ty, "row") == tuple(shape):
+            return value
+        return self.builder.emit(relax.op.reshape(value, shape))
+
+    def row(self, feature: int, y: int) -> Any:
+        """The tensor of one row; where there is a whole tensor, copied out of it."""
+        known = self.rows.network.features[feature]
+        if known.height == 1 and feature in self.whole and len(known.shape) != 4:
+            return self.whole[feature]
+        if (feature, y) not in self.made:
+            copy = _row_of(known.shape, known.dtype, y)
+            self.made[feature, y] = self.emit(
+                copy, "take_row", [self.whole[feature]], known.shape[2:], known.dtype
+            )
+        return self.made[feature, y]
+
+    def part(self, function: Any, shape: Sequence[int], y: int) -> Any:
+        """A row kernel that writes row ``y`` of a whole tensor."""
+        key = (function, tuple(shape), y)
+        if key not in self.kernels:
+            self.kernels[key] = _into_row(function, shape, y)
+        return self.kernels[key]
+
+    def emit(
+        self, kernel: Any, name: str, arguments: list[Any], shape: Sequence[int], dtype: str
+    ) -> Any:
+        variable = self.builder.add_func(_bare(kernel), f"{name}_row")
+        ty = relax.TensorType(list(shape), dtype)
+        return self.builder.emit(relax.call_tir(variable, arguments, ty))
+
+    def emit_in_place(self, kernel: Any, name: str, arguments: list[Any], taken: Any) -> Any:
+        """A call that continues ``taken``, the kernel's last parameter."""
+        arranged = _result_first(kernel)
+        variable = self.builder.add_func(_bare(arranged), f"{name}_more")
+        call = relax.op.call_tir_inplace(variable, relax.Tuple([taken, *arguments]), [0], taken.ty)
+        return self.builder.emit(call)
+
+
+def _bare(kernel: Any) -> Any:
+    """A kernel that passes leave as it is: one block around its loops."""
+    if not compat.has_blocks(kernel):
+        root = s_tir.SBlock([], [], [], "root", kernel.body)
+        body = s_tir.SBlockRealize([], True, root)
+        kernel = tirx.PrimFunc(kernel.params, body, kernel.ret_type, kernel.attrs)
+    return kernel.without_attr("global_symbol").with_attr({"op_pattern": OPAQUE, LEAN: True})
+
+
+def _result_first(kernel: Any) -> Any:
+    *params, result = kernel.params
+    made = tirx.PrimFunc([result, *params], kernel.body, kernel.ret_type, kernel.attrs)
+    return made.without_attr("tirx.noalias")
+
+
+def _into_row(kernel: Any, shape: Sequence[int], y: int) -> Any:
+    *params, row = kernel.params
+    dtype = compat.buffer_dtype(row)
+    whole = tirx.decl_buffer(tuple(shape), dtype, "whole")
+    place = (0, y, *(0,) * (len(shape) - 2))
+    body = tirx.SeqStmt([tirx.DeclBuffer(row, data=tirx.address_of(whole[place])), kernel.body])
+    return tirx.PrimFunc([*params, whole], body, kernel.ret_type, kernel.attrs)
+
+
+def _row_of(shape: Sequence[int], dtype: str, y: int) -> Any:
+    from tvm import te
+
+    x = te.placeholder(tuple(shape), dtype, "x")
+    row = te.compute(tuple(shape[2:]), lambda i, c: x[0, y, i, c], name="row")
+    return te.create_prim_func([x, row], index_dtype_override="int64")

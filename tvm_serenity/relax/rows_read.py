@@ -1,0 +1,226 @@
+"""Relax -> rows: a quantised or float module as a network of rows, with the kernels that run it.
+
+Every kernel of the fused module is tried as a row kernel (``kernels/rows.py``): which rows it
+needs is read off the kernel itself. What cannot be cut runs whole, and the reason is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import tvm
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.kernels.lean import lean, may_change
+from tvm_serenity.kernels.row_schedule import scheduled
+from tvm_serenity.kernels.row_sums import RowSums, row_sums
+from tvm_serenity.kernels.rows import RowKernel, Slot, has_rows, row_kernel
+from tvm_serenity.operators.needs import Need, Range, everything
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.quantize import is_quantised, quantized_module
+from tvm_serenity.relax.read import Region, read_function
+from tvm_serenity.rows.network import Feature, Layer, Network
+
+
+@dataclass(frozen=True)
+class LayerKernel:
+    """How a layer runs: by ``rows``, or by the lean kernel ``whole``; ``name`` is the kernel's.
+
+    ``data`` are the kernel's parameters that are the layer's inputs, in order; ``constants`` the
+    arrays of its other parameters, in order. ``source`` is the kernel as the module has it.
+    """
+
+    name: str
+    data: tuple[int, ...]
+    constants: tuple[Any, ...]
+    rows: RowKernel | None = None
+    whole: Any = None
+    source: Any = None
+
+
+@dataclass(frozen=True)
+class RowModule:
+    """``network`` with the kernel of each layer (None for a view).
+
+    ``tensor_of`` is the tensor of ``region.graph`` that each feature is (None: sums over rows,
+    which no whole kernel stores); ``lowered`` the module with the whole kernels, by which results
+    are checked.
+    """
+
+    network: Network
+    kernels: tuple[LayerKernel | None, ...]
+    tensor_of: tuple[int | None, ...]
+    region: Region
+    lowered: Any
+
+    @cached_property
+    def executable(self) -> Any:
+        """``lowered`` compiled for this machine."""
+        return tvm.compile(self.lowered, target="llvm")
+
+
+def read_rows(module: Any, name: str, target: Any = None) -> RowModule:
+    """Return a fresh Relax module as a network of rows.
+
+    Quantised models become integer kernels first. Raises :class:`UnsupportedError` on state,
+    control flow and symbolic shapes.
+    """
+    target = tvm.target.Target("llvm" if target is None else target)
+    if is_quantised(module):
+        module = quantized_module(module)
+    with target:
+        module = lowered(module, target)
+    region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
+    return _Reader(module, region).read(name)
+
+
+class _Reader:
+    def __init__(self, module: Any, region: Region) -> None:
+        self.module = module
+        self.region = region
+        self.graph: Graph = region.graph
+        self.cut: dict[tuple[Any, tuple[int, ...]], RowKernel | RowSums | UnsupportedError] = {}
+        self.alias: dict[int, int] = {}
+        self.sums: list[Feature] = []
+
+    def read(self, name: str) -> RowModule:
+        graph = self.graph
+        for tensor in graph.tensors:
+            if tensor.role is Role.STATE:
+                raise UnsupportedError(f"{name}: keeps {tensor.name!r} between runs")
+        tensors = [t for t in range(len(graph.tensors)) if graph.in_profile[t]]
+        number = {t: i for i, t in enumerate(tensors)}
+        layers: list[Layer] = []
+        kernels: list[LayerKernel | None] = []
+        for index, op in enumerate(graph.ops):
+            if index in graph.constant_ops:
+                raise UnsupportedError(f"op {op.name!r}: computes a constant; fold constants first")
+            for layer, kernel in self.layers(index, op, number):
+                layers.append(layer)
+                kernels.append(kernel)
+        features = (*(self.feature(t) for t in tensors), *self.sums)
+        inputs = tuple(number[t] for t in graph.inputs)
+        outputs = tuple(number[self.alias.get(t, t)] for t in graph.outputs)
+        network = Network(name, features, tuple(layers), inputs, outputs)
+        tensor_of = (*tensors, *(None for _ in self.sums))
+        return RowModule(network, tuple(kernels), tensor_of, self.region, self.module)
+
+    def feature(self, tensor: int) -> Feature:
+        known = self.graph.tensors[tensor]
+        shape = known.shape or ()
+        height = shape[1] if has_rows(shape) else 1
+        item = np.dtype(known.dtype).itemsize
+        return Feature(known.name, height, known.size_bytes // height, item, shape, known.dtype)
+
+    def height(self, tensor: int) -> int:
+        shape = self.graph.tensors[tensor].shape or ()
+        return shape[1] if has_rows(shape) else 1
+
+    def layers(
+        self, index: int, op: Op, number: dict[int, int]
+    ) -> list[tuple[Layer, LayerKernel | None]]:
+        """The layers of an op: one; two for sums over rows; none where it only renames rows."""
+        if op.view_of is not None:
+            return self.view(op, number)
+        call = self.region.bindings[self.region.run[index]].value
+        variable = compat.called_kernel(call)
+        if variable is None:
+            raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel")
+        arguments = compat.kernel_arguments(call)
+        data = tuple(i for i, a in enumerate(arguments) if not compat.is_constant(a))
+        constants = tuple(compat.constant_array(a) for a in arguments if compat.is_constant(a))
+        read = tuple(self.tensor(arguments[i], op) for i in data)
+        inputs = tuple(number[self.alias.get(t, t)] for t in read)
+        outputs = tuple(number[t] for t in op.outputs)
+        name, source = variable.name_hint, self.module[variable]
+        has = any(self.height(t) > 1 for t in (*read, *op.outputs))
+        cut = self.by_rows(variable, data, op) if has else UnsupportedError("")
+        if isinstance(cut, RowSums):
+            return self.summed(op, cut, (*inputs, len(number) + len(self.sums), *outputs), name)
+        if isinstance(cut, RowKernel):
+            needs = tuple(_need(cut, position) for position in data)
+            layer = Layer(op.name, op.kind, inputs, outputs, needs)
+            return [(layer, LayerKernel(name, data, constants, rows=cut, source=source))]
+        whole = Layer(op.name, op.kind, inputs, outputs, (None,) * len(inputs), whole=str(cut))
+        kernel = lean(source)
+        return [(whole, LayerKernel(name, data, constants, whole=kernel, source=source))]
+
+    def view(self, op: Op, number: dict[int, int]) -> list[tuple[Layer, LayerKernel | None]]:
+        assert op.view_of is not None
+        source = self.alias.get(op.view_of, op.view_of)
+        (made,) = op.outputs
+        if self.height(source) == self.height(made):
+            self.alias[made] = source
+            return []
+        layer = Layer(op.name, op.kind, (number[source],), (number[made],), (None,), view=True)
+        return [(layer, None)]
+
+    def summed(
+        self, op: Op, cut: RowSums, features: tuple[int, ...], name: str
+    ) -> list[tuple[Layer, LayerKernel | None]]:
+        """Two layers: rows into sums, and sums into the result."""
+        source, sums, made = features
+        item = np.dtype(cut.dtype).itemsize
+        kept = Feature(f"{op.name}.sums", 1, cut.size_bytes, item, cut.shape, cut.dtype)
+        self.sums.append(kept)
+        variants = (0,) + (1,) * (cut.height - 1)
+        rows = RowKernel((cut.begin, cut.add), variants, (Slot(0, tuple(range(cut.height))),), {})
+        begin = Layer(
+            f"{op.name}.sum", op.kind, (source,), (sums,), (everything(1, cut.height),), sums=True
+        )
+        finish = Layer(op.name, op.kind, (sums,), (made,), (None,))
+        return [
+            (begin, LayerKernel(f"{name}_sum", (0,), (), rows=rows)),
+            (finish, LayerKernel(f"{name}_finish", (0,), (), whole=cut.finish)),
+        ]
+
+    def tensor(self, argument: Any, op: Op) -> int:
+        value = self.region.values.get(argument)
+        if not isinstance(value, int):
+            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+        return value
+
+    def by_rows(
+        self, variable: Any, data: tuple[int, ...], op: Op
+    ) -> RowKernel | RowSums | UnsupportedError:
+        """The form by rows of a kernel, or why there is none; found once a kernel."""
+        key = (variable, data)
+        if key not in self.cut:
+            if len(op.outputs) == 1:
+                self.cut[key] = kernel_by_rows(self.module[variable], data)
+            else:
+                self.cut[key] = UnsupportedError("it makes several tensors")
+        return self.cut[key]
+
+
+def kernel_by_rows(kernel: Any, data: tuple[int, ...]) -> RowKernel | RowSums | UnsupportedError:
+    """Return the form by rows of a fused kernel, or why there is none.
+
+    ``data`` are the parameters that are no constants.
+    """
+    if not may_change(kernel):
+        return UnsupportedError("its loops are not known, or it makes nothing")
+    constants = len(kernel.params) - 1 - len(data)
+    if constants == 0:
+        try:
+            return row_sums(kernel, data)
+        except UnsupportedError:
+            pass
+    try:
+        return row_kernel(scheduled(kernel), data)
+    except UnsupportedError as reason:
+        return reason
+
+
+def _need(kernel: RowKernel, parameter: int) -> Need:
+    slots = [slot.rows for slot in kernel.slots if slot.parameter == parameter]
+    return tuple(_hull([rows[y] for rows in slots]) for y in range(len(kernel.variant_of)))
+
+
+def _hull(rows: Sequence[int | None]) -> Range:
+    real = [row for row in rows if row is not None]
+    return (min(real), max(real) + 1) if real else (0, 0)

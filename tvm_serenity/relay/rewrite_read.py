@@ -1,0 +1,313 @@
+"""Fused Relay calls -> ``rewrite.Net``: what each kernel computes, as the rules see it.
+
+The module is fused as ``relay.build`` would, but with its ``qnn`` operators as they are: so a fused
+call is one op, with bias, requantisation and activation. Sums are not in place: a kernel of Relay
+makes a new tensor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import tvm
+from tvm import relay
+
+from tvm_serenity.graph import Op, Role, Tensor
+from tvm_serenity.relay import lower
+from tvm_serenity.relay.read import Region, read_function
+from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
+
+CONVS = ("nn.conv2d", "qnn.conv2d")
+POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
+LAYOUTS = ("NCHW", "NHWC")
+_OF_TWO = "add subtract multiply divide maximum minimum right_shift left_shift nn.bias_add"
+_OF_ONE = """
+    clip cast abs negative sqrt rsqrt exp log tanh sigmoid round floor ceil fixed_point_multiply
+    nn.relu nn.leaky_relu qnn.requantize qnn.quantize qnn.dequantize
+"""
+MAPS = frozenset((*_OF_TWO.split(), *_OF_ONE.split()))
+"""Operators on elements; operands but the first may be constants that are broadcast."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a node computes: ``body`` over ``params``, the tensors that enter.
+
+    ``constants`` are the parameters that are constants, ``steps`` the calls of the body in order.
+    Of a convolution ``biases`` steps right after the first add a constant, then, where there are
+    two params, one adds the second. A call that is no kernel has no body, a part of one no call.
+    """
+
+    call: Any
+    body: Any = None
+    params: tuple[Any, ...] = ()
+    constants: dict[Any, Any] = field(default_factory=dict)
+    steps: tuple[Any, ...] = ()
+    biases: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The operators of the steps."""
+        return [str(step.op.name) for step in self.steps]
+
+    @property
+    def tail(self) -> tuple[Any, ...]:
+        """The steps after a convolution's sum."""
+        return self.steps[len(self.params) + self.biases :]
+
+    def constant(self, expr: Any) -> Any:
+        """The literal that an argument of a step is, None for any other."""
+        found = self.constants.get(expr, expr)
+        return found if isinstance(found, relay.Constant) else None
+
+    def is_constant(self, expr: Any) -> bool:
+        """Whether an argument of a step is a literal, or a tuple of them."""
+        if isinstance(expr, relay.Tuple):
+            return all(self.is_constant(f) for f in expr.fields)
+        return self.constant(expr) is not None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A net and what it was read from: ``sources[i]`` is what ``Node.source == i`` computes."""
+
+    net: Net
+    sources: tuple[Source, ...]
+    region: Region
+
+
+def prepared(mod: Any) -> Any:
+    """Return a module fused at the level of its operators, ``qnn`` among them."""
+    steps = [
+        relay.transform.InferType(),
+        relay.transform.SimplifyInference(),
+        relay.transform.FoldConstant(),
+        relay.transform.FuseOps(2),
+        relay.transform.InferType(),
+    ]
+    return tvm.transform.Sequential(steps)(mod)
+
+
+def read_net(mod: Any, external_outputs: bool) -> Reading:
+    """Return the net of a prepared module's ``main``.
+
+    A convolution whose kernel takes in another tensor after its activation is two ops here: then it
+    can be cut all the same; fusion puts them together again.
+    """
+    region = read_function(mod["main"], external_outputs=external_outputs)
+    graph = region.graph
+    whole = [_source(call) for call in region.calls]
+    usual = _usual_axis(whole)
+    values, nodes, sources = list(graph.tensors), list[Node](), list[Source]()
+    for op, source in zip(graph.ops, whole, strict=True):
+        read = list(
+            dict.fromkeys(t for t in op.inputs if graph.tensors[t].role is not Role.CONSTANT)
+        )
+        parts = _apart(source)
+        if parts is not None:
+            made, ty = len(values), parts[0].body.checked_type
+            values.append(
+                Tensor(f"{op.name}_conv", lower.size_bytes(ty), lower.shape_of(ty), ty.dtype)
+            )
+            first = replace(op, name=f"{op.name}_conv", inputs=(read[0],), outputs=(made,))
+            nodes.append(_node(first, len(sources), parts[0], read[:1], usual))
+            sources.append(parts[0])
+            source, read = parts[1], [made, *read[1:]]
+        nodes.append(_node(op, len(sources), source, read, usual))
+        sources.append(source)
+    net = Net(
+        graph.name,
+        tuple(values),
+        tuple(nodes),
+        graph.inputs,
+        graph.outputs,
+        sums_in_place=False,
+    )
+    return Reading(net, tuple(sources), region)
+
+
+def _apart(source: Source) -> tuple[Source, Source] | None:
+    """A convolution and what follows it from where a second tensor enters after the activation."""
+    if len(source.params) != 2 or source.names[:1] not in ([c] for c in CONVS):
+        return None
+    other = source.params[1]
+    enters = [i for i, s in enumerate(source.steps) if any(a.same_as(other) for a in s.args)]
+    if not enters or enters[0] <= source.biases:
+        return None
+    if enters[0] == 1 + source.biases and _adds(source.steps[enters[0]], other):
+        return None
+    at = enters[0]
+    before, known = source.steps[at - 1], {other, *source.steps[at - 1 :]}
+    for step in source.steps[at:]:
+        if not all(a in known or source.is_constant(a) for a in step.args):
+            return None
+    return (
+        Source(None, before, source.params[:1], source.constants, source.steps[:at], source.biases),
+        Source(None, source.body, (before, other), source.constants, source.steps[at:]),
+    )
+
+
+def _source(call: Any) -> Source:
+    single = all(isinstance(a.checked_type, relay.TensorType) for a in call.args)
+    if not lower.is_kernel(call.op) or not single:
+        return Source(call)
+    pairs = list(zip(call.op.params, call.args, strict=True))
+    steps: list[Any] = []
+
+    def look(expr: Any) -> None:
+        if isinstance(expr, relay.Call):
+            steps.append(expr)
+
+    relay.analysis.post_order_visit(call.op.body, look)
+    source = Source(
+        call,
+        call.op.body,
+        tuple(p for p, a in pairs if not isinstance(a, relay.Constant)),
+        {p: a for p, a in pairs if isinstance(a, relay.Constant)},
+        tuple(steps),
+    )
+    return replace(source, biases=_biases(source))
+
+
+def _biases(source: Source) -> int:
+    """How many steps after a convolution add a constant, in the type of the sum."""
+    if not source.steps or source.names[0] not in CONVS:
+        return 0
+    count, sums = 0, source.steps[0].checked_type.dtype
+    for before, step in zip(source.steps, source.steps[1:], strict=False):
+        added = [a for a in step.args if not a.same_as(before)]
+        if step.op.name not in ("add", "nn.bias_add") or step.checked_type.dtype != sums:
+            break
+        if not all(source.is_constant(a) for a in added):
+            break
+        count += 1
+    return count
+
+
+def _node(op: Op, index: int, source: Source, read: Sequence[int], usual: int | None) -> Node:
+    kind, why = Kind.VIEW, ""
+    if op.view_of is None:
+        kind, why = _kind(source) if len(op.outputs) == 1 and read else (Kind.OPAQUE, "a tuple")
+    axis, conv = channel_axis(kind, source), None
+    addends: tuple[int, ...] = ()
+    if kind in (Kind.MAP, Kind.ADD) and len(source.body.checked_type.shape) == 4:
+        axis = usual
+    operands = tuple(Operand((Piece(t),)) for t in read)
+    if kind is Kind.CONCAT:
+        fields = source.steps[0].args[0].fields
+        number = dict(zip(source.call.op.params, op.inputs, strict=True))
+        operands = (Operand(tuple(Piece(number[f]) for f in fields), axis or 0),)
+    if kind is Kind.CONV:
+        conv = _conv(source, axis)
+        operands, addends = operands[:1], tuple(read[1:])
+    alone = kind in (Kind.POOL, Kind.MAP) if conv is None else conv.groups > 1
+    node = Node(op.name, kind, operands, op.outputs, index, axis, conv, tail=index, why_opaque=why)
+    return replace(
+        node,
+        separate=alone and axis is not None and len(read) == 1,
+        addends=addends,
+        biases=() if conv is None else (index,),
+    )
+
+
+def _kind(source: Source) -> tuple[Kind, str]:
+    """The kind of an op of one result, and why it is opaque if it is."""
+    if source.body is None or not source.steps:
+        return Kind.OPAQUE, "it is no kernel of TVM's"
+    head, params = source.steps[0], source.params
+    own = [a for a in head.args if not source.is_constant(a)]
+    if source.names[0] in CONVS and own == [params[0]] and head.args[0].same_as(params[0]):
+        first = 1 + source.biases
+        joins = source.steps[first : first + len(params) - 1]
+        if len(params) > 2 or any(not _adds(j, params[1]) for j in joins):
+            return Kind.OPAQUE, "other tensors enter after its activation"
+        return (Kind.CONV, "") if _is_chain(source, first) else (Kind.OPAQUE, "not a chain")
+    if source.names[0] in POOLS and len(params) == 1 and _is_chain(source, 1):
+        return Kind.POOL, ""
+    if len(source.steps) == 1 and _joins_alike(source):
+        return Kind.CONCAT, ""
+    shape = lower.shape_of(source.body.checked_type)
+    maps = all(s.op.name in MAPS and lower.shape_of(s.checked_type) == shape for s in source.steps)
+    if maps and all(lower.shape_of(p.checked_type) == shape for p in params):
+        added = source.names[0] == "add" and own == list(params) and len(params) == 2
+        return (Kind.ADD if added and _is_chain(source, 1) else Kind.MAP), ""
+    return Kind.OPAQUE, "its kernel is TVM's own"
+
+
+def _adds(step: Any, param: Any) -> bool:
+    return step.op.name == "add" and any(a.same_as(param) for a in step.args)
+
+
+def _is_chain(source: Source, first: int) -> bool:
+    """Whether each step maps the elements of the one before, from step ``first`` on with constants.
+
+    Before that a convolution's sum may take in a tensor.
+    """
+    for i, step in enumerate(source.steps[1:], 1):
+        before = [a for a in step.args if a.same_as(source.steps[i - 1])]
+        others = [a for a in step.args if not a.same_as(source.steps[i - 1])]
+        if len(before) != 1 or step.op.name not in MAPS:
+            return False
+        joins = i == first and len(source.params) == 2
+        if not joins and not all(source.is_constant(a) for a in others):
+            return False
+    return True
+
+
+def _joins_alike(source: Source) -> bool:
+    """Whether a source is a concat that changes no element."""
+    step = source.steps[0]
+    if step.op.name not in ("concatenate", "qnn.concatenate"):
+        return False
+    if not isinstance(step.args[0], relay.Tuple):
+        return False
+    if any(source.is_constant(f) for f in step.args[0].fields):
+        return False
+    if step.op.name == "concatenate":
+        return True
+    for given, made in zip(step.args[1:3], step.args[3:], strict=True):
+        wanted = source.constant(made)
+        known = [source.constant(f) for f in getattr(given, "fields", [given])]
+        if wanted is None or None in known:
+            return False
+        if any((k.data.numpy() != wanted.data.numpy()).any() for k in known):
+            return False
+    return True
+
+
+def channel_axis(kind: Kind, source: Source) -> int | None:
+    """Return the channel axis of an op; of a concat the axis it joins."""
+    if kind is Kind.CONCAT:
+        return int(source.steps[0].attrs.axis) % len(source.body.checked_type.shape)
+    if kind not in (Kind.CONV, Kind.POOL):
+        return None
+    attrs = source.steps[0].attrs
+    layout = str(attrs.data_layout if kind is Kind.CONV else attrs.layout)
+    return layout.index("C") if layout in LAYOUTS and attrs.out_layout in ("", layout) else None
+
+
+def _usual_axis(sources: Sequence[Source]) -> int | None:
+    """The channel axis of all convolutions and poolings, if they agree."""
+    heads = [s for s in sources if s.steps and s.names[0] in (*CONVS, *POOLS)]
+    axes = {channel_axis(Kind.CONV if s.names[0] in CONVS else Kind.POOL, s) for s in heads}
+    return axes.pop() if len(axes) == 1 else None
+
+
+def _conv(source: Source, axis: int | None) -> Conv:
+    head = source.steps[0]
+    attrs = head.attrs
+    at = axis or 0
+    channels = lower.shape_of(source.params[0].checked_type)[at]
+    made = lower.shape_of(head.checked_type)[at]
+    groups, kernel = int(attrs.groups), str(attrs.kernel_layout)
+    pinned = ""
+    if axis is None:
+        pinned = f"its layout {attrs.data_layout} is not known"
+    elif sorted(kernel) != sorted("OIHW"):
+        pinned = f"its weights have the layout {kernel}, which is not known"
+    elif source.constant(head.args[1]) is None:
+        pinned = "its weights are not constants"
+    elif 1 < groups != channels:
+        pinned = "what its groups make would have to be joined again"
+    linear = len(source.steps) == 1 + source.biases
+    return Conv(groups, channels, made, head.checked_type.dtype, linear, pinned)

@@ -1,0 +1,35 @@
+"""What kernels allocate for themselves, from a first lowering."""
+
+from typing import Any
+
+import tvm
+from tvm import tir
+from tvm.relay.backend import te_compiler
+
+from tvm_serenity.relay import lower
+from tvm_serenity.relay.read import Scratch
+
+ALIGNMENT = 16
+"""Bytes TVM aligns what kernels allocate to."""
+
+
+def scratch_of(target: Any) -> Scratch:
+    """Return the function that lowers a call's kernel for ``target`` and counts its scratch.
+
+    Equal kernels are lowered once. External functions keep their memory to themselves: 0.
+    """
+    known: dict[int, int] = {}
+
+    def count(call: Any) -> int:
+        if not lower.is_kernel(call.op):
+            return 0
+        key = tvm.ir.structural_hash(call.op)
+        if key not in known:
+            lowered = te_compiler.get().lower(call.op, target)
+            known[key] = sum(
+                int(tir.analysis.calculate_workspace_bytes(kernel, ALIGNMENT))
+                for kernel in lowered.funcs.functions.values()
+            )
+        return known[key]
+
+    return count
