@@ -1,4 +1,4 @@
-# make run    the main job on a built-in network          make lint   ruff, ruff format, mypy
+# make run    the main job on a built-in network          make lint   ruff, ruff format, mypy, import-linter
 # make test   the tests, with every optional part         make bench  the published tables
 # make docs   the documentation, built strictly into build/site
 # make sanitize    the native searches' tests under ASan and UBSan
@@ -39,6 +39,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/lint_imports.py
 
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -19,7 +19,7 @@ from tvm import relax
 from tvm_serenity import zoo
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rewrite import read
-from tvm_serenity.relax.quantize import SerenityQuantize
+from tvm_serenity.relax.quantize import quantized_module
 from tvm_serenity.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import Options, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, random_inputs, run
@@ -68,7 +68,7 @@ def table(rows: dict[str, str], *, means: bool) -> None:
 
 
 def vm_row(spec: str) -> None:
-    module = SerenityQuantize()(source(spec).module())
+    module = quantized_module(source(spec).module())
     started = time.process_time()
     rewritten, done = rewrite_module(module)
     seconds = time.process_time() - started

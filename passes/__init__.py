@@ -1,18 +1,20 @@
 """The passes for the TVM that is installed, installed as ``tvm_serenity.passes``.
 
 With a TVM that has Relay (up to 0.19) they are Relay passes, else those of apache-tvm 0.27's Relax.
+Each class is an adapter: what it does is a function of ``tvm_serenity.relax`` or of
+``tvm_serenity.relay``, which the library calls too.
 """
 
 if __name__ == "passes":
     raise ImportError("import tvm_serenity.passes instead: the classes would exist twice")
 
+from typing import TYPE_CHECKING
+
 from tvm_serenity import tvm_installed
 
 __all__ = ["SerenityRewrite", "SerenitySchedule"]
 
-if tvm_installed.HAS_RELAY:
-    from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
-else:
+if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
     from tvm_serenity.passes.relax import (
         LeanKernels,
         SerenityPlanMemory,
@@ -23,6 +25,8 @@ else:
     )
 
     __all__ += ["LeanKernels", "SerenityPlanMemory", "SerenityQuantize", "serenity_pipeline"]
+else:
+    from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ site=$PWD/build/sanitize/site
 packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 rm -rf "$site" && mkdir -p "$site"
 for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
-rm -rf "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
+rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
 find "$site" -name '*.so' -delete
 PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" \

@@ -5,7 +5,7 @@ Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
 """
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tvm
@@ -47,6 +47,11 @@ def after_planning(target: Any) -> Any:
     return tvm.transform.Sequential(
         [*cpu.dataflow_lower_passes(target), *cpu.finalize_passes(target)]
     )
+
+
+def named_pass(name: str, apply: Callable[[Any], Any]) -> Any:
+    """Return the module pass ``name``, as TVM's instruments know it, that does ``apply``."""
+    return tvm.transform.module_pass(lambda mod, _context: apply(mod), opt_level=0, name=name)
 
 
 def current_target() -> Any:

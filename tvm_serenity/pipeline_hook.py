@@ -2,7 +2,7 @@
 
 TVM keeps its pipelines in a table of names and has no way for a package to announce one. If TVM is
 loaded already, the name is entered at once; else right after ``tvm.relax.pipeline`` is loaded. What
-is entered imports the passes when it is called.
+is entered imports the pipeline when it is called.
 """
 
 import sys
@@ -33,8 +33,8 @@ def _enter(module: ModuleType) -> None:
 
 
 def _pipeline(*arguments: Any, **options: Any) -> Any:
-    """Return the pass of ``tvm_serenity.passes.serenity_pipeline``; arguments as there."""
-    from tvm_serenity.passes import serenity_pipeline
+    """Return the pass of ``tvm_serenity.relax.pipeline``; arguments as there."""
+    from tvm_serenity.relax.pipeline import serenity_pipeline
 
     return serenity_pipeline(*arguments, **options)
 

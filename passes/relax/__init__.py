@@ -1,14 +1,15 @@
-"""Relax passes (apache-tvm 0.27); importing them registers the pipeline ``serenity``."""
+"""Relax passes (apache-tvm 0.27)."""
 
 from tvm_serenity import tvm_installed
 
 tvm_installed.require_relax()  # before anything that fails without
-from tvm_serenity.relax.lean_kernels import LeanKernels
-from tvm_serenity.relax.pipeline import serenity_pipeline
-from tvm_serenity.relax.plan_memory import SerenityPlanMemory
-from tvm_serenity.relax.quantize import SerenityQuantize
-from tvm_serenity.relax.rewrite import SerenityRewrite
-from tvm_serenity.relax.schedule import SerenitySchedule
+
+from tvm_serenity.passes.relax.lean_kernels import LeanKernels
+from tvm_serenity.passes.relax.pipeline import serenity_pipeline
+from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
+from tvm_serenity.passes.relax.quantize import SerenityQuantize
+from tvm_serenity.passes.relax.rewrite import SerenityRewrite
+from tvm_serenity.passes.relax.schedule import SerenitySchedule
 
 __all__ = [
     "LeanKernels",

@@ -13,7 +13,7 @@ from tests.conformance.writer import Array
 tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402
 
-from tvm_serenity import compat
+from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.frontends.relax._states import STATES  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402

@@ -12,7 +12,7 @@ tvm = pytest.importorskip("tvm")
 
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.kernels.tile import HOST  # noqa: E402
-from tvm_serenity.relax.lean_kernels import LeanKernels  # noqa: E402
+from tvm_serenity.relax.lean_kernels import lean_module  # noqa: E402
 from tvm_serenity.relax.plan_memory import plan_graph  # noqa: E402
 from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
 from tvm_serenity.relax.read import read_function  # noqa: E402
@@ -43,7 +43,7 @@ def test_a_model_runs_in_integers_as_the_reference_does(name: str, shared: Path)
     assert kept_float(module) == ()
     stem = path.stem
     apart = stem.startswith("swiftnet")
-    lean = LeanKernels(tvm.target.Target("llvm"), HOST)(module)
+    lean = lean_module(module, tvm.target.Target("llvm"), HOST)
     graph = read_function(lean, external_inputs=apart, external_outputs=apart).graph
     assert all(op.workspace_bytes == 0 for op in graph.ops)
     found = schedule(graph)

@@ -11,9 +11,9 @@ from tests.quantize.running import Machine, judge_of
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.passes import SerenityQuantize
 from tvm_serenity.quantize.params import affine
 from tvm_serenity.relax.quantize import (
-    SerenityQuantize,
     is_quantised,
     kept_float,
     quantized_module,

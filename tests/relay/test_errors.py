@@ -11,8 +11,8 @@ import tvm  # noqa: E402
 
 import tvm_serenity  # noqa: E402
 from tests.relay.nets import Layers, context, graph_executor_of, inputs, outputs  # noqa: E402
-from tvm_serenity import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError  # noqa: E402
+from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.relay import ArenaExecutor  # noqa: E402
 from tvm_serenity.relay.lower import fused  # noqa: E402
 from tvm_serenity.relay.read import read_function  # noqa: E402
@@ -23,6 +23,13 @@ def test_relax_passes_need_another_tvm() -> None:
         tvm_serenity.LeanKernels  # noqa: B018
     with pytest.raises(MissingPartError, match=r"apache-tvm 0\.27"):
         import_module("tvm_serenity.passes.relax")
+
+
+def test_the_passes_are_relay_passes() -> None:
+    for name in ("SerenityRewrite", "SerenitySchedule"):
+        assert getattr(tvm_serenity, name) is getattr(
+            import_module("tvm_serenity.passes.relay"), name
+        )
 
 
 @pytest.mark.parametrize("make", [SerenityRewrite, SerenitySchedule])

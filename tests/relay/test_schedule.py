@@ -18,8 +18,8 @@ from tests.relay.nets import (  # noqa: E402
     recorded_calls,
     wide,
 )
-from tvm_serenity import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.memory import peak_bytes  # noqa: E402
+from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule  # noqa: E402
 from tvm_serenity.relay import ArenaExecutor, graph_of, pool_bytes, share_storage  # noqa: E402
 from tvm_serenity.relay.lower import fused  # noqa: E402
 from tvm_serenity.relay.read import read_function  # noqa: E402

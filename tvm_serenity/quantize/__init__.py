@@ -4,7 +4,7 @@
 
 ``params`` holds and checks scales and zero points, ``fixed`` turns real multipliers into integer
 ones and rounds as TFLite's reference kernels do, ``tables`` evaluates functions of one 8-bit
-value. ``passes/relax/quantize*.py`` finds the operators, ``kernels/arithmetic.py`` computes them.
+value. ``relax/quantize*.py`` finds the operators, ``kernels/arithmetic.py`` computes them.
 """
 
 from tvm_serenity.quantize.fixed import ROUNDINGS, Multiplier, multiplier

@@ -5,6 +5,7 @@
 TVM knows the name wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -13,11 +14,13 @@ from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.plan import PlanOptions
-from tvm_serenity.relax.lean_kernels import LeanKernels
-from tvm_serenity.relax.plan_memory import SerenityPlanMemory
-from tvm_serenity.relax.quantize import SerenityQuantize
-from tvm_serenity.relax.rewrite import SerenityRewrite
-from tvm_serenity.relax.schedule import SerenitySchedule
+from tvm_serenity.relax.lean_kernels import lean_module
+from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.plan_memory import plan_module
+from tvm_serenity.relax.quantize import quantized_module
+from tvm_serenity.relax.rewrite import rewrite_by
+from tvm_serenity.relax.schedule import order_module, ordering
+from tvm_serenity.rewrite import Options as Rules
 from tvm_serenity.schedule import Options
 
 QUANTIZED = ("auto", "off")
@@ -47,20 +50,23 @@ def serenity_pipeline(
     """
     if quantized not in QUANTIZED:
         raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")
+    order = ordering(method, options or Options())
 
-    @tvm.transform.module_pass(opt_level=0, name="serenity")
-    def run(mod: Any, _context: Any) -> Any:
+    def run(mod: Any) -> Any:
         target = compat.current_target()
+        steps: list[tuple[str, bool, Callable[[Any], Any]]] = [
+            ("SerenityQuantize", quantized == "auto", lambda m: quantized_module(m, rounding)),
+            ("SerenityRewrite", bool(rewrite), lambda m: rewrite_by(m, Rules(rewrite), target)),
+            ("LeanKernels", lean, lambda m: lean_module(m, target, tiling or tiling_for(target))),
+            ("SerenitySchedule", True, lambda m: order_module(lowered(m, target), order)),
+            (
+                "SerenityPlanMemory",
+                True,
+                lambda m: plan_module(m, "fresh", planner, plan_options, target),
+            ),
+        ]
+        passes = [compat.named_pass(name, apply) for name, wanted, apply in steps if wanted]
         with target:
-            return tvm.transform.Sequential(
-                [
-                    *([SerenityQuantize(rounding)] if quantized == "auto" else []),
-                    *([SerenityRewrite(rewrite, target=target)] if rewrite else []),
-                    *([LeanKernels(target, tiling or tiling_for(target))] if lean else []),
-                    SerenitySchedule(method, target, options or Options()),
-                    SerenityPlanMemory("fresh", planner, plan_options or PlanOptions(), target),
-                    compat.after_planning(target),
-                ]
-            )(mod)
+            return tvm.transform.Sequential([*passes, compat.after_planning(target)])(mod)
 
-    return run
+    return compat.named_pass("serenity", run)

@@ -1,7 +1,6 @@
-"""SerenityPlanMemory: one arena for everything a function computes."""
+"""One arena for everything a function computes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
@@ -20,41 +19,24 @@ ATTRIBUTE = "serenity.arena_bytes"
 """Function attribute that holds the size of the planned arena."""
 
 
-@tvm.transform.module_pass(opt_level=0, name="SerenityPlanMemory")
-@dataclass
-class SerenityPlanMemory:
-    """Give every tensor of ``main`` an offset in one arena, in the order the module has.
-
-    1. A fresh module is lowered and fused first, as by ``SerenitySchedule``.
-    2. Live ranges follow from the order of the bindings; reshapes share their source's bytes;
-       the scratch that kernels would allocate themselves is a range of one step.
-    3. ``main`` allocates one storage and makes every tensor at its planned offset; kernels take
-       their tensors at any offset and their scratch from the arena.
-    4. Parameters stay in the caller's memory. With ``outputs="fresh"`` (the default) the results
-       are allocated apart at every call and belong to the caller; with ``outputs="arena"`` they
-       lie in the arena, which is allocated at every call as well, and keep all of it alive.
-
-    The values computed do not change: same kernels, same order, other addresses. Refused with
-    :class:`UnsupportedError`: symbolic shapes, control flow, calls that are no kernels.
-    """
-
-    outputs: str = "fresh"
-    method: str = "auto"
-    options: PlanOptions = field(default_factory=PlanOptions)
-    target: Any = None
-
-    def transform_module(self, mod: Any, _context: Any) -> Any:
-        """Return the module with ``main`` in one arena."""
-        if self.outputs not in ("fresh", "arena"):
-            raise InputError(f"outputs={self.outputs!r}: there are 'fresh' and 'arena'")
-        if "main" not in {g.name_hint for g in mod.get_global_vars()}:
-            raise InputError("the module has no function 'main' to plan")
-        if ATTRIBUTE in (mod["main"].attrs or {}):
-            raise UnsupportedError("'main' has its arena already")
-        mod = compat.before_planning()(lowered(mod, self.target))
-        region = read_function(mod, external_outputs=self.outputs == "fresh")
-        ranges, found = plan_graph(region.graph, self.method, self.options)
-        return _write(mod, region, ranges, found)
+def plan_module(
+    mod: Any,
+    outputs: str = "fresh",
+    method: str = "auto",
+    options: PlanOptions | None = None,
+    target: Any = None,
+) -> Any:
+    """Return ``mod`` with ``main`` in one arena, as the pass SerenityPlanMemory specifies."""
+    if outputs not in ("fresh", "arena"):
+        raise InputError(f"outputs={outputs!r}: there are 'fresh' and 'arena'")
+    if "main" not in {g.name_hint for g in mod.get_global_vars()}:
+        raise InputError("the module has no function 'main' to plan")
+    if ATTRIBUTE in (mod["main"].attrs or {}):
+        raise UnsupportedError("'main' has its arena already")
+    mod = compat.before_planning()(lowered(mod, target))
+    region = read_function(mod, external_outputs=outputs == "fresh")
+    ranges, found = plan_graph(region.graph, method, options)
+    return _write(mod, region, ranges, found)
 
 
 def plan_graph(
@@ -166,6 +148,7 @@ class _Writer:
     def make(self, ty: Any, value: Value, var: Any, made: list[Any]) -> Any:
         """Append the allocations for a call's result; return the tuple they form, if it is one."""
         if compat.is_tuple(ty):
+            assert isinstance(value, tuple)
             fields = []
             for i, (part, member) in enumerate(zip(ty.fields, value, strict=True)):
                 inner = relax.Var(f"{var.name}_{i}", part)

@@ -1,6 +1,5 @@
-"""SerenityQuantize: integer compute instead of float compute between dequantise and quantise."""
+"""Integer compute instead of float compute between dequantise and quantise."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import tvm
@@ -19,40 +18,8 @@ KEPT = "serenity.kept_float"
 IN_FILE = "it is float in the file"
 
 
-@tvm.transform.module_pass(opt_level=0, name="SerenityQuantize")
-@dataclass
-class SerenityQuantize:
-    """Turn a quantised model, imported as float operators, into integer kernels.
-
-    1. A region of float operators between ``dequantize`` and one ``quantize`` becomes one kernel
-       that reads and writes the stored integers: convolution (also depthwise, grouped, over a
-       folded concat), dense, add, subtract, multiply, concat, pooling, mean, softmax, every
-       function of one value; activations are clamps of the kernel that feeds them; operators that
-       only move elements move integers; padding with the zero point is part of the convolution.
-    2. ``rounding="tflite"`` rounds as LiteRT's reference kernels do, ``"single"`` once, and
-       ``"float"`` as onnxruntime does.
-    3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
-       its pieces.
-    4. What a model computes in float stays float; the reasons are the module's attribute
-       ``serenity.kept_float``. A region no rule fits stays float too, but an operator of a
-       ``.tflite`` file on quantised tensors is then refused with :class:`UnsupportedError`:
-       floats round in other places than the operator does. (``rounding="float"`` allows it.)
-    5. A module without ``quantize`` or ``dequantize`` is returned as it is.
-
-    Scales that are no positive numbers, zero points out of range and channel axes that do not fit
-    are refused with :class:`InputError`, which names the tensor.
-    """
-
-    rounding: str = "tflite"
-    fold_concat: bool = True
-
-    def transform_module(self, mod: Any, _context: Any) -> Any:
-        """Return the module with integer kernels."""
-        return quantized_module(mod, self.rounding, self.fold_concat)
-
-
 def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = True) -> Any:
-    """Return ``mod`` with integer kernels in ``main``, as :class:`SerenityQuantize` specifies."""
+    """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
     if rounding not in ROUNDINGS:
         raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
     if not is_quantised(mod):

@@ -9,7 +9,7 @@ from tvm_serenity import compat
 from tvm_serenity.kernels import pooling, resize
 from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.quantize.fixed import divided, multiplier
-from tvm_serenity.relax.quantize_read import Leaf, RefusedError, shape_of
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
 
@@ -153,8 +153,8 @@ def _spec(pool: Any, dtype: str, low: int, high: int) -> pooling.AveragePool:
     top, left, bottom, right = padding if len(padding) == 4 else padding * 2
     return pooling.AveragePool(
         layout,
-        shape_of(pool.args[0].ty),
-        shape_of(pool.ty),
+        image_shape(pool.args[0].ty),
+        image_shape(pool.ty),
         dtype,
         (window[0], window[1]),
         (strides[0], strides[1]),

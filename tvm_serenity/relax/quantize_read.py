@@ -189,6 +189,14 @@ def shape_of(ty: Any) -> tuple[int, ...]:
     return tuple(compat.static_shape(ty, "tensor"))
 
 
+def image_shape(ty: Any) -> tuple[int, int, int, int]:
+    """Return the four extents of a type of images; :class:`RefusedError` for any other."""
+    shape = shape_of(ty)
+    if len(shape) != 4:
+        raise RefusedError(f"a tensor of {len(shape)} dimensions where there should be images")
+    return shape[0], shape[1], shape[2], shape[3]
+
+
 def label(expr: Any) -> str:
     """Return what a message calls an expression."""
     return str(getattr(expr, "name", None) or "constant")

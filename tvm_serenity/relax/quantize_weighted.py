@@ -12,7 +12,7 @@ from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, dense
 from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, shape_of
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 
 Array = npt.NDArray[Any]
@@ -75,7 +75,7 @@ def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> An
     offset = offset - x.params.zero_point * folded.sum(axis=tuple(range(data.ndim - 1)))
     spec = Convolution(
         layout=layout,
-        pieces=tuple(shape_of(p.ty) for p in pieces),
+        pieces=tuple(image_shape(p.ty) for p in pieces),
         dtype=x.params.dtype,
         weight_shape=data.shape,
         weight_dtype=str(data.dtype),

@@ -1,4 +1,4 @@
-"""SerenityRows: operators cut into rows, in an order and at places that need little memory.
+"""Operators cut into rows, in an order and at places that need little memory.
 
 On the Relax VM every row is a tensor of its own: a layer is one call of its row kernel for each
 row, on the rows it reads. Tensors that must be whole are begun by one call and filled by others in
@@ -24,33 +24,14 @@ from tvm_serenity.rows.split import SOURCE, Call, heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 
-@tvm.transform.module_pass(opt_level=0, name="SerenityRows")
-@dataclass
-class SerenityRows:
-    """Split ``main`` into rows (``docs/rows.md``).
+def by_rows(mod: Any, target: Any = None, limits: Limits | None = None) -> tuple[Any, Streaming]:
+    """Return ``mod`` in rows of one, and the order and placement they were made for.
 
     1. A fresh module is quantised to integer kernels where it can be, and fused.
     2. Every layer whose kernel makes its rows independently becomes one call a row; global
        pooling adds rows up. What cannot be cut is called whole.
-    3. Calls stand in the best order found within ``time_limit`` seconds; input rows are copied
-       in when they are needed. Results are bit-identical.
-
-    Modules with state, control flow, symbolic shapes or nothing to split come back as they are.
-    """
-
-    time_limit: float = 10.0
-    target: Any = None
-
-    def transform_module(self, mod: Any, _context: Any) -> Any:
-        """Return the module in rows."""
-        try:
-            return by_rows(mod, self.target, Limits(self.time_limit))[0]
-        except UnsupportedError:
-            return mod
-
-
-def by_rows(mod: Any, target: Any = None, limits: Limits | None = None) -> tuple[Any, Streaming]:
-    """Return ``mod`` in rows of one, and the order and placement they were made for.
+    3. Calls stand in the best order found within ``limits``; input rows are copied in when they
+       are needed. Results are bit-identical.
 
     Raises :class:`UnsupportedError` where it cannot be read, or nothing can be split.
     """
@@ -114,9 +95,9 @@ class _Emitter:
         for position, feature in zip(kernel.data, layer.inputs, strict=True):
             param = kernel.whole.params[position]
             arguments.insert(position, self.shaped(self.whole[feature], param))
-        feature = self.rows.network.features[layer.outputs[0]]
+        known = self.rows.network.features[layer.outputs[0]]
         self.whole[layer.outputs[0]] = self.emit(
-            kernel.whole, kernel.name, arguments, feature.shape, feature.dtype
+            kernel.whole, kernel.name, arguments, known.shape, known.dtype
         )
 
     def add(self, layer: Layer, kernel: LayerKernel, y: int) -> None:

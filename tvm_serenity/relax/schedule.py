@@ -1,67 +1,34 @@
-"""SerenitySchedule: put the operators of every dataflow block into the order of least peak."""
+"""Put the operators of every dataflow block into the order of least peak."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import traffic_order
-from tvm_serenity.relax.lower import functions_of, lowered
+from tvm_serenity.relax.lower import functions_of
 from tvm_serenity.relax.read import Region, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
 
-
-@tvm.transform.module_pass(opt_level=0, name="SerenitySchedule")
-@dataclass
-class SerenitySchedule:
-    """Order the operators of each dataflow block for the least peak memory.
-
-    1. A module that still holds high-level operators is lowered and fused first, as
-       ``tvm.compile`` would for ``target`` (default: the target in scope, else llvm): fusion
-       decides what is an operator and what is materialised.
-    2. Reshapes become views.
-    3. Each dataflow block of each function is read as a graph (kernel workspace included; inputs
-       and outputs of the function belong to its caller), ordered by ``method`` under
-       ``options``, and written back. The order of a dataflow block's bindings is the order of
-       execution.
-
-    4. ``objective="traffic"`` orders for the least traffic with off-chip memory under Belady's
-       replacement in ``on_chip_bytes`` instead (``docs/offchip.md``); inputs and outputs of the
-       function are off-chip then, and ``method`` does not matter.
-
-    The set of bindings and every kernel stay the same, so outputs are bit-identical. Symbolic
-    shapes and control flow are refused with :class:`UnsupportedError`, which names the binding.
-    """
-
-    method: str = "auto"
-    target: Any = None
-    options: Options = field(default_factory=Options)
-    objective: str = "peak"
-    on_chip_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.objective not in ("peak", "traffic"):
-            raise InputError(f"objective={self.objective!r}: there are 'peak' and 'traffic'")
-        if (self.objective == "traffic") != (self.on_chip_bytes is not None):
-            raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
-
-    def transform_module(self, mod: Any, _context: Any) -> Any:
-        """Return the module in its new order."""
-
-        def best(graph: Graph) -> Sequence[int]:
-            if self.on_chip_bytes is not None:
-                return traffic_order(graph, self.on_chip_bytes).order
-            return schedule(graph, self.method, self.options).order
-
-        return order_module(lowered(mod, self.target), best)
+OrderOf = Callable[[Graph], Sequence[int]]
+"""From a graph to the order its ops shall have."""
 
 
-def order_module(mod: Any, order_of: Callable[[Graph], Sequence[int]]) -> Any:
+def ordering(method: str, options: Options, on_chip_bytes: int | None = None) -> OrderOf:
+    """Return what finds orders of least peak, or of least traffic given bytes ``on_chip_bytes``."""
+
+    def best(graph: Graph) -> Sequence[int]:
+        if on_chip_bytes is not None:
+            return traffic_order(graph, on_chip_bytes).order
+        return schedule(graph, method, options).order
+
+    return best
+
+
+def order_module(mod: Any, order_of: OrderOf) -> Any:
     """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph."""
     result = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for name, function in functions_of(mod):

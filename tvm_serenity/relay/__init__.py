@@ -1,6 +1,7 @@
-"""Relay (TVM up to 0.19): the passes, the graph executor's memory, ahead-of-time C.
+"""Everything that touches Relay (TVM up to 0.19): orders, rewrites, the executors' memory, C.
 
-``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``.
+``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``. The pass classes are in
+``tvm_serenity.passes``.
 """
 
 from tvm_serenity import tvm_installed

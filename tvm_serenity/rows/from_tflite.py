@@ -1,6 +1,6 @@
 """``.tflite`` files as networks of rows, read from the file alone.
 
-What this says is what a kernel of each operator could do; ``passes/relax/rows_read.py`` reads the
+What this says is what a kernel of each operator could do; ``relax/rows_read.py`` reads the
 same from the kernels that are really run.
 """
 

@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.plan import Plan
 from tvm_serenity.relax.kernels import workspace_of
-from tvm_serenity.relax.lean_kernels import LeanKernels
+from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pipeline import serenity_pipeline
 from tvm_serenity.relax.plan_memory import plan_graph
@@ -104,7 +104,7 @@ def compile_and_compare(
     start = module if rewritten is None else rewritten
     plain = lowered(start, machine)
     with machine:
-        lean = lowered(LeanKernels(machine, tiling_for(machine), tuned)(plain), machine)
+        lean = lowered(lean_module(plain, machine, tiling_for(machine), tuned), machine)
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
     found = schedule(graph, "auto", options or Options())

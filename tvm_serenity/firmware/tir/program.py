@@ -19,10 +19,12 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.lean_kernels import LeanKernels
+from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module
 from tvm_serenity.relax.read import Region, read_function
+from tvm_serenity.relax.rewrite import rewrite_by
+from tvm_serenity.rewrite import Options as Rules
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,7 @@ def integer_module(module: Any, settings: Settings) -> tuple[Any, tuple[str, ...
         kept = kept_float(module)
     target = tvm.target.Target("llvm")
     if settings.rewrite:
-        from tvm_serenity.relax.rewrite import SerenityRewrite
-
-        module = SerenityRewrite(settings.rewrite, target=target)(module)
+        module = rewrite_by(module, Rules(settings.rewrite), target)
     return lowered(module, target), kept
 
 
@@ -71,7 +71,7 @@ def compiled(
     if settings.codegen == "llvm" and settings.in_place:
         raise UnsupportedError("kernels compiled by LLVM do not work in place; take --codegen c")
     plain, kept = integer_module(module, settings)
-    lean = LeanKernels(tvm.target.Target("llvm"))(plain)
+    lean = lean_module(plain, tvm.target.Target("llvm"))
     region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
