@@ -8,7 +8,7 @@ from pathlib import Path
 from tvm_serenity import operators
 from tvm_serenity.operators import MODULES, OPERATORS, Memory, operator
 
-SHARED = {"__init__", "needs", "record"}
+SHARED = {"__init__", "clamped", "functions", "needs", "pairs", "record", "scene", "stored"}
 """Files that declare no operator."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tvm_serenity.errors import InputError
 
 _U8, _U16, _I32, _U32, _U64 = (struct.Struct(f"<{code}") for code in "BHiIQ")
+_F32 = struct.Struct("<f")
 _READS_PER_BYTE = 16
 """Honest files stay below 1; sharing of equal strings and vectors is legal, hence the room."""
 
@@ -87,6 +88,11 @@ class Table:
         """An unsigned 64-bit number."""
         return self._number(number, _U64, default)
 
+    def f32(self, number: int, default: float = 0.0) -> float:
+        """A 32-bit float."""
+        position = self._field(number, _F32.size)
+        return float(_F32.unpack_from(self.source.data, position)[0]) if position else default
+
     @property
     def field_count(self) -> int:
         """The number of fields that the table's layout knows."""
@@ -129,6 +135,11 @@ class Table:
         start, length = self.span(number, 1)
         self.source.spend(length)
         return self.source.data[start : start + length].decode("utf-8", errors="replace")
+
+
+def empty_table() -> Table:
+    """Return a table without fields: what is left out has the defaults of its schema."""
+    return Table(Source(b""), 0, 0, 4, 4)
 
 
 def table_at(source: Source, position: int) -> Table:

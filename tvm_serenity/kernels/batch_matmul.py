@@ -1,6 +1,5 @@
 """The integer kernel of BATCH_MATMUL: both operands vary."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,34 +8,8 @@ from tvm import te, tirx
 from tvm_serenity.kernels.arithmetic import i64, scaled, stored
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.kernels.fixed_pairs import broadcast
-from tvm_serenity.kernels.pointwise import Shape
+from tvm_serenity.kernels.records import BatchMatmul
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.quantize.params import Affine
-
-
-@dataclass(frozen=True)
-class BatchMatmul:
-    """Operands of shape (..., rows, inner) and (..., inner, columns), or transposed if adjoint."""
-
-    shapes: tuple[Shape, Shape]
-    adjoint: tuple[bool, bool]
-    sources: tuple[Affine, Affine]
-    result: Affine
-    rounding: str = "tflite"
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Rows, inner extent and columns."""
-        (left, right), (flip_x, flip_y) = self.shapes, self.adjoint
-        rows, inner = (left[-1], left[-2]) if flip_x else (left[-2], left[-1])
-        return rows, inner, right[-2] if flip_y else right[-1]
-
-    @property
-    def output_shape(self) -> Shape:
-        """The shape of the result."""
-        rows, _, columns = self.sizes
-        batch = np.broadcast_shapes(self.shapes[0][:-2], self.shapes[1][:-2])
-        return (*(int(extent) for extent in batch), rows, columns)
 
 
 def batch_matmul(spec: BatchMatmul) -> Any:

@@ -15,7 +15,7 @@ from tvm_serenity.kernels.arithmetic import (
     stored,
 )
 from tvm_serenity.kernels.build import prim_func
-from tvm_serenity.kernels.pointwise import Pair, Shape
+from tvm_serenity.kernels.records import Pair, Shape
 from tvm_serenity.quantize.fixed import multiplier
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

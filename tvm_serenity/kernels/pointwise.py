@@ -1,7 +1,6 @@
 """Integer kernels that map elements: sums, products, tables, conversions, and softmax."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,58 +16,14 @@ from tvm_serenity.kernels.arithmetic import (
     stored,
 )
 from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.records import Lookup as Lookup
+from tvm_serenity.kernels.records import Pair as Pair
+from tvm_serenity.kernels.records import Product as Product
+from tvm_serenity.kernels.records import RealSoftmax as RealSoftmax
+from tvm_serenity.kernels.records import Shape
+from tvm_serenity.kernels.records import Sum as Sum
 from tvm_serenity.quantize.fixed import Multiplier
 from tvm_serenity.quantize.params import Affine
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two tensors that are broadcast against each other, and what they are stored as."""
-
-    shapes: tuple[Shape, Shape]
-    sources: tuple[Affine, Affine]
-    result: Affine
-    low: int
-    high: int
-    rounding: str = "tflite"
-
-    @property
-    def output_shape(self) -> Shape:
-        """The shape of the result."""
-        return tuple(int(s) for s in np.broadcast_shapes(*self.shapes))
-
-
-@dataclass(frozen=True)
-class Sum:
-    """``a * left + b * right`` times ``out``, TFLite's ADD and SUB.
-
-    The operands are shifted left by ``shift`` bits first. A negative ``right.real`` subtracts.
-    """
-
-    pair: Pair
-    left: Multiplier
-    right: Multiplier
-    out: Multiplier
-    shift: int
-
-
-@dataclass(frozen=True)
-class Product:
-    """``a * b`` times ``out``, TFLite's MUL."""
-
-    pair: Pair
-    out: Multiplier
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """A function of one 8-bit value: types of the argument and of the 256 results."""
-
-    shape: Shape
-    source: str
-    result: str
 
 
 def add(total: Sum) -> Any:
@@ -197,18 +152,6 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
         return clamped(rounded + i32(limits.min), limits.min, limits.max, result)
 
     return prim_func([x, table, te.compute((rows, columns), value, name="out")])
-
-
-@dataclass(frozen=True)
-class RealSoftmax:
-    """Softmax of rows of 8-bit values of type ``source``, in float32."""
-
-    rows: int
-    columns: int
-    source: str
-    result: Affine
-    low: int
-    high: int
 
 
 def real_softmax(spec: RealSoftmax) -> Any:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, windowed
-from tvm_serenity.operators.record import Operator, Seen, Shape
+from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.scene import Shape
 
 _FILTER_H = 4
 

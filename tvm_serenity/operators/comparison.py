@@ -1,7 +1,70 @@
-"""EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, LESS and LESS_EQUAL: booleans."""
+"""EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, LESS and LESS_EQUAL: booleans.
 
+Both operands of 8 bits are brought to steps of 1/256, so that close values may compare as equal;
+those of 16 bits are ordered as they are stored, whatever their scales.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import Pair
+from tvm_serenity.operators.pairs import centred
 from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
+from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
 
-OPERATORS = (
-    Operator(kinds=("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")),
-)
+_FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of stored values as they are, or of two operands in steps of 1/256."""
+
+    kind: str
+    pair: Pair
+    stored: bool
+
+
+def _read(scene: Scene) -> Comparison:
+    first, second = scene.inputs()
+    scene.only(ALL, first, second)
+    shapes, sources = (first.shape, second.shape), (first.params, second.params)
+    pair = Pair(shapes, sources, first.params, 0, 1)
+    if first.dtype == "int16" and scene.kind not in ("EQUAL", "NOT_EQUAL"):
+        return Comparison(scene.kind, pair, stored=True)
+    if any(source.scale >= 1 for source in sources):
+        raise UnsupportedError(f"{scene.kind} of tensors whose scale is 1 or more")
+    return Comparison(scene.kind, pair, stored=False)
+
+
+def _compute(op: Comparison, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels import fixed_pairs
+
+    if op.stored:
+        return calls.apply(op.kind.lower(), *values)
+    return calls.kernel("q_compare", fixed_pairs.comparison(op.kind, op.pair), *values)
+
+
+def _reference(op: Comparison, *arrays: Array) -> Array:
+    """``BroadcastComparison4DSlowWithScaling``, whose shift is to the right only."""
+    if op.stored:
+        return _FUNCTIONS[op.kind](*arrays)
+    steps = []
+    for array, source in zip(centred(op.pair, arrays), op.pair.sources, strict=True):
+        m = multiplier(source.scale)
+        product = high_product(array << 8, m.value[0])
+        steps.append(divided_by_power(product, -min(m.shift[0], 0)))
+    return _FUNCTIONS[op.kind](*steps)
+
+
+OPERATORS = (Operator(kinds=tuple(_FUNCTIONS), read=_read, compute=_compute, reference=_reference),)

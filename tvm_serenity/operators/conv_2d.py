@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, filter_height, windowed
-from tvm_serenity.operators.record import Operator, Seen, Shape, Weights
+from tvm_serenity.operators.record import Operator, Seen, Weights
+from tvm_serenity.operators.scene import Shape
 
 _DILATION_H = 5
 _WEIGHTS = Weights(operand=1, outputs=0, inputs=3, channels=3)

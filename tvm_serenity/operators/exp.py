@@ -1,5 +1,25 @@
 """EXP: the exponential function."""
 
+from tvm_serenity.operators.functions import (
+    Widths,
+    function,
+    real,
+    real_of,
+    sampled,
+    sampled_reference,
+)
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import SIGNED
+from tvm_serenity.quantize import lookups
 
-OPERATORS = (elementwise("EXP", "Exp"),)
+OPERATORS = (
+    function(
+        elementwise("EXP", "Exp"),
+        Widths(
+            table=real(lookups.exp),
+            wide=sampled(real_of(lookups.exp)),
+            wide_reference=sampled_reference(real_of(lookups.exp)),
+            dtypes=SIGNED,
+        ),
+    ),
+)

@@ -1,9 +1,16 @@
-"""Functions that are known as operators on elements and nothing else; LiteRT has none quantised."""
+"""Functions that are known as operators on elements and nothing else.
 
-from tvm_serenity.operators.record import elementwise
+LiteRT has none of them quantised.
+"""
+
+from dataclasses import replace
+
+from tvm_serenity.operators.record import Operator, elementwise
 
 OPERATORS = (
-    elementwise("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"),
+    replace(elementwise("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIN"), float_only=True),
+    elementwise("SIGN", "SQUARE"),
+    Operator(kinds=("ATAN2",), float_only=True),
     elementwise("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"),
     elementwise("Ceil", "Cos", "Floor", "Pow", "Round", "Sign", "Sin", "Tan"),
     elementwise("And", "Not", "Or", "Xor"),

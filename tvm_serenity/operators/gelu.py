@@ -1,5 +1,52 @@
 """GELU: ``x`` times the normal distribution's function, or its approximation by tanh."""
 
-from tvm_serenity.operators.record import elementwise
+from collections.abc import Callable
 
-OPERATORS = (elementwise("GELU", "Gelu"),)
+from tvm_serenity.operators.functions import (
+    Function,
+    Widths,
+    between,
+    function,
+    real,
+    sampled,
+    samples,
+)
+from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
+from tvm_serenity.quantize import lookups
+
+_APPROXIMATE = 0
+
+
+def _near(scene: Scene) -> float:
+    return float(scene.options.u8(_APPROXIMATE))
+
+
+def _real(op: Function) -> Callable[[Array], Array]:
+    return lookups.gelu_by_tanh if op.parameter else lookups.gelu
+
+
+def _table(op: Function) -> Array:
+    return real(_real(op))(op)
+
+
+def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
+    return sampled(lambda _source, _result: _real(op))(op, x, calls)
+
+
+def _wide_reference(op: Function, x: Array) -> Array:
+    return between(x, samples(op, lambda _source, _result: _real(op)))
+
+
+OPERATORS = (
+    function(
+        elementwise("GELU", "Gelu"),
+        Widths(
+            table=_table,
+            wide=_wide,
+            wide_reference=_wide_reference,
+            dtypes=ALL,
+            parameter=_near,
+        ),
+    ),
+)

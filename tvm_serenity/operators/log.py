@@ -1,5 +1,34 @@
-"""LOG: the natural logarithm."""
+"""LOG: the natural logarithm; what has none is the least value of the result."""
 
+from collections.abc import Callable
+
+import numpy as np
+
+from tvm_serenity.operators.functions import Function, Widths, function, sampled, sampled_reference
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import SIGNED, Array
+from tvm_serenity.quantize import lookups
+from tvm_serenity.quantize.params import Affine
 
-OPERATORS = (elementwise("LOG", "Log"),)
+
+def _log(_source: Affine, result: Affine) -> Callable[[Array], Array]:
+    low = result.limits[0]
+    return lookups.log_or((low - result.zero_point) * float(np.float32(result.scale)))
+
+
+def _table(op: Function) -> Array:
+    source, result = op.source.params, op.result.params
+    return lookups.lookup8(_log(source, result), source, result)
+
+
+OPERATORS = (
+    function(
+        elementwise("LOG", "Log"),
+        Widths(
+            table=_table,
+            wide=sampled(_log),
+            wide_reference=sampled_reference(_log),
+            dtypes=SIGNED,
+        ),
+    ),
+)

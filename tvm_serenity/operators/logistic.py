@@ -1,8 +1,86 @@
-"""LOGISTIC and TANH: sigmoids, in LiteRT's table or between its samples."""
+"""LOGISTIC and TANH: tables for 8 bits, straight lines between 256 samples for 16 bits."""
 
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.functions import Function, Widths, function, real
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr
+from tvm_serenity.quantize import lookups
+
+
+def _steps(kind: str, op: Function, most_shift: int) -> tuple[int, int]:
+    """Factor and right shift that bring 16-bit values to steps of 1 / (3 * 4096)."""
+    if abs(op.result.scale * 32768 - 1) > 1e-3:
+        raise UnsupportedError(f"{kind} of int16 whose result is not in steps of 1/32768")
+    return lookups.sigmoid_multiplier(op.source.scale, most_shift)
+
+
+def _sigmoid(op: Function, x: Expr, calls: Calls, steps: tuple[int, int], kernel: Any) -> Expr:
+    made = kernel(op.source.shape, *steps)
+    return calls.kernel("q_sigmoid", made, x, lookups.sigmoid_samples())
+
+
+def _logistic(op: Function, x: Expr, calls: Calls) -> Expr:
+    from tvm_serenity.kernels import sixteen
+
+    return _sigmoid(op, x, calls, _steps("LOGISTIC", op, 0), sixteen.logistic)
+
+
+def _tanh(op: Function, x: Expr, calls: Calls) -> Expr:
+    from tvm_serenity.kernels import sixteen
+
+    return _sigmoid(op, x, calls, _steps("TANH", op, 1), sixteen.tanh)
+
+
+def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, Array]:
+    """The size of each value's sigmoid in ``bits`` more bits than its samples, and its sign.
+
+    ``reference_integer_ops``: the samples are 1/24 apart, ``2 ** bits`` steps; beyond them it is 1.
+    """
+    factor, shift = steps
+    at = (x.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
+    size = np.abs(at)
+    index, rest = size >> bits, size & ((1 << bits) - 1)
+    table = lookups.sigmoid_samples().astype(np.int64)
+    low = table[np.minimum(index, 254)]
+    high = table[np.minimum(index, 254) + 1]
+    return np.where(index >= 255, -1, (low << bits) + rest * (high - low)), at >= 0
+
+
+def _logistic_reference(op: Function, x: Array) -> Array:
+    found, positive = _interpolated(x, _steps("LOGISTIC", op, 0), 9)
+    size = np.where(found < 0, 0x7FFF << 10, found)
+    rounded = np.where(positive, size + (1 << 9), (1 << 25) + (1 << 9) - 1 - size)
+    return np.asarray(rounded >> 10).astype(np.int16)
+
+
+def _tanh_reference(op: Function, x: Array) -> Array:
+    found, positive = _interpolated(x, _steps("TANH", op, 1), 8)
+    size = np.where(found < 0, 0xFFFF << 8, found)
+    rounded = np.where(positive, size + (1 << 7) - (1 << 23), (1 << 23) + (1 << 7) - 1 - size)
+    return np.asarray(rounded >> 8).astype(np.int16)
+
 
 OPERATORS = (
-    elementwise("LOGISTIC", "TANH", free=True),
-    elementwise("Sigmoid", "Tanh"),
+    function(
+        elementwise("LOGISTIC", "Sigmoid", free=True),
+        Widths(
+            table=real(lookups.logistic),
+            wide=_logistic,
+            wide_reference=_logistic_reference,
+            dtypes=ALL,
+        ),
+    ),
+    function(
+        elementwise("TANH", "Tanh", free=True),
+        Widths(
+            table=real(lookups.tanh),
+            wide=_tanh,
+            wide_reference=_tanh_reference,
+            dtypes=ALL,
+        ),
+    ),
 )

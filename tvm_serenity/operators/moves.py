@@ -1,5 +1,13 @@
-"""Operators that move elements and change none."""
+"""Operators that move elements, or say where they are, and change none."""
 
 from tvm_serenity.operators.record import Operator, no_scratch
 
-OPERATORS = (Operator(kinds=("STRIDED_SLICE",), scratch=no_scratch),)
+_MOVES = """
+    ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO DEPTH_TO_SPACE FILL GATHER GATHER_ND MIRROR_PAD
+    PACK REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TILE TOPK_V2 TRANSPOSE UNPACK
+"""
+
+OPERATORS = (
+    Operator(kinds=tuple(_MOVES.split()), moves=True),
+    Operator(kinds=("STRIDED_SLICE",), moves=True, scratch=no_scratch),
+)

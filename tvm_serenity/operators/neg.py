@@ -1,5 +1,11 @@
-"""NEG: values with the other sign."""
+"""NEG: stored values with the other sign, whatever their zero point."""
+
+import numpy as np
 
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import SIGNED
+from tvm_serenity.operators.stored import on_stored
 
-OPERATORS = (elementwise("NEG", "Neg"),)
+OPERATORS = (
+    on_stored(elementwise("NEG", "Neg"), {"NEG": "negative"}, {"NEG": np.negative}, SIGNED),
+)

@@ -15,6 +15,6 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 OPERATORS = (
-    Operator(kinds=("PAD",), by_rows=_by_rows, pads=True, scratch=no_scratch),
-    Operator(kinds=("PADV2",), by_rows=_by_rows),
+    Operator(kinds=("PAD",), by_rows=_by_rows, pads=True, moves=True, scratch=no_scratch),
+    Operator(kinds=("PADV2",), by_rows=_by_rows, moves=True),
 )

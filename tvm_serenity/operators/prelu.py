@@ -1,5 +1,38 @@
 """PRELU: ``x`` where it is positive, a slope of its own times ``x`` elsewhere."""
 
-from tvm_serenity.operators.record import elementwise
+from collections.abc import Sequence
 
-OPERATORS = (elementwise("PRELU", "PRelu"),)
+import numpy as np
+
+from tvm_serenity.kernels.records import Pair
+from tvm_serenity.operators.pairs import of_two
+from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
+from tvm_serenity.quantize.fixed import multiplier, scaled
+
+
+def _read(scene: Scene) -> Pair:
+    (source, alpha), result = scene.inputs(), scene.result()
+    scene.only(ALL, source, result)
+    scene.only(("int8",) if source.dtype == "int16" else (source.dtype,), alpha)
+    shapes, sources = (source.shape, alpha.shape), (source.params, alpha.params)
+    return Pair(shapes, sources, result.params, *result.params.limits)
+
+
+def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels import fixed_pairs
+
+    return calls.kernel("q_prelu", fixed_pairs.prelu(op), *values)
+
+
+def _value(op: Pair, x: Array, alpha: Array) -> Array:
+    """``BroadcastPrelu4DSlow``: both branches have a multiplier of their own."""
+    f32 = np.float32
+    scale, slope = (f32(source.scale) for source in op.sources)
+    keep = multiplier(float(scale / f32(op.result.scale)))
+    below = multiplier(float(scale * slope / f32(op.result.scale)))
+    over = scaled(x, keep.value[0], keep.shift[0])
+    return np.where(x >= 0, over, scaled(x * alpha, below.value[0], below.shift[0]))
+
+
+OPERATORS = (of_two(elementwise("PRELU", "PRelu"), _read, _compute, _value),)

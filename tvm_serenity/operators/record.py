@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, on_elements
-
-Shape = tuple[int, ...]
+from tvm_serenity.operators.scene import Array, Calls, Expr, Options, Scene, Shape
 
 
 class Memory(Enum):
@@ -19,19 +18,6 @@ class Memory(Enum):
     CONCAT = "the output is its inputs put together along some axis, each element copied once"
     ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
     """Read before the output is written there: the output may take that input's storage."""
-
-
-class Options(Protocol):
-    """The options table of an operator of a ``.tflite`` file; fields have their schema's number.
-
-    A field that the file leaves out has the default.
-    """
-
-    def u8(self, number: int, default: int = 0) -> int:
-        """Return a byte or a boolean."""
-
-    def i32(self, number: int, default: int = 0) -> int:
-        """Return a signed number."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +69,15 @@ class Operator:
     keeps apart. ``adds``: the sum of its inputs. ``cheap``: each reader may compute it again.
     ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
     instructions, from the shapes of its inputs and its first output; None where not known.
+
+    Of quantised operators of a ``.tflite`` file:
+
+    ``read``: the record of what one means in integers; :class:`UnsupportedError` says what has no
+    meaning in LiteRT. None: the importer's own form of this one is exact.
+    ``compute``: the expression that computes a record from its inputs. ``reference``: the same on
+    numpy arrays, written from LiteRT's documented kernels.
+    ``moves``: the importer's operator works on stored values. ``float_only``: LiteRT has none
+    on quantised tensors, though the importer takes them.
     """
 
     kinds: tuple[str, ...]
@@ -96,6 +91,11 @@ class Operator:
     adds: bool = False
     cheap: bool = False
     scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
+    read: Callable[[Scene], Any] | None = None
+    compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
+    reference: Callable[..., Array] | None = None
+    moves: bool = False
+    float_only: bool = False
 
 
 def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:

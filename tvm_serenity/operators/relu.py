@@ -1,8 +1,42 @@
 """RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1: values between two limits."""
 
-from tvm_serenity.operators.record import elementwise
+import numpy as np
+
+from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.functions import Function, Widths, function
+from tvm_serenity.operators.record import Operator, elementwise
+from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr
+from tvm_serenity.quantize import lookups
+from tvm_serenity.quantize.fixed import multiplier, scaled
+
+
+def _between(facts: Operator, low: float, high: float | None) -> Operator:
+    """The operator that keeps real values within limits; RELU and RELU6 have 16 bits too."""
+
+    def table(op: Function) -> Array:
+        return lookups.clamped(op.source.params, op.result.params, low, high)
+
+    def wide(op: Function, x: Expr, calls: Calls) -> Expr:
+        from tvm_serenity.kernels import sixteen
+
+        limits = lookups.limits(op.result.params, low, high)
+        made = sixteen.rescaled(op.source.shape, op.source.params, op.result.params, *limits)
+        return calls.kernel("q_relu", made, x)
+
+    def wide_reference(op: Function, x: Array) -> Array:
+        m = multiplier(float(np.float32(op.source.scale) / np.float32(op.result.scale)))
+        total = scaled(x.astype(np.int64) - op.source.zero, m.value[0], m.shift[0])
+        return clamped(total, op.result, lookups.limits(op.result.params, low, high))
+
+    dtypes = ALL if facts.kinds[0] in ("RELU", "RELU6") else EIGHT
+    widths = Widths(table=table, wide=wide, wide_reference=wide_reference, dtypes=dtypes)
+    return function(facts, widths)
+
 
 OPERATORS = (
-    elementwise("RELU", "RELU6", "Relu", cheap=True, free=True),
-    elementwise("RELU_N1_TO_1", "RELU_0_TO_1", "Clip", cheap=True),
+    _between(elementwise("RELU", "Relu", cheap=True, free=True), 0.0, None),
+    _between(elementwise("RELU6", cheap=True, free=True), 0.0, 6.0),
+    _between(elementwise("RELU_0_TO_1", cheap=True), 0.0, 1.0),
+    _between(elementwise("RELU_N1_TO_1", cheap=True), -1.0, 1.0),
+    elementwise("Clip", cheap=True),
 )

@@ -7,6 +7,7 @@ OPERATORS = (
         kinds=("RESHAPE", "SQUEEZE", "EXPAND_DIMS"),
         memory=Memory.COPY,
         view=True,
+        moves=True,
         scratch=no_scratch,
     ),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=Memory.COPY),

@@ -11,4 +11,4 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return (nearest(op.height, op.sources[0]),)
 
 
-OPERATORS = (Operator(kinds=("RESIZE_NEAREST_NEIGHBOR",), by_rows=_by_rows),)
+OPERATORS = (Operator(kinds=("RESIZE_NEAREST_NEIGHBOR",), by_rows=_by_rows, moves=True),)

@@ -1,8 +1,51 @@
-"""SELECT and SELECT_V2: elements of one tensor or of another."""
+"""SELECT and SELECT_V2: stored values of one tensor or of another, by a boolean condition."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.record import Operator, elementwise
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
+
+
+@dataclass(frozen=True)
+class Selection:
+    """``condition`` is the shape in which the condition is broadcast, None: its own."""
+
+    condition: Shape | None
+
+
+def selection(kind: str, condition: Shape, first: Shape) -> Selection:
+    """Return the selection; a condition of SELECT may be one a row."""
+    if kind == "SELECT" and len(condition) == 1 and len(first) > 1:
+        return Selection((*condition, *[1] * (len(first) - 1)))
+    return Selection(None)
+
+
+def _read(scene: Scene) -> Selection:
+    condition = scene.operands[0]
+    first, second = scene.inputs(1)
+    scene.only(ALL, first, second, scene.result())
+    if condition is None:
+        raise UnsupportedError(f"{scene.kind} without a condition")
+    return selection(scene.kind, condition.shape, first.shape)
+
+
+def _compute(op: Selection, values: Sequence[Expr], calls: Calls) -> Expr:
+    condition, first, second = values
+    if op.condition is not None:
+        condition = calls.apply("reshape", condition, op.condition)
+    return calls.apply("where", condition, first, second)
+
+
+def _reference(op: Selection, condition: Array, first: Array, second: Array) -> Array:
+    shape = condition.shape if op.condition is None else op.condition
+    return np.where(condition.reshape(shape), first, second)
+
 
 OPERATORS = (
-    elementwise("SELECT_V2", "Where"),
-    Operator(kinds=("SELECT",)),
+    replace(elementwise("SELECT_V2", "Where"), read=_read, compute=_compute, reference=_reference),
+    Operator(kinds=("SELECT",), read=_read, compute=_compute, reference=_reference),
 )

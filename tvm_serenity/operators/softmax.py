@@ -1,5 +1,66 @@
-"""SOFTMAX: exponentials over their sum, along the last axis."""
+"""SOFTMAX along the last axis: of 16 bits by two tables, of 8 bits in gemmlowp's fixed point."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.scene import Calls, Expr, Scene, Stored, flat
+from tvm_serenity.quantize import lookups, tables
 
-OPERATORS = (Operator(kinds=("SOFTMAX",), scratch=no_scratch),)
+_BETA = 0
+_STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
+"""Steps of a result of a source of 8 bits; from 16 bits to 16 bits they are 1/32768."""
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Exponentials of ``beta`` times the input over their sum."""
+
+    source: Stored
+    result: Stored
+    beta: float
+
+
+def _read(scene: Scene) -> Softmax:
+    (source,), result = scene.inputs(), scene.result()
+    steps = _STEPS.get(result.dtype)
+    wide = source.dtype == "int16"
+    if steps is None or (wide and result.dtype != "int16"):
+        raise UnsupportedError(f"no SOFTMAX of {source.dtype} to {result.dtype} in LiteRT")
+    steps, least = (32768, 0) if wide else (steps, result.params.limits[0])
+    if abs(result.scale * steps - 1) > 1e-3 or result.zero != least:
+        raise UnsupportedError(f"SOFTMAX whose result is not stored in steps of 1/{steps} from 0")
+    scene.symmetric(*((source, result) if wide else ()))
+    return Softmax(source, result, scene.options.f32(_BETA) if scene.has_options else 1.0)
+
+
+def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels import normalise, pointwise
+
+    source, (rows, columns) = op.source, flat(op.source.shape)
+    given = calls.apply("reshape", values[0], (rows, columns))
+    if source.dtype == "int16":
+        scale = float(np.float32(source.scale) * np.float32(op.beta))
+        kernel = normalise.softmax16(rows, columns, scale)
+        made = calls.kernel("q_softmax", kernel, given, *_samples())
+    else:
+        kernel = pointwise.softmax(rows, columns, source.dtype, op.result.dtype)
+        table = np.asarray(tables.softmax(source.scale, op.beta).exponentials, np.int32)
+        made = calls.kernel("q_softmax", kernel, given, table)
+    return calls.apply("reshape", made, source.shape)
+
+
+def _samples() -> tuple[lookups.Array, lookups.Array]:
+    """Exp over -10..0 and 1 / (1 + x) over 0..1, 513 samples each."""
+    steps = 65535
+    powers = lookups.lookup16(np.exp, (10.0 / steps, 2.0 / steps), (32767, 0), np.float64)
+    inverses = lookups.lookup16(
+        lambda x: 1.0 / (1.0 + x), (1.0 / steps, 2.0 / steps), (-32768, 0), np.float64
+    )
+    return powers, inverses
+
+
+OPERATORS = (Operator(kinds=("SOFTMAX",), scratch=no_scratch, read=_read, compute=_compute),)

@@ -12,6 +12,8 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 OPERATORS = (
-    Operator(kinds=("SPLIT",), memory=Memory.COPY, by_rows=_by_rows, scratch=no_scratch),
-    Operator(kinds=("SPLIT_V", "Split"), memory=Memory.COPY),
+    Operator(
+        kinds=("SPLIT",), memory=Memory.COPY, by_rows=_by_rows, moves=True, scratch=no_scratch
+    ),
+    Operator(kinds=("SPLIT_V", "Split"), memory=Memory.COPY, moves=True),
 )

@@ -1,5 +1,35 @@
-"""SQRT: square roots."""
+"""SQRT: square roots, cut off; what has none is 0."""
 
+import numpy as np
+
+from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr
+from tvm_serenity.quantize import lookups
 
-OPERATORS = (elementwise("SQRT", "Sqrt"),)
+
+def _table(op: Function) -> Array:
+    return lookups.square_root(op.source.params, op.result.params)
+
+
+def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
+    from tvm_serenity.kernels import sixteen
+
+    kernel = sixteen.square_root(op.source.shape, op.source.params, op.result.params)
+    return calls.kernel("q_sqrt", kernel, x)
+
+
+def _wide_reference(op: Function, x: Array) -> Array:
+    f32 = np.float32
+    reals = (x.astype(np.int64) - op.source.zero).astype(f32) * f32(op.source.scale)
+    whole = np.trunc(np.sqrt(np.maximum(reals, f32(0))) / f32(op.result.scale))
+    return clamped(whole.astype(np.int64), op.result)
+
+
+OPERATORS = (
+    function(
+        elementwise("SQRT", "Sqrt"),
+        Widths(table=_table, wide=_wide, wide_reference=_wide_reference, dtypes=SIGNED),
+    ),
+)

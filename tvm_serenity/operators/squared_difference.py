@@ -1,5 +1,35 @@
-"""SQUARED_DIFFERENCE: the square of what two tensors differ by."""
+"""SQUARED_DIFFERENCE: the square of what two tensors differ by, of int8."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.kernels.records import Pair
+from tvm_serenity.operators.pairs import of_two, read_pair
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+from tvm_serenity.quantize.fixed import multiplier, scaled
 
-OPERATORS = (elementwise("SQUARED_DIFFERENCE"),)
+
+def _read(scene: Scene) -> Pair:
+    return read_pair(scene, ("int8",))
+
+
+def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels import fixed_pairs
+
+    return calls.kernel("q_squared", fixed_pairs.squared_difference(op), *values)
+
+
+def _value(op: Pair, a: Array, b: Array) -> Array:
+    """``SquaredDifferenceQuantized``: both 7 bits to the left, in twice the larger scale."""
+    first, second = (source.scale for source in op.sources)
+    twice = 2 * max(first, second)
+    left, right = multiplier(first / twice), multiplier(second / twice)
+    out = multiplier(twice * twice / ((1 << 14) * op.result.scale))
+    x = scaled(a << 7, left.value[0], left.shift[0])
+    y = scaled(b << 7, right.value[0], right.shift[0])
+    return scaled(np.square(x - y), out.value[0], out.shift[0])
+
+
+OPERATORS = (of_two(elementwise("SQUARED_DIFFERENCE"), _read, _compute, _value),)

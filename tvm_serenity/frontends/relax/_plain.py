@@ -1,7 +1,7 @@
 """Operators on plain numbers that TVM's importer gets wrong or leaves out, as LiteRT has them.
 
 ``KINDS`` maps each kind to what makes it from its operator; tensors with scales are not plain
-(``_quantised``), except where a kind ignores scales.
+(``_scene``), except where a kind ignores scales.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax import _recurrent
-from tvm_serenity.frontends.relax._quantised import selected
+from tvm_serenity.operators.select import selection
 
 _FLOATS = ("float32", "float16", "float64")
 
@@ -65,7 +65,15 @@ def _power(c: Any, op: Any) -> Any:
 
 
 def _select(kind: str) -> Callable[[Any, Any], Any]:
-    return lambda c, op: selected(c, kind, *_inputs(c, op))
+    def convert(c: Any, op: Any) -> Any:
+        condition, first, second = _inputs(c, op)
+        shapes = (tuple(int(e) for e in v.ty.shape) for v in (condition, first))
+        found = selection(kind, *shapes)
+        if found.condition is not None:
+            condition = relax.op.reshape(condition, found.condition)
+        return relax.op.where(condition, first, second)
+
+    return convert
 
 
 def _compared(operator: Any, booleans: bool) -> Callable[[Any, Any], Any]:

@@ -33,7 +33,7 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
-from tvm_serenity.frontends.relax import _plain, _quantised
+from tvm_serenity.frontends.relax import _plain
 from tvm_serenity.frontends.relax._batches import (
     convert_batch_to_space,
     convert_space_to_batch,
@@ -55,6 +55,7 @@ from tvm_serenity.frontends.relax._reduce import (
     convert_mean,
     convert_range,
 )
+from tvm_serenity.frontends.relax._scene import Reading, converted
 from tvm_serenity.frontends.relax._states import OPERATORS, STATES
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
@@ -63,6 +64,8 @@ from tvm_serenity.frontends.relax._svdf import (
 )
 from tvm_serenity.frontends.relax._transposed import convert_transpose_conv
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.operators import OPERATORS as KNOWN
+from tvm_serenity.operators import operator
 from tvm_serenity.quantize.fixed import half_away
 
 try:
@@ -73,12 +76,6 @@ except ImportError as error:
         f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
     ) from None
 
-_MOVES = """
-    ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO DEPTH_TO_SPACE EXPAND_DIMS FILL GATHER
-    GATHER_ND MIRROR_PAD PACK PAD PADV2
-    RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SHAPE SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
-    SQUEEZE STRIDED_SLICE SVDF TILE TOPK_V2 TRANSPOSE UNPACK
-"""
 _LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Limits of activations: RELU, RELU_N1_TO_1, RELU6."""
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -126,6 +123,14 @@ def convert(model: TfliteFile) -> tvm.IRModule:
     return mod
 
 
+def readings(model: TfliteFile) -> list[Reading]:
+    """Return the quantised operators of ``model`` that are read into records, in file order."""
+    root = _Model(model)
+    root.readings = []
+    run_importer(lambda: from_tflite(root, op_converter=Converter))
+    return root.readings
+
+
 class _Model(tflite.Model):  # type: ignore[misc]
     """The file with the tensors of its main graph called as in our graph: uniquely."""
 
@@ -136,6 +141,8 @@ class _Model(tflite.Model):  # type: ignore[misc]
         kinds = [op.kind for op in model.graph.ops]
         self.states = state_tensors(super().Subgraphs(0), kinds)
         self.labels: dict[str, str] = {}
+        self.data = model.data
+        self.readings: list[Reading] | None = None
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)
@@ -184,9 +191,9 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     """TVM's operator converter with the gaps listed above closed."""
 
     convert_map: dict[str, Callable[..., Any]]
-    _SUPPORTED_QUANTIZED_OPS = (
-        OperatorConverter._SUPPORTED_QUANTIZED_OPS | set(_MOVES.split()) | set(_quantised.KINDS)
-    )
+    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | {
+        kind for kind, known in KNOWN.items() if known.moves or known.read is not None
+    }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -229,8 +236,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         tensors = (*self.get_input_tensors(op), *self.get_output_tensors(op))
         if not any(t.qnn_params is not None for t in tensors):
             return _plain.KINDS[kind](self, op) if kind in _plain.KINDS else convert(op=op)
-        integers = _quantised.KINDS.get(kind)
-        made = None if integers is None else integers(_quantised.Scene(self, op, kind))
+        made = converted(self, op, kind, operator(kind))
         return convert(op=op) if made is None else made
 
     def get_expr(self, input_tensor_idx: int) -> Any:
@@ -259,7 +265,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
             quantised = [t for t in (*inputs, *outputs) if t.qnn_params is not None]
             if quantised and (
-                kind in _quantised.REFUSED or kind not in self._SUPPORTED_QUANTIZED_OPS
+                operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS
             ):
                 raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
             types = [

@@ -1,0 +1,105 @@
+"""The numpy reference of each operator is what LiteRT computes.
+
+A reference is the specification of an operator; the kernels are judged by LiteRT themselves
+(``test_operators``). ``EXACT`` are the kinds that have one.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.conformance.case import FILLS, Case
+from tests.conformance.operators import STRATEGIES
+from tests.conformance.writer import Array
+from tests.quantize.running import JUDGE
+from tvm_serenity.errors import SerenityError
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends.relax._scene import Reading
+from tvm_serenity.frontends.relax.from_tflite import readings
+from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.operators import operator
+from tvm_serenity.referees import RefereeError, runtime_for
+
+EXACT = [kind for kind in STRATEGIES if operator(kind).reference is not None]
+EXAMPLES = 8
+"""Cases of each kind; of ADD and SUB more, as those of 16 bits alone have records."""
+
+
+def cases(kind: str, count: int, at: int) -> list[Case]:
+    """Return made-up models of one operator."""
+    found: list[Case] = []
+
+    @seed(at)
+    @settings(
+        max_examples=count,
+        phases=(Phase.generate,),
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(STRATEGIES[kind])
+    def draw(case: Case) -> None:
+        found.append(case)
+
+    draw()
+    return found
+
+
+def read(case: Case, folder: Path) -> tuple[Reading, list[int]] | None:
+    """Return the operator of a case and its graph's inputs; None where it has no record."""
+    path = folder / "model.tflite"
+    path.write_bytes(case.data)
+    try:
+        model = load(path)
+        assert isinstance(model, TfliteFile)
+        found = readings(model)
+    except SerenityError:
+        return None
+    if len(found) != 1 or len(model.graph.ops) != 1:
+        return None
+    return found[0], list(model.graph.inputs)
+
+
+def differences(kind: str, case: Case, folder: Path) -> list[str] | None:
+    """Return where the reference differs from LiteRT; None where either has no such operator."""
+    found = read(case, folder)
+    if found is None:
+        return None
+    reading, inputs = found
+    reference = operator(kind).reference
+    assert reference is not None
+    wrong = []
+    try:
+        JUDGE.open(runtime_for("model.tflite", case.data), case.data)
+        feeds: Any = case.feeds or [JUDGE.inputs(fill) for fill in FILLS]
+        for feed in feeds:
+            wanted = JUDGE.run(feed).outputs[0]
+            held: dict[int, Array] = {**dict(zip(inputs, feed, strict=True)), **reading.constants}
+            with np.errstate(all="ignore"):
+                made = reference(reading.record, *(held[t] for t in reading.inputs if t >= 0))
+            if made.dtype != wanted.dtype or not np.array_equal(made, wanted):
+                wrong.append(f"{case.note}: {made.reshape(-1)[:4]}, not {wanted.reshape(-1)[:4]}")
+    except RefereeError:
+        return None
+    return wrong
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_a_reference_is_litert(kind: str, tmp_path: Path) -> None:
+    count = EXAMPLES * (4 if kind in ("ADD", "SUB") else 1)
+    judged = [differences(kind, case, tmp_path) for case in cases(kind, count, 3)]
+    assert any(found is not None for found in judged)
+    assert [text for found in judged if found for text in found] == []
+
+
+def test_a_wrong_reference_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def cut_off(x: Any, exponent: Any) -> Any:
+        return np.asarray(x) >> np.asarray(exponent)
+
+    made = cases("SQUARED_DIFFERENCE", 12, 1)
+    assert not any(differences("SQUARED_DIFFERENCE", case, tmp_path) for case in made)
+    monkeypatch.setattr("tvm_serenity.quantize.fixed.divided_by_power", cut_off)
+    assert any(differences("SQUARED_DIFFERENCE", case, tmp_path) for case in made)

@@ -1,0 +1,116 @@
+"""Quantised operators of a ``.tflite`` file: read into their records, written as Relax.
+
+What an operator means, and the kernel that computes it, its file in ``tvm_serenity.operators``
+says; here the importer's tensors become a :class:`Scene`, and kernels become calls.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
+from tvm_serenity.frontends._tflite_schema import OperatorField
+from tvm_serenity.operators import Operator
+from tvm_serenity.operators.scene import Array, Expr, Operand, Scene
+from tvm_serenity.passes import _compat
+from tvm_serenity.quantize.params import Affine
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An operator of a file as it was read; its inputs by their numbers, constants with values.
+
+    An input that is left out has the number -1.
+    """
+
+    kind: str
+    record: Any
+    inputs: tuple[int, ...]
+    constants: dict[int, Array]
+
+
+def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
+    """Return the expression of a quantised operator; None where the importer's own is exact."""
+    if known.read is None or known.compute is None:
+        return None
+    record = known.read(scene_of(converter, op, kind))
+    if record is None:
+        return None
+    if converter.model.readings is not None:
+        converter.model.readings.append(_reading(converter, op, kind, record))
+    values = [
+        None if wrapper.tensor_idx == -1 else converter.get_tensor_expr(wrapper)
+        for wrapper in converter.get_input_tensors(op)
+    ]
+    values = [None if v is None else converter.bb.normalize(v) for v in values]
+    return known.compute(record, values, Writer(converter.bb))
+
+
+def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
+    wrappers = [w for w in converter.get_input_tensors(op) if w.tensor_idx != -1]
+    constants = {
+        w.tensor_idx: np.asarray(converter.get_tensor_value(w))
+        for w in wrappers
+        if not converter.has_expr(w.tensor_idx)
+    }
+    inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
+    return Reading(kind, record, inputs, constants)
+
+
+def scene_of(converter: Any, op: Any, kind: str) -> Scene:
+    """Return what an operator of the file says."""
+    table = table_at(Source(converter.model.data), op._tab.Pos)
+    options = table.table(OperatorField.BUILTIN_OPTIONS)
+    return Scene(
+        kind,
+        [_operand(converter, wrapper, True) for wrapper in converter.get_input_tensors(op)],
+        [_tensor(converter, wrapper, False) for wrapper in converter.get_output_tensors(op)],
+        empty_table() if options is None else options,
+        options is not None,
+    )
+
+
+def _operand(converter: Any, wrapper: Any, given: bool) -> Operand | None:
+    return None if wrapper.tensor_idx == -1 else _tensor(converter, wrapper, given)
+
+
+def _tensor(converter: Any, wrapper: Any, given: bool) -> Operand:
+    dtype = converter.get_tensor_type_str(wrapper.tensor.Type())
+    shape = tuple(int(extent) for extent in np.atleast_1d(wrapper.tensor.ShapeAsNumpy()))
+    if not wrapper.tensor.ShapeLength():  # a scalar, or a shape that the file leaves out
+        shape = ()
+        if given:
+            expr = converter.bb.normalize(converter.get_tensor_expr(wrapper))
+            shape = tuple(int(extent) for extent in expr.ty.shape)
+    return Operand(shape, dtype, _params(wrapper.qnn_params, dtype))
+
+
+def _params(found: Any, dtype: str) -> Affine | None:
+    if found is None:
+        return None
+    scales = np.asarray(found["scale"].value.numpy(), np.float32).reshape(-1)
+    zero = int(found["zero_point"].value.numpy())
+    return Affine(tuple(float(s) for s in scales), (zero,), dtype, int(found["axis"]))
+
+
+class Writer:
+    """Writes calls into a function that is being built."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+
+    def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
+        """Return the call of a kernel; arrays among the arguments become constants."""
+        made = [_compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        made = [a if isinstance(a, relax.Var) else self._bound(a) for a in made]
+        return self.builder.emit(_compat.call_kernel(self.builder, kernel, name, made))
+
+    def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
+        """Return the call of one of Relax's operators."""
+        made = getattr(relax.op, name)(*arguments, **attributes)
+        return self.builder.normalize(made)
+
+    def _bound(self, expr: Any) -> Any:
+        return expr if _compat.is_constant(expr) else self.builder.emit(expr)

@@ -1,0 +1,95 @@
+"""What integer kernels are made from: records of what they compute; no TVM is imported here."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.quantize.fixed import Multiplier
+from tvm_serenity.quantize.params import Affine
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tensors that are broadcast against each other, and what they are stored as."""
+
+    shapes: tuple[Shape, Shape]
+    sources: tuple[Affine, Affine]
+    result: Affine
+    low: int
+    high: int
+    rounding: str = "tflite"
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the result."""
+        return tuple(int(s) for s in np.broadcast_shapes(*self.shapes))
+
+
+@dataclass(frozen=True)
+class Sum:
+    """``a * left + b * right`` times ``out``, TFLite's ADD and SUB.
+
+    The operands are shifted left by ``shift`` bits first. A negative ``right.real`` subtracts.
+    """
+
+    pair: Pair
+    left: Multiplier
+    right: Multiplier
+    out: Multiplier
+    shift: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """``a * b`` times ``out``, TFLite's MUL."""
+
+    pair: Pair
+    out: Multiplier
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A function of one 8-bit value: types of the argument and of the 256 results."""
+
+    shape: Shape
+    source: str
+    result: str
+
+
+@dataclass(frozen=True)
+class RealSoftmax:
+    """Softmax of rows of 8-bit values of type ``source``, in float32."""
+
+    rows: int
+    columns: int
+    source: str
+    result: Affine
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class BatchMatmul:
+    """Operands of shape (..., rows, inner) and (..., inner, columns), or transposed if adjoint."""
+
+    shapes: tuple[Shape, Shape]
+    adjoint: tuple[bool, bool]
+    sources: tuple[Affine, Affine]
+    result: Affine
+    rounding: str = "tflite"
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows, inner extent and columns."""
+        (left, right), (flip_x, flip_y) = self.shapes, self.adjoint
+        rows, inner = (left[-1], left[-2]) if flip_x else (left[-2], left[-1])
+        return rows, inner, right[-2] if flip_y else right[-1]
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the result."""
+        rows, _, columns = self.sizes
+        batch = np.broadcast_shapes(self.shapes[0][:-2], self.shapes[1][:-2])
+        return (*(int(extent) for extent in batch), rows, columns)

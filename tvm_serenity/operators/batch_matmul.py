@@ -1,0 +1,53 @@
+"""BATCH_MATMUL: products of matrices that both vary, batches broadcast."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.kernels.records import BatchMatmul
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene
+from tvm_serenity.quantize.fixed import multiplier, scaled
+
+_ADJOINT_X, _ADJOINT_Y = 0, 1
+
+
+def _read(scene: Scene) -> BatchMatmul:
+    (first, second), result = scene.inputs(), scene.result()
+    scene.only(SIGNED, first, result)
+    scene.only(SIGNED if first.dtype == "int16" else ("int8",), second)
+    if first.dtype == "int16":
+        scene.symmetric(first, second, result)
+    adjoint = (bool(scene.options.u8(_ADJOINT_X)), bool(scene.options.u8(_ADJOINT_Y)))
+    shapes, sources = (first.shape, second.shape), (first.params, second.params)
+    return BatchMatmul(shapes, adjoint, sources, result.params)
+
+
+def _compute(op: BatchMatmul, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.batch_matmul import batch_matmul
+
+    return calls.kernel("q_matmul", batch_matmul(op), *values)
+
+
+def _reference(op: BatchMatmul, *arrays: Array) -> Array:
+    """``BatchMatMul``: sums of 16-bit products have 64 bits and a multiplier of 15."""
+    turned = []
+    for array, source, flip in zip(arrays, op.sources, op.adjoint, strict=True):
+        centred = array.astype(np.int64) - source.zero_point
+        turned.append(np.swapaxes(centred, -1, -2) if flip else centred)
+    total, result = np.matmul(*turned), op.result
+    product = np.float32(op.sources[0].scale) * np.float32(op.sources[1].scale)
+    m = multiplier(float(product) / result.scale)
+    round_ = wide if result.dtype == "int16" else scaled
+    value = round_(total, m.value[0], m.shift[0])
+    limited = np.clip(value + result.zero_point, *result.limits)
+    return np.asarray(limited).astype(result.dtype)
+
+
+def wide(total: Array, value: int, shift: int) -> Array:
+    """Return 64-bit sums times a multiplier of 15 bits, rounded once."""
+    short = (value + (1 << 15)) >> 16 if value < 0x7FFF0000 else 0x7FFF
+    return np.asarray((total * short + (1 << (14 - shift))) >> (15 - shift))
+
+
+OPERATORS = (Operator(kinds=("BATCH_MATMUL",), read=_read, compute=_compute, reference=_reference),)

@@ -1,0 +1,36 @@
+"""EMBEDDING_LOOKUP: rows of stored values, as they are stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Rows of the second input by the indices of the first."""
+
+
+def _read(scene: Scene) -> Lookup:
+    (rows,), result = scene.inputs(1), scene.result()
+    if rows.params != result.params:
+        raise UnsupportedError(f"no {scene.kind} to another scale or type here")
+    return Lookup()
+
+
+def _compute(_op: Lookup, values: Sequence[Expr], calls: Calls) -> Expr:
+    indices, rows = values
+    return calls.apply("take", rows, indices, axis=0, mode="clip")
+
+
+def _reference(_op: Lookup, indices: Array, rows: Array) -> Array:
+    return np.take(rows, indices, axis=0, mode="clip")
+
+
+OPERATORS = (
+    Operator(kinds=("EMBEDDING_LOOKUP",), read=_read, compute=_compute, reference=_reference),
+)

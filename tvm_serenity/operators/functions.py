@@ -1,0 +1,110 @@
+"""Functions of one stored value: a table of 8 bits, a kernel of their own for 16 bits."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
+from tvm_serenity.quantize import lookups
+from tvm_serenity.quantize.params import Affine
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of one stored value; ``parameter`` is its slope or whatever its file says."""
+
+    source: Stored
+    result: Stored
+    parameter: float = 0.0
+
+
+Table = Callable[[Function], Array]
+"""The 256 stored results, by stored value minus the least one."""
+Wide = Callable[[Function, Expr, Calls], Expr]
+"""What computes a function of 16 bits."""
+WideReference = Callable[[Function, Array], Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widths:
+    """A function in the widths that LiteRT has it in; ``dtypes`` says which these are."""
+
+    table: Table
+    wide: Wide | None = None
+    wide_reference: WideReference | None = None
+    dtypes: Sequence[str]
+    parameter: Callable[[Scene], float] = lambda _: 0.0
+
+
+def function(facts: Operator, widths: Widths) -> Operator:
+    """Return the operator of ``facts`` that is a function of one value."""
+
+    def read(scene: Scene) -> Function:
+        (source,), result = scene.inputs(), scene.result()
+        scene.only(widths.dtypes, source, result)
+        if source.dtype == "int16":
+            scene.symmetric(source, result)
+        return Function(source, result, widths.parameter(scene))
+
+    def compute(op: Function, values: Sequence[Expr], calls: Calls) -> Expr:
+        from tvm_serenity.kernels import pointwise
+
+        if op.source.dtype == "int16":
+            assert widths.wide is not None
+            return widths.wide(op, values[0], calls)
+        kernel = pointwise.lookup(op.source.shape, op.source.dtype, op.result.dtype)
+        return calls.kernel("q_table", kernel, values[0], np.asarray(widths.table(op)))
+
+    def reference(op: Function, x: Array) -> Array:
+        if op.source.dtype == "int16":
+            assert widths.wide_reference is not None
+            return widths.wide_reference(op, x)
+        return np.asarray(widths.table(op)[x.astype(np.int64) - op.source.params.limits[0]])
+
+    return replace(facts, read=read, compute=compute, reference=reference)
+
+
+def real(of: Callable[[Array], Array]) -> Table:
+    """Return the table of a real function as LiteRT fills it."""
+    return lambda op: lookups.lookup8(of, op.source.params, op.result.params)
+
+
+def sampled(of: Callable[[Affine, Affine], Callable[[Array], Array]]) -> Wide:
+    """Return a function of 16 bits between 513 samples; ``of`` gives the real one."""
+
+    def wide(op: Function, x: Expr, calls: Calls) -> Expr:
+        from tvm_serenity.kernels import sixteen
+
+        return calls.kernel("q_samples", sixteen.interpolated(op.source.shape), x, samples(op, of))
+
+    return wide
+
+
+def sampled_reference(
+    of: Callable[[Affine, Affine], Callable[[Array], Array]],
+) -> WideReference:
+    """Return the reference of ``sampled``."""
+    return lambda op, x: between(x, samples(op, of))
+
+
+def samples(op: Function, of: Callable[[Affine, Affine], Callable[[Array], Array]]) -> Array:
+    """Return the 513 samples over all 16-bit values."""
+    scales = (op.source.scale, op.result.scale)
+    return lookups.lookup16(of(op.source.params, op.result.params), scales)
+
+
+def between(x: Array, table: Array) -> Array:
+    """Return what LiteRT's ``lut_lookup`` makes of 16-bit values: samples, interpolated."""
+    wide = x.astype(np.int64)
+    index = (wide >> 7) + 256
+    base = table[index].astype(np.int64)
+    slope = table[index + 1].astype(np.int64) - base
+    return np.asarray(base + ((slope * (wide & 127) + 64) >> 7)).astype(np.int16)
+
+
+def real_of(kind: Any) -> Callable[[Affine, Affine], Callable[[Array], Array]]:
+    """Return ``kind`` as a function that scales do not matter to."""
+    return lambda _source, _result: kind

@@ -1,0 +1,138 @@
+"""An operator of a ``.tflite`` file with quantised tensors: what ``read`` makes a record of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.quantize import lookups
+from tvm_serenity.quantize.params import Affine
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+Expr = Any
+"""An expression of the intermediate representation that ``compute`` writes."""
+
+EIGHT = ("int8", "uint8")
+SIGNED = ("int8", "int16")
+ALL = ("int8", "uint8", "int16")
+_LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+"""Limits of fused activations: RELU, RELU_N1_TO_1, RELU6."""
+
+
+class Options(Protocol):
+    """The options table of an operator; fields have their number in the schema.
+
+    A field that the file leaves out has the default.
+    """
+
+    def u8(self, number: int, default: int = 0) -> int:
+        """Return a byte or a boolean."""
+
+    def i32(self, number: int, default: int = 0) -> int:
+        """Return a signed number."""
+
+    def f32(self, number: int, default: float = 0.0) -> float:
+        """Return a float."""
+
+
+class Calls(Protocol):
+    """Writes what an operator computes; arrays among the arguments become constants."""
+
+    def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
+        """Return the call of a kernel."""
+
+    def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
+        """Return the call of an operator of the representation's own."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of an operator; ``params`` where it is quantised."""
+
+    shape: Shape
+    dtype: str
+    params: Affine | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A quantised tensor with one scale: how its stored values are read."""
+
+    shape: Shape
+    params: Affine
+
+    @property
+    def dtype(self) -> str:
+        """The type of stored values."""
+        return self.params.dtype
+
+    @property
+    def scale(self) -> float:
+        """The one scale."""
+        return self.params.scale
+
+    @property
+    def zero(self) -> int:
+        """The one zero point."""
+        return self.params.zero_point
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An operator: its kind, its inputs (None: left out), its results and its options."""
+
+    kind: str
+    operands: Sequence[Operand | None]
+    results: Sequence[Operand]
+    options: Options
+    has_options: bool = True
+
+    def inputs(self, first: int = 0) -> list[Stored]:
+        """Return the inputs from ``first``, all of which are quantised."""
+        return [self._stored(operand) for operand in self.operands[first:]]
+
+    def result(self) -> Stored:
+        """Return the one output."""
+        return self._stored(self.results[0])
+
+    def dtype(self, operand: int) -> str:
+        """Return the type of an input."""
+        found = self.operands[operand]
+        return "" if found is None else found.dtype
+
+    def _stored(self, operand: Operand | None) -> Stored:
+        if operand is None or operand.params is None:
+            raise UnsupportedError(f"quantised {self.kind} with a tensor that is not quantised")
+        if len(operand.params.scales) != 1:
+            raise UnsupportedError(f"{self.kind} of a tensor with a scale a channel")
+        return Stored(operand.shape, operand.params)
+
+    def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:
+        """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""
+        found = dict.fromkeys(tensor.dtype for tensor in tensors)
+        if len(found) > 1 or not set(found) <= set(dtypes):
+            raise UnsupportedError(f"no {self.kind} of {' and '.join(found)} in LiteRT")
+
+    def symmetric(self, *tensors: Stored) -> None:
+        """Refuse 16-bit tensors with zero points, as LiteRT does."""
+        if any(t.dtype == "int16" and t.zero for t in tensors):
+            raise UnsupportedError(f"{self.kind} of int16 with a zero point")
+
+    def limits(self, result: Stored, field: int) -> tuple[int, int]:
+        """Return between which stored values the activation in an options field keeps a result."""
+        activation = self.options.u8(field)
+        if not activation:
+            return result.params.limits
+        if activation not in _LIMITS:
+            raise UnsupportedError(f"quantised {self.kind} with activation {activation}")
+        return lookups.limits(result.params, *_LIMITS[activation])
+
+
+def flat(shape: Shape) -> tuple[int, int]:
+    """Return rows and columns of a tensor whose last axis are the columns."""
+    columns = shape[-1] if shape else 1
+    return int(np.prod(shape)) // columns, columns

@@ -1,0 +1,36 @@
+"""Operators that LiteRT applies to stored values as they are, whatever their scales."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+
+
+@dataclass(frozen=True)
+class OnStored:
+    """An operator of the representation's own, applied to stored values."""
+
+    name: str
+    kind: str
+
+
+def on_stored(
+    facts: Operator,
+    names: dict[str, str],
+    functions: dict[str, Callable[..., Array]],
+    dtypes: Sequence[str],
+) -> Operator:
+    """Return the operator of ``facts``; ``names`` and ``functions`` are by its kinds."""
+
+    def read(scene: Scene) -> OnStored:
+        scene.only(dtypes, *scene.inputs(), scene.result())
+        return OnStored(names[scene.kind], scene.kind)
+
+    def compute(op: OnStored, values: Sequence[Expr], calls: Calls) -> Expr:
+        return calls.apply(op.name, *values)
+
+    def reference(op: OnStored, *arrays: Array) -> Array:
+        return functions[op.kind](*arrays)
+
+    return replace(facts, read=read, compute=compute, reference=reference)
