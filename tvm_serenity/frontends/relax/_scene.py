@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
+from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.operators import Operator
 from tvm_serenity.operators.scene import Array, Expr, Operand, Scene
-from tvm_serenity.passes import _compat
 from tvm_serenity.quantize.params import Affine
 
 
@@ -103,9 +103,9 @@ class Writer:
 
     def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel; arrays among the arguments become constants."""
-        made = [_compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        made = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
         made = [a if isinstance(a, relax.Var) else self._bound(a) for a in made]
-        return self.builder.emit(_compat.call_kernel(self.builder, kernel, name, made))
+        return self.builder.emit(compat.call_kernel(self.builder, kernel, name, made))
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
         """Return the call of one of Relax's operators."""
@@ -113,4 +113,4 @@ class Writer:
         return self.builder.normalize(made)
 
     def _bound(self, expr: Any) -> Any:
-        return expr if _compat.is_constant(expr) else self.builder.emit(expr)
+        return expr if compat.is_constant(expr) else self.builder.emit(expr)
