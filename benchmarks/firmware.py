@@ -18,10 +18,10 @@ from tvm_serenity.firmware.emit.project import Layout, project, write_project
 from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import STACK_BYTES, rooms
 from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.result import REFERENCE, load, packed
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.program import compiled
 from tvm_serenity.firmware.tir.reference import reference
-from tvm_serenity.firmware.tir.settings import Settings
-from tvm_serenity.firmware.verify import REFERENCE, load, packed
 from tvm_serenity.frontends.relax import to_relax
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

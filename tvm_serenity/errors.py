@@ -6,13 +6,17 @@
     │   │   └── CycleError      operators that wait for each other
     │   ├── ParseError          a text or CSV line that cannot be read (names the line)
     │   └── UnsupportedError    well formed, but outside of what is supported (names the op)
+    ├── FitError                a network that needs more memory than its board has (figures)
     ├── CheckError              a result that an independent checker rejects
     │   └── WrongResultError    compiled code that computes something else (names what, and where)
     └── MissingPartError        an optional package or tool is not installed (says which)
 
-The command line turns each into one line on standard error and exit status 2; a wrong result is
-the answer no: exit status 1.
+The command line turns each into one line on standard error and exit status 2; a wrong result, or
+what does not fit, is the answer no: exit status 1.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class SerenityError(Exception):
@@ -39,6 +43,19 @@ class ParseError(InputError):
 
 class UnsupportedError(InputError):
     """Well formed, but outside of what is supported; the message names the op."""
+
+
+class FitError(SerenityError):
+    """A network needs more memory than its board has, or than it was allowed.
+
+    ``facts`` are the figures that ``serenity build --json`` prints.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, facts: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.facts = facts
 
 
 class CheckError(SerenityError):

@@ -12,8 +12,8 @@ from tvm_serenity.firmware.emit.project import Layout, write_project
 from tvm_serenity.firmware.emit.project import project as files_of
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.result import REFERENCE, Project, load, packed
 from tvm_serenity.firmware.toolchain import have
-from tvm_serenity.firmware.verify import REFERENCE, Project, load, packed
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "models"
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
@@ -40,8 +40,8 @@ def model(name: str) -> Path:
 @functools.cache
 def compiled(name: str, target: str, **settings: Any) -> Any:
     """Return a shared model compiled for a board."""
+    from tvm_serenity.firmware.settings import Settings
     from tvm_serenity.firmware.tir.program import compiled as compile_module
-    from tvm_serenity.firmware.tir.settings import Settings
     from tvm_serenity.frontends.relax import to_relax
 
     found = board(target)

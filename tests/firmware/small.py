@@ -72,17 +72,24 @@ def _once(module: Any, target: Any) -> Any:
     return _COMPILED[key]
 
 
-def build(monkeypatch: pytest.MonkeyPatch, network: Any, where: Path, *options: str) -> int:
+def build(
+    monkeypatch: pytest.MonkeyPatch,
+    network: Any,
+    where: Path,
+    *options: str,
+    linked: bool = False,
+) -> int:
     """Return the exit status of ``serenity build`` for a module, into ``where / "made"``.
 
     A board in ``options`` comes after the default one, and wins.
     """
     from tvm_serenity.cli import build as command
+    from tvm_serenity.firmware import image
 
     monkeypatch.setattr(
         command, "source", lambda _model, _dims: SimpleNamespace(module=lambda: network)
     )
-    monkeypatch.setattr(command, "have", lambda *_tools: False)  # no image for the board
+    monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
     monkeypatch.setattr(tvm, "compile", _once)
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])

@@ -97,6 +97,6 @@ def test_the_linker_refuses_what_does_not_fit(tmp_path: Path) -> None:
 def test_the_caller_s_arena(tmp_path: Path) -> None:
     found = report(project(tmp_path, HELLO, "mps2-an386", external_arena=True))
     assert found["identical"]
-    source = (tmp_path / "model.c").read_text()
+    source = (tmp_path / "net_model.c").read_text()
     assert "static uint8_t" not in source
     assert "arenas->sram" in source

@@ -11,9 +11,9 @@ from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tests.firmware.small import build, positions, windows
 from tests.firmware.test_command import TWO_MEMORIES
-from tvm_serenity.cli import build_rows
 from tvm_serenity.cli.build import advice
 from tvm_serenity.errors import CheckError, WrongResultError
+from tvm_serenity.firmware import image
 from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows import Feature, Layer, Network
@@ -92,27 +92,30 @@ def test_rows_are_not_needed_where_two_memories_do(
 
 
 @needs_host
-def test_an_older_project_outlives_a_failing_link(monkeypatch: Patch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--rows", "1"), ("--format", "zephyr")])
+def test_an_older_project_outlives_a_failing_link(
+    options: tuple[str, ...], monkeypatch: Patch, tmp_path: Path
+) -> None:
     old = tmp_path / "made" / "model.c"
     old.parent.mkdir()
     old.write_text("old")
 
-    def fails(_directory: Path, *_goals: str) -> None:
+    def fails(_directory: Path, *_goals: str, **_named: Any) -> None:
         raise CheckError("sram overflow")
 
-    monkeypatch.setattr(build_rows, "make", fails)
-    monkeypatch.setattr(build_rows, "have", lambda *_tools: True)
-    options = ("--rows", "1", "--force", "--no-check")
-    assert build(monkeypatch, positions(), tmp_path, *options) == 2
+    monkeypatch.setattr(image, "make", fails)
+    options = ("--force", "--no-check", *options)
+    assert build(monkeypatch, positions(), tmp_path, *options, linked=True) == 2
     assert old.read_text() == "old"
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["made"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--rows", "1", "--ram", "1000"), "leave nothing for tensors"),
-        (("--rows", "1", "--format", "zephyr"), "in rows does not take --format"),
-        (("--rows", "1", "--codegen", "llvm"), "in rows does not take --codegen llvm"),
+        (("--rows", "1", "--in-place"), "--rows 1 does not take --in-place"),
+        (("--rows", "1", "--codegen", "llvm"), "--rows 1 does not take --codegen llvm"),
     ],
 )
 def test_refused_before_anything_is_read(

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.run import serenity
 from tests.firmware.projects import HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
-from tvm_serenity.firmware.emit.project import write_project
+from tvm_serenity.firmware.emit.project import replaced, write_files, write_project
 from tvm_serenity.firmware.toolchain import require
 
 
@@ -118,12 +118,16 @@ def test_tensors_are_spread_over_two_memories(tmp_path: Path) -> None:
     assert json.loads(found.stdout)["qemu"]["identical"]
 
 
-def test_what_fails_to_compile_leaves_nothing(tmp_path: Path) -> None:
-    def failing(_directory: Path) -> None:
-        raise CheckError("overflow")
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "project"
 
-    with pytest.raises(CheckError):
-        write_project({"new.c": b"new"}, tmp_path / "project", prepare=failing)
+    def fail() -> None:
+        with replaced(target, False) as made:
+            write_files({"new.c": b"new"}, made)
+            raise CheckError(f"{made}: overflow")
+
+    with pytest.raises(CheckError, match=f"{target}: overflow"):
+        fail()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -118,4 +118,4 @@ def test_without_a_mutant_it_is_built(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert build(monkeypatch, network(), tmp_path, *options) == 0
-    assert (tmp_path / "made" / "model.c").is_file()
+    assert (tmp_path / "made" / "net_model.c").is_file()

@@ -11,8 +11,9 @@ from tests.firmware.projects import HELLO, KWS, SWIFTNET, compiled, needs_board,
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 from tvm_serenity.firmware.emit.project import Layout
+from tvm_serenity.firmware.emit.steps import calls
 from tvm_serenity.firmware.execute import host
-from tvm_serenity.firmware.formats import FORMATS, files
+from tvm_serenity.firmware.forms import FORMATS, files
 from tvm_serenity.firmware.program import check
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.toolchain import have, make
@@ -20,14 +21,21 @@ from tvm_serenity.firmware.verify import difference
 
 MADE = {
     "mlf": ["net.tar"],
-    "zephyr": ["zephyr/module.yml", "Kconfig", "CMakeLists.txt", "src/model.h", "src/model.c"],
-    "arduino": ["library.properties", "src/net.h", "src/model.c", "examples/net/net.ino"],
+    "zephyr": [
+        "zephyr/module.yml",
+        "Kconfig",
+        "CMakeLists.txt",
+        "src/net_model.h",
+        "src/net_model.c",
+    ],
+    "arduino": ["library.properties", "src/net.h", "src/net_model.c", "examples/net/net.ino"],
 }
 
 
 def written(name: str, directory: Path) -> Path:
     """Write KWS in a format, unpacked; return where its sources are."""
-    made = files(compiled(KWS, "nrf52840-dk").program, Layout(board("nrf52840-dk")), name)
+    program = compiled(KWS, "nrf52840-dk").program
+    made = files(program, Layout(board("nrf52840-dk")), calls(program, False), name)
     assert set(MADE[name]) <= set(made)
     for file, data in made.items():
         path = directory / file
@@ -36,7 +44,7 @@ def written(name: str, directory: Path) -> Path:
     if name != "mlf":
         return directory / "src"
     with tarfile.open(fileobj=io.BytesIO(made["net.tar"])) as tar:
-        assert {"./metadata.json", "./codegen/host/src/model.c"} <= set(tar.getnames())
+        assert {"./metadata.json", "./codegen/host/src/net_model.c"} <= set(tar.getnames())
         tar.extractall(directory, filter="data")
     return directory / "codegen" / "host" / "src"
 
@@ -88,7 +96,7 @@ def test_clean_of_warnings_and_under_sanitizers(
 @needs_board
 @pytest.mark.skipif(not have("cmake"), reason="needs CMake")
 def test_cmake_builds_the_same_project(tmp_path: Path) -> None:
-    found = project(tmp_path / "hello", HELLO, "mps2-an386").directory
+    found = project(tmp_path / "hello", HELLO, "mps2-an386").folder
     made = tmp_path / "cmake"
     for command in (
         ("-S", found, "-B", made, "--toolchain", found / "toolchain.cmake"),

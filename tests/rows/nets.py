@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tvm_serenity.boards import board
-from tvm_serenity.firmware.emit.project import Layout
+from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.execute import Execution, _run
+from tvm_serenity.firmware.rows.model import calls
 from tvm_serenity.firmware.rows.program import RowProgram
-from tvm_serenity.firmware.rows.project import row_project
 from tvm_serenity.firmware.toolchain import have
 from tvm_serenity.rows import Limits, stream
 from tvm_serenity.rows.stream import Streaming
@@ -136,6 +136,12 @@ def streaming(built: Built, heights: Any, *, streamed: bool = False) -> Streamin
     return found
 
 
+def row_project(rows: RowProgram, external: bool = False) -> Files:
+    """The files of a project for ``BOARD``."""
+    layout = Layout(board(BOARD), external_arena=external)
+    return project(rows.program, layout, calls(rows, external))
+
+
 class Host:
     """Row programs of one network on this machine: kernels are compiled once."""
 
@@ -144,11 +150,11 @@ class Host:
         self.objects: dict[bytes, Path] = {}
 
     def run(self, rows: RowProgram, inputs: list[Any]) -> Execution:
-        files = row_project(rows, Layout(board(BOARD)))
+        files = row_project(rows)
         for name, data in files.items():
             (self.directory / name).write_bytes(data)
-        sources = ["model.c", "harness.c", "port_host.c"]
-        objects = [self._object(name, files[name]) for name in ("kernels.c", "weights.c")]
+        sources = ["net_model.c", "harness.c", "port_host.c"]
+        objects = [self._object(name, files[name]) for name in ("net_kernels.c", "net_weights.c")]
         binary = self.directory / "host"
         command = ["cc", *FLAGS, *sources, *map(str, objects), "-lm", "-o", str(binary)]
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True)

@@ -15,13 +15,13 @@ from tests.rows.nets import (
     needs_host,
     program,
     random_module,
+    row_project,
     streaming,
 )
-from tvm_serenity.boards import board
-from tvm_serenity.firmware.emit.project import Layout, write_project
+from tvm_serenity.firmware.emit.project import write_project
 from tvm_serenity.firmware.execute import Execution, qemu
 from tvm_serenity.firmware.rows.program import RowProgram
-from tvm_serenity.firmware.rows.project import reference_rows, row_project
+from tvm_serenity.firmware.rows.trace import reference_rows
 from tvm_serenity.rows import Limits
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import arriving
@@ -108,7 +108,7 @@ def test_a_sample_on_an_emulated_board(
     built = build(random_module(seed, quantised))
     heights = heights_of(built.kernels.network, 1)
     rows = program(built, streaming(built, heights, streamed=streamed))
-    write_project(row_project(rows, Layout(board(BOARD))), tmp_path / "made")
+    write_project(row_project(rows), tmp_path / "made")
     data = [np.ascontiguousarray(a).tobytes() for a in built.inputs]
     found = qemu(tmp_path / "made", BOARD, data, len(built.outputs), traced=True)
     assert not differing(built, rows, found)

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.rows.nets import BOARD, Host, build, needs_host, program, streaming
+from tests.rows.nets import Host, build, needs_host, program, row_project, streaming
 from tests.rows.test_property import differing
-from tvm_serenity.boards import board
-from tvm_serenity.firmware.emit.project import Layout
 from tvm_serenity.firmware.program import Kernel, Param, Place, Program, Tensor
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
-from tvm_serenity.firmware.rows.project import row_project
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.toolchain import have
 from tvm_serenity.operators.needs import rowwise
@@ -48,10 +45,10 @@ def test_more_variants_than_a_byte_counts(tmp_path: Path) -> None:
     assert most > 256
     found = Host(tmp_path).run(rows, built.inputs)
     assert not differing(built, rows, found)
-    files = row_project(rows, Layout(board(BOARD)))
+    files = row_project(rows)
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    subprocess.run(["cc", *FLAGS, "-c", "model.c", "-o", "m.o"], cwd=tmp_path, check=True)
+    subprocess.run(["cc", *FLAGS, "-c", "net_model.c", "-o", "m.o"], cwd=tmp_path, check=True)
 
 
 def chain(length: int) -> RowProgram:
@@ -87,7 +84,7 @@ def test_more_features_than_a_byte_counts(tmp_path: Path) -> None:
 
 
 CALLER = """
-#include "model.h"
+#include "net_model.h"
 #include <stdio.h>
 int main(void)
 {
@@ -110,14 +107,14 @@ def test_a_row_that_is_not_aligned_is_refused(compiler: str, trap: str, tmp_path
     built = build(positions(5))
     heights = heights_of(built.kernels.network, 1)
     rows = program(built, streaming(built, heights, streamed=True))
-    for name, data in row_project(rows, Layout(board(BOARD))).items():
+    for name, data in row_project(rows).items():
         (tmp_path / name).write_bytes(data)
     (tmp_path / "caller.c").write_text(CALLER)
-    sources = ("caller.c", "model.c", "kernels.c", "weights.c")
+    sources = ("caller.c", "net_model.c", "net_kernels.c", "net_weights.c")
     if not have(compiler):
         pytest.skip(f"needs {compiler}")
     flags = ("-std=gnu11", "-O1", "-fsanitize=undefined", trap)
     subprocess.run([compiler, *flags, *sources, "-lm", "-o", "caller"], cwd=tmp_path, check=True)
     done = subprocess.run(["./caller"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["-1", "-1", "4", "3"]
-    assert "aligned as float" in (tmp_path / "model.h").read_text()
+    assert "aligned as float" in (tmp_path / "net_model.h").read_text()

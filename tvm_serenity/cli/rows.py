@@ -1,8 +1,7 @@
 """``serenity rows``: what a network needs when its operators run row by row."""
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -22,6 +21,7 @@ from tvm_serenity.rows.choose import (
     curve,
     table_bytes,
 )
+from tvm_serenity.rows.described import described, point, rows_text
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
@@ -100,7 +100,8 @@ def rows_command(
         from tvm_serenity.rows.figure import plot_curve
 
         plot_curve(network.name, points, plot)
-    result = {**described(chosen, model), "curve": [_point(s) for s in points], "checked": check}
+    found = {"curve": [point(s) for s in points], "checked": check}
+    result = {"model": model, **described(chosen), **found}
     if json:
         show.print_json(result)
     else:
@@ -146,59 +147,11 @@ def _chosen(
     return Choice(found, goal.met(found), (found,), found.seconds)
 
 
-def described(chosen: Choice, model: str) -> dict[str, Any]:
-    """Return a choice as JSON has it."""
-    best = chosen.best
-    network = best.banded.network
-    rows = {f.name: h for f, h in zip(network.features, best.banded.heights, strict=True)}
-    tall = {f.name for f in network.features if f.height > 1}
-    return {
-        "model": model,
-        "streamed": best.banded.feeding is not None,
-        "met": chosen.met,
-        **_point(best),
-        "start_peak_bytes": best.start_bytes,
-        "bands": {name: height for name, height in rows.items() if name in tall},
-        "left_whole": list(network.left_whole),
-        "seconds": chosen.seconds,
-    }
-
-
-def _point(found: Streaming) -> dict[str, Any]:
-    return {
-        "rows": _rows_text(found),
-        "arena_bytes": found.arena_bytes,
-        "peak_bytes": found.schedule.peak_bytes,
-        "lower_bound_bytes": found.lower_bound_bytes,
-        "gap": round(found.gap, 6),
-        "outcome": str(found.outcome),
-        "ops": len(found.banded.graph.ops),
-        "table_bytes": table_bytes(found.banded),
-    }
-
-
-def _rows_text(found: Streaming) -> str:
-    """The rows in a band: one number, or the range over features that have rows."""
-    features = found.banded.network.features
-    pairs = zip(features, found.banded.heights, strict=True)
-    heights = [h for f, h in pairs if f.height > 1]
-    if not heights:
-        return "1"
-    most, _ = Counter(heights).most_common(1)[0]
-    capped = all(
-        h == min(max(heights), f.height)
-        for f, h in zip([f for f in features if f.height > 1], heights, strict=True)
-    )
-    if capped:
-        return f"{max(heights)}"
-    return f"{min(heights)} to {max(heights)}, mostly {most}"
-
-
 def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
     best = chosen.best
     rows = {
         "arena": f"{best.arena_bytes:,} bytes (peak {best.schedule.peak_bytes:,})",
-        "rows in a band": _rows_text(best),
+        "rows in a band": rows_text(best),
         "proof": f"{best.outcome}: no order at these bands needs less than "
         f"{best.lower_bound_bytes:,} bytes (gap {best.gap:.1%})",
         "input": "arrives row by row" if best.banded.feeding is not None else "in memory",
@@ -219,14 +172,14 @@ def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
         table = Table(box=None)
         for name in ("rows", "arena", "peak", "bound", "gap", "ops", "table"):
             table.add_column(name, justify="right")
-        for point in map(_point, points):
+        for row in map(point, points):
             table.add_row(
-                point["rows"],
-                f"{point['arena_bytes']:,}",
-                f"{point['peak_bytes']:,}",
-                f"{point['lower_bound_bytes']:,}",
-                f"{point['gap']:.1%}",
-                f"{point['ops']:,}",
-                f"{point['table_bytes']:,}",
+                row["rows"],
+                f"{row['arena_bytes']:,}",
+                f"{row['peak_bytes']:,}",
+                f"{row['lower_bound_bytes']:,}",
+                f"{row['gap']:.1%}",
+                f"{row['ops']:,}",
+                f"{row['table_bytes']:,}",
             )
         show.console.print(table)

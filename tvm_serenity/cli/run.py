@@ -10,7 +10,8 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.schedule import Json
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.firmware.verify import Project, load, run_host, run_qemu
+from tvm_serenity.firmware.result import Project, load
+from tvm_serenity.firmware.verify import run_host, run_qemu
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="What serenity build wrote.")]
 

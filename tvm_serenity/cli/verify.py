@@ -9,7 +9,7 @@ from tvm_serenity.cli.run import Directory
 from tvm_serenity.cli.schedule import Json
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.verify import load
+from tvm_serenity.firmware.result import load
 
 
 @app.command("verify")

@@ -1,7 +1,8 @@
 """Whether a board's memory is enough, and which tensors stand in the way.
 
 By the same rules as ``serenity build``: an arena lies in one region or is spread over several, the
-largest region also holds the stack and the C library's data, flash has room set aside for code.
+largest region also holds the stack and the C library's data. Code is what ``build`` measures: here
+only what weights leave for it is said.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from tvm_serenity.boards import Board
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
-from tvm_serenity.firmware.fit import CODE_BYTES, fit
+from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES, place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import place_order
@@ -30,14 +31,13 @@ def fit_json(
 ) -> dict[str, Any]:
     """Return what ``board`` has and what ``graph`` needs of it, region by region.
 
-    ``placed`` is the plan of ``ranges`` in one arena. Code is what ``serenity build`` sets aside.
+    ``placed`` is the plan of ``ranges`` in one arena.
     """
     kept = stack_bytes + graph.state_bytes
     room = rooms(board, kept)
     found = place(ranges, placed, room, board.core.alignment_bytes, _SECONDS)
     verdict = fit(board, found, graph.constant_bytes, kept)
     ram = sum(found.arena_bytes.values()) + kept + LIBRARY_BYTES
-    flash = graph.constant_bytes + CODE_BYTES
     return {
         "board": board.name,
         "title": board.title,
@@ -51,9 +51,7 @@ def fit_json(
         "ram_spare_bytes": board.ram_bytes - ram,
         "largest_room_bytes": max(one.arena_bytes for one in room),
         "constant_bytes": graph.constant_bytes,
-        "code_bytes": CODE_BYTES,
-        "flash_needed_bytes": flash,
-        "flash_spare_bytes": board.flash_bytes - flash,
+        "flash_spare_bytes": board.flash_bytes - graph.constant_bytes,
         "arena_fits": found.fits,
         "fits": found.fits and verdict.fits,
     }
@@ -99,11 +97,8 @@ def _ram(n: dict[str, Any]) -> Claim:
 
 def _flash(n: dict[str, Any]) -> Claim:
     spare = n["flash_spare_bytes"]
-    verdict = f"{counted(spare)} to spare" if spare >= 0 else f"{counted(-spare)} short"
-    text = (
-        f"Flash: weights of {n['constant_bytes']:,} + {n['code_bytes']:,} set aside for code = "
-        f"{n['flash_needed_bytes']:,} of {n['flash_bytes']:,}, {verdict}."
-    )
+    verdict = f"{counted(spare)} left for code" if spare >= 0 else f"{counted(-spare)} short"
+    text = f"Flash: weights of {n['constant_bytes']:,} of {n['flash_bytes']:,}, {verdict}."
     return Claim("flash", text, n)
 
 

@@ -1,14 +1,11 @@
-"""Whether a program fits a board, said before anything is built: by region, with what to do."""
+"""Whether a program fits a board, by region, and which boards would do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm_serenity.boards import Board, board, names
+from tvm_serenity.boards import Board, MemoryRegion, board, names
 from tvm_serenity.firmware.memory import Placed, Room, rooms
 from tvm_serenity.memory import LiveRange
-
-CODE_BYTES = 12_288
-"""Flash set aside for code before it is compiled; the linker checks what it really takes."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +39,23 @@ class Fit:
         return all(line.shortfall_bytes == 0 for line in self.lines)
 
 
-def fit(target: Board, placed: Placed, constant_bytes: int, stack_bytes: int) -> Fit:
+def fit(
+    target: Board,
+    placed: Placed,
+    constant_bytes: int,
+    stack_bytes: int,
+    code_bytes: int | None = None,
+) -> Fit:
     """Return what ``placed`` and its constants take of ``target``.
 
-    The flash for code is estimated (``CODE_BYTES``); RAM is exact, with ``stack_bytes`` and the C
+    ``code_bytes`` is what a linked image takes of the flash beside ``constant_bytes``; None: not
+    linked, so that constants alone are counted. RAM is exact, with ``stack_bytes`` and the C
     library's data kept free in the main region.
     """
-    lines = []
-    flash = max((r for r in target.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
-    lines.append(
-        Line(
-            flash.name,
-            flash.kind,
-            constant_bytes + CODE_BYTES,
-            flash.size_bytes,
-            f"{constant_bytes:,} constants + {CODE_BYTES:,} set aside for code",
-        )
-    )
+    flash = flash_of(target)
+    code = "code not measured" if code_bytes is None else f"{code_bytes:,} code and tables"
+    need, detail = constant_bytes + (code_bytes or 0), f"{constant_bytes:,} constants + {code}"
+    lines = [Line(flash.name, flash.kind, need, flash.size_bytes, detail)]
     for i, one in enumerate(rooms(target, stack_bytes)):
         region, arena = one.region, placed.arena_bytes.get(one.region.name, 0)
         kept = region.size_bytes - one.arena_bytes if i == 0 else 0
@@ -66,6 +63,11 @@ def fit(target: Board, placed: Placed, constant_bytes: int, stack_bytes: int) ->
         lines.append(Line(region.name, region.kind, arena + kept, region.size_bytes, detail))
     peak_bytes, peak = _peak(placed.ranges)
     return Fit(target.name, tuple(lines), peak, peak_bytes)
+
+
+def flash_of(target: Board) -> MemoryRegion:
+    """Return the region that code and constants lie in."""
+    return max((r for r in target.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
 
 
 def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
@@ -78,9 +80,9 @@ def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
 
 
 def boards_that_do(
-    arena_bytes: int, constant_bytes: int, stack_bytes: int, among: Sequence[str] | None = None
+    arena_bytes: int, flash_bytes: int, stack_bytes: int, among: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the known boards with one region for the arena and flash for the rest.
+    """Return the known boards with one region for the arena, and flash for code and constants.
 
     Least RAM first.
     """
@@ -88,8 +90,7 @@ def boards_that_do(
     for name in names() if among is None else among:
         other = board(name)
         room: tuple[Room, ...] = rooms(other, stack_bytes)
-        flash = max(r.size_bytes for r in other.regions if r.kind == "flash")
         fits = any(arena_bytes <= one.arena_bytes for one in room)
-        if fits and constant_bytes + CODE_BYTES <= flash:
+        if fits and flash_bytes <= flash_of(other).size_bytes:
             found.append((other.ram_bytes, name))
     return tuple(name for _, name in sorted(found))

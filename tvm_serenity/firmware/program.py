@@ -120,6 +120,15 @@ class Step:
     writes: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An input whose ``rows`` of ``row_bytes`` each arrive one by one: tensor ``tensor``."""
+
+    tensor: int
+    rows: int
+    row_bytes: int
+
+
 @dataclass(frozen=True)
 class Program:
     """A network ready to be written as C; ``places`` gives every tensor its memory.
@@ -127,7 +136,8 @@ class Program:
     Tensors that show the same bytes (views) have the same place. ``inputs`` are in place before
     the first step, ``outputs`` after the last. ``arena_bytes`` is the size of each region's arena,
     the first region being the preferred one. ``objects`` are compiled files (name to bytes) that
-    hold kernels whose ``body`` is empty.
+    hold kernels whose ``body`` is empty. ``fed`` is an input that is not among ``inputs``: its rows
+    arrive during the run.
     """
 
     name: str
@@ -141,6 +151,12 @@ class Program:
     arena_bytes: Mapping[str, int]
     alignment_bytes: int = 16
     objects: Mapping[str, bytes] = field(default_factory=dict)
+    fed: Fed | None = None
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """All that is given to the network: what is fed first, then ``inputs``."""
+        return (*([] if self.fed is None else [self.fed.tensor]), *self.inputs)
 
     @cached_property
     def kernel(self) -> Mapping[str, Kernel]:

@@ -4,7 +4,6 @@ import ctypes
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, note_of
+from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import ulps
-from tvm_serenity.firmware.verify import Difference, Project, difference, referee_difference
+from tvm_serenity.firmware.verify import Difference, difference, referee_difference
 from tvm_serenity.validation.isolated import Death, isolated
 
 LIMIT_S = 300.0
@@ -40,7 +40,7 @@ def rehearse(
     Every tensor when it is written with ``reference``, outputs with the runtime's that it holds.
     Raises :class:`WrongResultError`.
     """
-    project = Project(Path(), json.loads(files["metadata.json"]), reference)
+    project = Project(None, json.loads(files["metadata.json"]), reference)
     name = project.metadata["name"]
     inputs = [reference[f"input{i}"] for i in range(sum(k.startswith("input") for k in reference))]
 

@@ -54,7 +54,8 @@ def replay(case: dict[str, Any], arrays: list[Array]) -> str:
     def work() -> Iterator[Difference | str | None]:
         with tempfile.TemporaryDirectory(prefix="serenity.") as made:
             texts = {name: text.encode() for name, text in case["sources"].items()}
-            library = compilation(Path(made), texts, ["kernels.c"]).library
+            sources = [name for name in texts if name.endswith(".c")]
+            library = compilation(Path(made), texts, sources).library
         outcome = run(library, trial, int(case["poison"]))
         yield outcome.damage or first_difference(expected, split(outcome.result, expected))
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from tvm_serenity.firmware.referee import STEPS, note_of
+from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import (
     Difference,
-    Project,
     difference,
     referee_difference,
     run_host,
@@ -45,8 +45,8 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
             found["qemu"]["stack_bytes"],
         )
     if have(*BOARD_TOOLS):
-        make(project.directory, "all")
-        linked = sizes(project.directory / "build" / "firmware.elf")
+        make(project.folder, "all")
+        linked = sizes(project.folder / "build" / "firmware.elf")
         ram.update(data_bytes=linked.data_bytes, bss_bytes=linked.bss_bytes)
         flash.update(code_bytes=linked.code_bytes, const_bytes=linked.const_bytes)
     parts = [p for p in (found["host"], found["qemu"]) if p is not None]

@@ -17,6 +17,11 @@ class Sizes:
     bss_bytes: int
     arena_bytes: int
 
+    @property
+    def flash_bytes(self) -> int:
+        """All that lies in flash."""
+        return self.code_bytes + self.const_bytes
+
 
 def sizes(elf: Path) -> Sizes:
     """Return the sizes of the sections of ``elf``; initial values of data count as constants."""

@@ -1,12 +1,7 @@
 """Verifying a project: every tensor, when it is written, against TVM's own execution."""
 
-import io
-import json
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,69 +9,10 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.execute import Execution, host, qemu
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, tolerance_in
+from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.ulp import ulps
 from tvm_serenity.validation.report import Tolerance, first_difference
 from tvm_serenity.validation.tolerances import LOOSE
-
-REFERENCE = "reference.npz"
-"""Inputs, every tensor in the order written, and outputs, as TVM and LiteRT computed them."""
-
-ULP_LIMIT = 2
-"""Units in the last place that float tensors may be off in C."""
-
-ULP_LIMIT_LLVM = 8
-"""The same for kernels compiled by LLVM, which contracts multiplications and additions."""
-
-
-@dataclass(frozen=True)
-class Project:
-    """A directory that ``serenity build`` wrote."""
-
-    directory: Path
-    metadata: Mapping[str, Any]
-    reference: Mapping[str, Array]
-
-    @property
-    def outputs(self) -> tuple[dict[str, Any], ...]:
-        """The tensors of the outputs as ``metadata.json`` describes them."""
-        return tuple(self.metadata["tensors"][t] for t in self.metadata["outputs"])
-
-    @property
-    def inputs(self) -> tuple[dict[str, Any], ...]:
-        """The tensors of the inputs as ``metadata.json`` describes them."""
-        return tuple(self.metadata["tensors"][t] for t in self.metadata["inputs"])
-
-    @property
-    def ulp_limit(self) -> int:
-        """Units in the last place that float tensors may be off."""
-        return ULP_LIMIT_LLVM if self.metadata["objects"] else ULP_LIMIT
-
-    def reference_inputs(self) -> list[Array]:
-        """The inputs the reference was computed on."""
-        return [self.reference[f"input{i}"] for i in range(len(self.inputs))]
-
-
-def load(directory: str | Path) -> Project:
-    """Return the project in ``directory``; :class:`InputError` where it is none."""
-    path = Path(directory)
-    try:
-        metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
-        with np.load(path / REFERENCE) as arrays:
-            reference = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{directory}: no firmware project ({reason})") from None
-    return Project(path, metadata, reference)
-
-
-def packed(arrays: Mapping[str, Array]) -> bytes:
-    """Return arrays as the bytes of a compressed ``.npz`` file, the same for the same arrays."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, array in arrays.items():
-            data = io.BytesIO()
-            np.lib.format.write_array(data, np.ascontiguousarray(array))
-            file.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
-    return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -100,7 +36,7 @@ def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Differen
     expected = [t for step in project.metadata["steps"] for t in step["writes"]]
     if [t for t, _ in steps] != expected:
         return Difference(False, 0, float("inf"), 2**31, "the tensors written")
-    worst, ulps, same, first = 0.0, 0, True, None
+    worst, most, same, first = 0.0, 0, True, None
     for number, (tensor, data) in enumerate(steps):
         described = project.metadata["tensors"][tensor]
         want = project.reference[f"step{number}"].reshape(-1)
@@ -111,11 +47,13 @@ def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Differen
             continue
         same = False
         worst = max(worst, _error(got, want))
-        apart = _ulp(got, want) if want.dtype == np.float32 else 2**31
-        ulps = max(ulps, apart)
+        apart = 2**31
+        if want.dtype == np.float32:
+            apart = int(ulps(got, want).max(initial=0))
+        most = max(most, apart)
         if first is None and apart > project.ulp_limit:
             first = described["name"]
-    return Difference(same, len(steps), worst, ulps, first)
+    return Difference(same, len(steps), worst, most, first)
 
 
 def _error(a: Array, b: Array) -> float:
@@ -123,22 +61,12 @@ def _error(a: Array, b: Array) -> float:
     return float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
 
 
-def _ulp(a: Array, b: Array) -> int:
-    """The largest distance in units in the last place of float32 values."""
-
-    def ordered(x: Array) -> Array:
-        bits = x.view(np.int32).astype(np.int64)
-        return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
-
-    return int(np.abs(ordered(a) - ordered(b)).max(initial=0))
-
-
 def run_host(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
     """Return a run on the host."""
     if project.metadata["objects"]:
-        raise InputError(f"{project.directory}: its kernels are compiled for the board; run --qemu")
+        raise InputError(f"{project.folder}: its kernels are compiled for the board; run --qemu")
     data = [np.ascontiguousarray(a).tobytes() for a in inputs]
-    return host(project.directory, data, len(project.outputs), traced=traced)
+    return host(project.folder, data, len(project.outputs), traced=traced)
 
 
 def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
@@ -147,7 +75,7 @@ def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Exec
     if machine is None:
         raise InputError(f"board {project.metadata['board']!r} has no machine in QEMU; run --host")
     data = [np.ascontiguousarray(a).tobytes() for a in inputs]
-    return qemu(project.directory, machine, data, len(project.outputs), traced=traced)
+    return qemu(project.folder, machine, data, len(project.outputs), traced=traced)
 
 
 def referee_difference(project: Project, execution: Execution) -> tuple[float, str] | None:

@@ -73,7 +73,11 @@ def read_rows(module: Any, name: str, target: Any = None) -> RowModule:
     if is_quantised(module):
         module = quantized_module(module)
     with target:
-        module = lowered(module, target)
+        return rows_of(lowered(module, target), name)
+
+
+def rows_of(module: Any, name: str) -> RowModule:
+    """Return a lowered Relax module as a network of rows; raises as :func:`read_rows` does."""
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
     return _Reader(module, region).read(name)
 

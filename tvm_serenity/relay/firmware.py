@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.emit.c import join, prototype
+from tvm_serenity.firmware.emit.c import file, join, prototype
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.names import C_TYPES
@@ -49,11 +49,12 @@ def library_project(archive: Path, layout: Layout) -> Files:
     files[f"tvmgen_{name}.h"] = header.encode()
     files["generated_interface.h"] = _quiet(code[:1])
     files["generated_kernels.h"] = _quiet(code[1:])
-    files["weights.c"] = b'#include "weights.h"\n\n#include "generated_interface.h"\n'
-    files["kernels.c"] = _kernel(program, name).encode()
-    for file in HEADERS:
-        source = resources.files("tvm_serenity.relay") / "include" / file
-        files[f"tvm/runtime/{file}"] = QUIET.encode() + source.read_bytes()
+    weights = f'#include "{file(program, "weights.h")}"\n\n#include "generated_interface.h"\n'
+    files[file(program, "weights.c")] = weights.encode()
+    files[file(program, "kernels.c")] = _kernel(program, name).encode()
+    for header in HEADERS:
+        source = resources.files("tvm_serenity.relay") / "include" / header
+        files[f"tvm/runtime/{header}"] = QUIET.encode() + source.read_bytes()
     return files
 
 
@@ -123,7 +124,8 @@ def _kernel(program: Program, name: str) -> str:
 
     return join(
         [
-            '#include "kernels.h"\n\n#include <stdint.h>\n\n#include "generated_kernels.h"\n'
+            f'#include "{file(program, "kernels.h")}"\n\n#include <stdint.h>\n\n'
+            '#include "generated_kernels.h"\n'
             f'#include "tvmgen_{name}.h"\n',
             f"{prototype(program, program.kernels[0])}\n{{\n"
             f"{fill('inputs', program.inputs)}\n{fill('outputs', program.outputs)}\n"

@@ -1,6 +1,7 @@
 """``Makefile``, ``CMakeLists.txt`` and the toolchain file of a project."""
 
 from tvm_serenity.boards import Board
+from tvm_serenity.firmware.emit.c import HEADERS, SOURCES, file
 from tvm_serenity.firmware.program import Program
 
 WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
@@ -8,12 +9,14 @@ WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
 
 COMMON = f"-std=gnu11 -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS}"
 
-LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -Wl,-T,link.ld -lm"
+LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -lm"
 
 
 def makefile(program: Program, board: Board) -> str:
     """Return the Makefile: ``firmware``, ``harness``, ``trace`` and ``host`` builds."""
     objects = " ".join(program.objects)
+    sources, headers = (" ".join(file(program, n) for n in names) for names in (SOURCES, HEADERS))
+    model = file(program, "model")
     return f"""# {program.name} on {board.name}.  make: the firmware    make host: for this machine
 CROSS ?= arm-none-eabi-
 CC := $(CROSS)gcc
@@ -21,23 +24,24 @@ HOST_CC ?= cc
 MACHINE := {board.gcc} -DSERENITY_REGIONS
 CFLAGS += {COMMON}
 LDFLAGS += {LINK}
+SCRIPT ?= link.ld
 HOST_FLAGS ?=
 OBJECTS := {objects}
-SOURCES := model.c kernels.c weights.c
+SOURCES := {sources}
 BOARD := $(SOURCES:%.c=build/%.o) build/startup.o build/port_board.o $(OBJECTS)
-TRACED := $(BOARD:build/model.o=build/model_trace.o)
-HEADERS := model.h kernels.h weights.h port.h
+TRACED := $(BOARD:build/{model}.o=build/{model}_trace.o)
+HEADERS := {headers} port.h
 
 .PHONY: all harness host clean
 all: build/firmware.elf
 harness: build/harness.elf build/trace.elf
 host: build/host build/host_trace
 
-build/firmware.elf: build/main.o $(BOARD) link.ld
-build/harness.elf: build/harness.o $(BOARD) link.ld
-build/trace.elf: build/harness_trace.o $(TRACED) link.ld
+build/firmware.elf: build/main.o $(BOARD) $(SCRIPT)
+build/harness.elf: build/harness.o $(BOARD) $(SCRIPT)
+build/trace.elf: build/harness_trace.o $(TRACED) $(SCRIPT)
 build/%.elf:
-\t$(CC) $(MACHINE) $(filter %.o,$^) -Wl,-Map,$(@:.elf=.map) $(LDFLAGS) -o $@
+\t$(CC) $(MACHINE) $(filter %.o,$^) -Wl,-Map,$(@:.elf=.map) -Wl,-T,$(SCRIPT) $(LDFLAGS) -o $@
 
 build/%_trace.o: %.c $(HEADERS) | build
 \t$(CC) $(MACHINE) $(CFLAGS) -DSERENITY_TRACE -c $< -o $@
@@ -58,13 +62,13 @@ clean:
 
 def cmake_lists(program: Program, board: Board) -> str:
     """Return ``CMakeLists.txt``."""
-    objects = "".join(f"\n  {name}" for name in program.objects)
+    sources = " ".join([*(file(program, name) for name in SOURCES), *program.objects])
     return f"""# {program.name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
 cmake_minimum_required(VERSION 3.18)
 project({program.name} C)
 
 set(CMAKE_C_STANDARD 11)
-add_library({program.name}_model model.c kernels.c weights.c{objects})
+add_library({program.name}_model {sources})
 target_compile_options({program.name}_model PRIVATE
   -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS})
 target_compile_definitions({program.name}_model PUBLIC SERENITY_REGIONS)

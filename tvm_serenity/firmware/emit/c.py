@@ -9,9 +9,12 @@ from tvm_serenity.firmware.program import Array, Kernel, Program
 
 __all__ = [
     "C_TYPES",
+    "HEADERS",
+    "SOURCES",
     "arenas",
     "array_definition",
     "banner",
+    "file",
     "join",
     "numbers",
     "prototype",
@@ -20,6 +23,15 @@ __all__ = [
 
 ROW = 16
 """Numbers in a line of an array."""
+
+HEADERS = ("model.h", "kernels.h", "weights.h")
+SOURCES = ("model.c", "kernels.c", "weights.c")
+"""The files of a network; each has the program's name before its own."""
+
+
+def file(program: Program, name: str) -> str:
+    """Return what ``name``, one of ``HEADERS`` and ``SOURCES``, is called in a project."""
+    return f"{program.name}_{name}"
 
 
 def banner(program: Program, what: str) -> str:

@@ -3,18 +3,22 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware.emit import buildfiles, linker, model, sources
+from tvm_serenity.firmware.emit import buildfiles, header, linker, model, programs, sources, steps
+from tvm_serenity.firmware.emit.c import file
+from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.memory import STACK_BYTES
 from tvm_serenity.firmware.program import Program
 
 Files = dict[str, bytes]
+METADATA = "metadata.json"
 
 
 @dataclass(frozen=True)
@@ -27,35 +31,45 @@ class Layout:
     metadata: Mapping[str, Any] | None = None
 
 
-def project(program: Program, layout: Layout) -> Files:
-    """Return the files of a project by name."""
+def project(program: Program, layout: Layout, calls: Calls | None = None) -> Files:
+    """Return the files of a project by name; ``calls`` are the program's steps by default."""
+    calls = calls or steps.calls(program, layout.external_arena)
     board, external = layout.board, layout.external_arena
     text = {
-        "model.h": model.header(program, external),
-        "model.c": model.source(program, external),
-        "kernels.h": sources.kernels_header(program),
-        "kernels.c": sources.kernels_source(program),
-        "weights.h": sources.weights_header(program),
-        "weights.c": sources.weights_source(program),
-        "main.c": sources.example(program, external),
-        "harness.c": sources.harness(program, external),
+        "main.c": programs.example(program, external),
+        "harness.c": programs.harness(program, external),
         "link.ld": linker.linker_script(program, board, layout.stack_bytes),
         "Makefile": buildfiles.makefile(program, board),
         "CMakeLists.txt": buildfiles.cmake_lists(program, board),
         "toolchain.cmake": buildfiles.toolchain_file(board),
+        METADATA: metadata_json(program, layout, calls),
     }
     for name in ("startup.c", "port.h", "port_board.c", "port_host.c"):
         text[name] = sources.support(name)
     files = {n: t.encode() for n, t in text.items()}
-    return {**files, "metadata.json": metadata_json(program, layout), **dict(program.objects)}
+    return {**network(program, layout, calls), **files}
 
 
-def metadata_json(program: Program, layout: Layout) -> bytes:
+def network(program: Program, layout: Layout, calls: Calls) -> Files:
+    """Return the network alone, without board, harness and build files."""
+    external = layout.external_arena
+    text = {
+        "model.h": header.header(program, external),
+        "model.c": model.source(program, calls, external),
+        "kernels.h": sources.kernels_header(program),
+        "kernels.c": sources.kernels_source(program),
+        "weights.h": sources.weights_header(program),
+        "weights.c": sources.weights_source(program),
+    }
+    return {**{file(program, n): t.encode() for n, t in text.items()}, **dict(program.objects)}
+
+
+def metadata_json(program: Program, layout: Layout, calls: Calls) -> str:
     """Return ``metadata.json``."""
-    return (json.dumps(metadata(program, layout), indent=2) + "\n").encode()
+    return json.dumps(metadata(program, layout, calls), indent=2) + "\n"
 
 
-def metadata(program: Program, layout: Layout) -> dict[str, Any]:
+def metadata(program: Program, layout: Layout, calls: Calls) -> dict[str, Any]:
     """Return what tools read: memory map, tensors, steps."""
     return {
         "name": program.name,
@@ -66,7 +80,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
         "objects": list(program.objects),
         "arena_bytes": dict(program.arena_bytes),
         "constant_bytes": program.constant_bytes,
-        "inputs": list(program.inputs),
+        "inputs": list(program.given),
         "outputs": list(program.outputs),
         "tensors": [
             {
@@ -81,24 +95,33 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
             }
             for t, p in zip(program.tensors, program.places, strict=True)
         ],
-        "steps": [{"kernel": s.kernel, "writes": list(s.writes)} for s in program.steps],
+        **calls.about,
         **(layout.metadata or {}),
     }
 
 
-def write_project(
-    files: Mapping[str, bytes],
-    directory: str | Path,
-    force: bool = False,
-    prepare: Callable[[Path], None] = lambda _directory: None,
-) -> None:
-    """Write ``files`` to ``directory``, all of them or none.
+def write_files(files: Mapping[str, bytes], directory: Path) -> None:
+    """Write ``files`` into ``directory``, which exists."""
+    for name, data in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
-    ``prepare`` works on the project before it takes its place; what it raises leaves nothing.
-    Raises :class:`InputError` where it exists and is not empty, unless ``force``: then what it
-    holds is replaced.
+
+def write_project(files: Mapping[str, bytes], directory: str | Path, force: bool = False) -> None:
+    """Write ``files`` to ``directory``, all of them or none (:func:`replaced`)."""
+    with replaced(Path(directory), force) as inside:
+        write_files(files, inside)
+
+
+@contextmanager
+def replaced(target: Path, force: bool) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of ``target`` when the block ends well.
+
+    Whatever is raised in the block leaves what was there; a message of :class:`CheckError` names
+    ``target``. Raises :class:`InputError` where it exists and is not empty, unless ``force``: then
+    what it holds is replaced.
     """
-    target = Path(directory)
     check_target(target, force)
     old = target.parent / f".{target.name}.old"
     try:
@@ -106,14 +129,12 @@ def write_project(
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as made:
             inside = Path(made) / "project"
             inside.mkdir()
-            for name, data in files.items():
-                path = inside / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
             try:
-                prepare(inside)
+                yield inside
             except CheckError as error:
-                raise CheckError(str(error).replace(str(inside), str(target))) from None
+                if str(inside) not in str(error):
+                    raise
+                raise type(error)(str(error).replace(str(inside), str(target))) from None
             if target.exists():
                 target.rename(old)
             inside.rename(target)

@@ -7,21 +7,19 @@ from typing import Any
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed
-from tvm_serenity.firmware.names import identifier, unique
 from tvm_serenity.firmware.program import (
     Const,
     Data,
     Kernel,
     Place,
     Program,
-    Quantisation,
     Scratch,
     Step,
     Tensor,
 )
 from tvm_serenity.firmware.tir.constants import Constants
+from tvm_serenity.firmware.tir.interface import Known, interface, named
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.firmware.tir.quantisation import initial_values, quantisations
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.relax.read import Region
 
@@ -48,13 +46,13 @@ def assembled(
         name,
         tuple(made.kernels.values()),
         tuple(made.constants.all),
-        tuple(made.described(quantisations(module, graph), initial_values(module, graph))),
+        tuple(made.described(interface(module, graph.inputs, graph.outputs))),
         tuple(made.places),
         tuple(made.steps),
         tuple(inputs),
         tuple(outputs),
         placed.arena_bytes,
-        kernels.settings.alignment_bytes,
+        kernels.alignment,
         kernels.objects,
     )
 
@@ -136,18 +134,8 @@ class _Assembly:
             if read != made
         )
 
-    def described(
-        self, quantisation: dict[int, Quantisation], initial: dict[int, int]
-    ) -> list[Tensor]:
+    def described(self, known: dict[int, Known]) -> list[Tensor]:
         """The program's tensors with names that C accepts, each once."""
-        names = unique(identifier(self.graph.tensors[t].name) for t in self.tensors)
-        return [
-            Tensor(
-                name,
-                tuple(self.graph.tensors[t].shape or ()),
-                self.graph.tensors[t].dtype,
-                quantisation.get(t),
-                initial.get(t),
-            )
-            for name, t in zip(names, self.tensors, strict=True)
-        ]
+        tensors = [self.graph.tensors[t] for t in self.tensors]
+        facts = [known.get(t) for t in self.tensors]
+        return named([(t.name, tuple(t.shape or ()), t.dtype) for t in tensors], facts)

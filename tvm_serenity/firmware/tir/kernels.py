@@ -8,9 +8,9 @@ from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
-from tvm_serenity.firmware.tir.settings import Settings
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph
@@ -26,6 +26,7 @@ class Kernels:
     ) -> None:
         self.region = region
         self.settings = settings
+        self.alignment = board.core.alignment_bytes
         self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
@@ -39,9 +40,9 @@ class Kernels:
         self.written: dict[str, Written] = {}
         if in_c:
             for name, function in flattened(plain).items():
-                self.written[name] = write(name, function, settings.alignment_bytes)
+                self.written[name] = write(name, function, self.alignment)
         else:
-            made = compile_kernels(plain, llvm_target(board), prefix, settings.alignment_bytes)
+            made = compile_kernels(plain, llvm_target(board), prefix, self.alignment)
             self.written, self.objects = made.kernels, {OBJECT: made.object}
 
     def _tuned(self) -> dict[int, Tuned]:

@@ -12,9 +12,9 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed, Room, place
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.firmware.tir.settings import Settings
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.memory import LiveRange, peak_bytes
@@ -68,8 +68,6 @@ def compiled(
     module: Any, name: str, board: Board, room: Sequence[Room], settings: Settings
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
-    if settings.codegen == "llvm" and settings.in_place:
-        raise UnsupportedError("kernels compiled by LLVM do not work in place; take --codegen c")
     plain, kept = integer_module(module, settings)
     lean = lean_module(plain, tvm.target.Target("llvm"))
     region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
@@ -78,8 +76,9 @@ def compiled(
     writer = Kernels(lean, region, settings, board, identifier(name))
     graph = writer.graph()
     settings.notify(f"ordering {len(graph.ops)} operators")
-    order, ranges, whole, bound, peak = _ordered(graph, settings)
-    placed = place(ranges, whole, room, settings.alignment_bytes)
+    alignment = board.core.alignment_bytes
+    order, ranges, whole, bound, peak = _ordered(graph, settings, alignment)
+    placed = place(ranges, whole, room, alignment)
     program = assembled(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
         program,
@@ -102,13 +101,11 @@ def _check_weights(region: Region) -> None:
 
 
 def _ordered(
-    graph: Graph, settings: Settings
+    graph: Graph, settings: Settings, alignment: int
 ) -> tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]:
     if settings.order == "given":
-        ranges, whole = place_order(graph, None, settings.alignment_bytes)
+        ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)
-    found: Joint = schedule_for_arena(
-        graph, "auto", settings.options, align=settings.alignment_bytes
-    )
+    found: Joint = schedule_for_arena(graph, "auto", settings.options, align=alignment)
     s = found.schedule
     return tuple(s.order), found.ranges, found.plan, s.lower_bound_bytes, s.peak_bytes

@@ -24,14 +24,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     first values. What the runtime of a ``model`` file computes is there, too: its outputs as
     ``litert<i>``, the steps whose tensors it has as ``litert_steps`` (``firmware.referee``).
     """
-    inputs = [
-        array if t.initial is None else np.full_like(array, t.initial)
-        for array, t in zip(
-            random_inputs(made.lowered, seed),
-            (made.program.tensors[i] for i in made.program.inputs),
-            strict=True,
-        )
-    ]
+    inputs = first_inputs(made.lowered, made.program, seed)
     made_by, outputs = watched(made.executable, made.lowered, made.region, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     written = [made_by[op] for op in made.order if op in made_by]
@@ -41,6 +34,15 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     found |= {f"output{i}": array for i, array in enumerate(outputs)}
     judged = recorded(model, inputs)
     return {**found, **as_reference(judged, outputs), STEPS: confirmed_steps(judged, flat)}
+
+
+def first_inputs(lowered: Any, program: Program, seed: int) -> list[Array]:
+    """Return seeded inputs of ``program``; states have their first values."""
+    tensors = [program.tensors[t] for t in program.given]
+    return [
+        array if t.initial is None else np.full_like(array, t.initial)
+        for array, t in zip(random_inputs(lowered, seed), tensors, strict=True)
+    ]
 
 
 def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:

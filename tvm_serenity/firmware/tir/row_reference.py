@@ -5,10 +5,9 @@ import numpy as np
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import as_reference, recorded
 from tvm_serenity.firmware.rows.program import RowProgram
-from tvm_serenity.firmware.rows.project import reference_rows
-from tvm_serenity.firmware.tir.reference import watched
+from tvm_serenity.firmware.rows.trace import reference_rows
+from tvm_serenity.firmware.tir.reference import first_inputs, watched
 from tvm_serenity.relax.rows_read import RowModule
-from tvm_serenity.runtime.vm import random_inputs
 
 
 def row_reference(
@@ -16,10 +15,10 @@ def row_reference(
 ) -> dict[str, Array]:
     """Return seeded inputs, ``step<i>`` for every row in the order written, and outputs.
 
-    Whole tensors come from TVM's kernels on the Relax VM; rows are cut out of them. The outputs of
-    the runtime of a ``model`` file are there as ``litert<i>``.
+    Whole tensors come from TVM's kernels on the Relax VM, states having their first values; rows
+    are cut out of them. The outputs of the runtime of a ``model`` file are there as ``litert<i>``.
     """
-    inputs = random_inputs(rows.lowered, seed)
+    inputs = first_inputs(rows.lowered, program.program, seed)
     arrays, outputs = whole_tensors(rows, inputs)
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     found |= reference_rows(program, arrays, inputs)

@@ -1,16 +1,18 @@
 """Row kernels in C, and the row program of a split network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.names import identifier, unique
-from tvm_serenity.firmware.program import Array, Kernel, Place, Program, Tensor
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.program import Array, Fed, Kernel, Place, Program
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_of
 from tvm_serenity.firmware.tir.constants import Constants
+from tvm_serenity.firmware.tir.interface import Known, named
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
@@ -99,13 +101,28 @@ def _names(kernel: LayerKernel) -> tuple[str, ...]:
 
 
 def row_program(
-    kernels: RowKernels, streaming: Streaming, name: str, region: str, alignment: int = 16
+    kernels: RowKernels,
+    streaming: Streaming,
+    name: str,
+    region: str,
+    alignment: int = 16,
+    known: Mapping[int, Known] = MappingProxyType({}),
 ) -> RowProgram:
     """Return the program of a split network, its arena in ``region``.
 
-    ``streaming`` must be made from ``kernels.network``.
+    ``streaming`` must be made from ``kernels.network``. ``known``: what the model says of features
+    that are its inputs and outputs.
     """
-    return _Maker(kernels, streaming).program(identifier(name), region, alignment)
+    made = _Maker(kernels, streaming).program(identifier(name), region, alignment)
+    features = kernels.network.features
+    tensors = named(
+        [
+            (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
+            for f in features
+        ],
+        [known.get(f) for f in range(len(features))],
+    )
+    return replace(made, program=replace(made.program, tensors=tuple(tensors)))
 
 
 class _Maker:
@@ -117,28 +134,32 @@ class _Maker:
         self.used: dict[str, Kernel] = {}
 
     def program(self, name: str, region: str, alignment: int) -> RowProgram:
+        """The row program, its tensors not yet described."""
         pads = self.pads()
         layers = tuple(self.layer(i, pads) for i in range(len(self.network.layers)))
         features = self.network.features
-        names = unique(identifier(feature.name) for feature in features)
-        tensors = tuple(
-            Tensor(made, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
-            for made, f in zip(names, features, strict=True)
-        )
-        resident = self.streaming.banded.resident
         program = Program(
             name,
             tuple(self.used.values()),
             tuple(self.constants.all),
-            tensors,
+            (),
             tuple(Place(region, self.offset(f)) for f in range(len(features))),
             (),
-            resident,
+            self.streaming.banded.resident,
             self.network.outputs,
             {region: self.streaming.arena_bytes},
             alignment,
+            fed=self.fed(),
         )
         return RowProgram(program, self.streaming, layers)
+
+    def fed(self) -> Fed | None:
+        """The input whose rows arrive."""
+        if self.streaming.banded.feeding is None:
+            return None
+        tensor = self.network.inputs[0]
+        known = self.network.features[tensor]
+        return Fed(tensor, known.height, known.row_bytes)
 
     def offset(self, feature: int) -> int:
         """Where a feature that is one block begins; 0 for those in bands."""

@@ -303,7 +303,8 @@ def difference(expected: Sequence[Array], outcome: Outcome, limit_ulp: int) -> D
 
 def _refuse(case: Case, failure: Failure, compilation: Compilation, folder: Path) -> None:
     """Leave a reproducer and raise :class:`WrongResultError`."""
-    texts = {n: (compilation.directory / n).read_text("utf-8") for n in ("kernels.c", "kernels.h")}
+    here = compilation.directory
+    texts = {f.name: f.read_text("utf-8") for f in sorted(here.glob("*_kernels.[ch]"))}
     described, arrays = recorded(failure.trial, failure.poison, failure.expected)
     described |= {"operator": case.operator, "kernel": case.kernel, "sources": texts}
     described["reference"] = str(case.reference.source.script(show_meta=True))

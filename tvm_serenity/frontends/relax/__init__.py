@@ -20,6 +20,7 @@ from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
+from tvm_serenity.frontends.relax._states import INPUTS, OUTPUTS
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
@@ -46,7 +47,7 @@ def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule
     path = model.path
     try:
         _check_sizes(model.graph)
-        return _checked(_convert(path, model, dims or {}))
+        return _named(_checked(_convert(path, model, dims or {})), model.graph)
     except SerenityError as error:
         raise type(error)(one_line(f"{path}: {error}")) from None
 
@@ -80,6 +81,14 @@ def _checked(mod: tvm.IRModule) -> tvm.IRModule:
     for var in (*main.params, *bindings):
         if not _is_static(var.ty):
             raise UnsupportedError(f"value {var.name!r} has a shape known at run time only")
+    return mod
+
+
+def _named(mod: tvm.IRModule, graph: Graph) -> tvm.IRModule:
+    """``mod`` with the names that the file gives its inputs and outputs."""
+    for attribute, tensors in ((INPUTS, graph.inputs), (OUTPUTS, graph.outputs)):
+        names = [graph.tensors[t].name for t in tensors]
+        mod["main"] = mod["main"].with_attr(attribute, names)
     return mod
 
 

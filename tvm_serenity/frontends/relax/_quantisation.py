@@ -25,3 +25,12 @@ def check_parameters(graph: Any, names: Sequence[str]) -> None:
         shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
         axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one
         affine(name, scales, zeros, dtype, axis, shape)
+
+
+def scale_of(tensor: Any) -> list[float]:
+    """Return the scale and the zero point of an integer tensor of a file, or nothing."""
+    found = tensor.Quantization()
+    if found is None or tensor.Type() not in _INTEGERS or found.ScaleLength() != 1:
+        return []
+    zero = found.ZeroPoint(0) if found.ZeroPointLength() else 0
+    return [float(found.Scale(0)), float(zero)]

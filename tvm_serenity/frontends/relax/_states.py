@@ -5,3 +5,9 @@ STATES = "serenity.states"
 
 OPERATORS = "serenity.operators"
 """Attribute of ``main`` of a ``.tflite`` file: what a message calls each variable's operator."""
+
+INPUTS, OUTPUTS = "serenity.inputs", "serenity.outputs"
+"""Attributes of ``main``: what the file calls its inputs and outputs, states excepted."""
+
+INPUT_SCALES, OUTPUT_SCALES = "serenity.input_scales", "serenity.output_scales"
+"""Attributes of ``main``: for each of them its scale and zero point, nothing where it has none."""

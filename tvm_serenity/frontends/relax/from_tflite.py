@@ -48,7 +48,7 @@ from tvm_serenity.frontends.relax._moves import (
     convert_split_v,
     convert_squeeze,
 )
-from tvm_serenity.frontends.relax._quantisation import check_parameters
+from tvm_serenity.frontends.relax._quantisation import check_parameters, scale_of
 from tvm_serenity.frontends.relax._reduce import (
     convert_cumsum,
     convert_extreme_index,
@@ -56,7 +56,12 @@ from tvm_serenity.frontends.relax._reduce import (
     convert_range,
 )
 from tvm_serenity.frontends.relax._scene import Reading, converted
-from tvm_serenity.frontends.relax._states import OPERATORS, STATES
+from tvm_serenity.frontends.relax._states import (
+    INPUT_SCALES,
+    OPERATORS,
+    OUTPUT_SCALES,
+    STATES,
+)
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
     initial_values,
@@ -117,6 +122,10 @@ def convert(model: TfliteFile) -> tvm.IRModule:
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
     main = mod["main"].without_attr("params")  # a second copy of every constant
+    graph = root.Subgraphs(0)
+    inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
+    outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
+    main = main.with_attr(INPUT_SCALES, inputs).with_attr(OUTPUT_SCALES, outputs)
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))

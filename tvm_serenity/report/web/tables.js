@@ -107,10 +107,10 @@ function writeBoards() {
     const verdict = element("span", { class: board.fits ? "good" : "bad" }, board.fits ? "fits" : "too small");
     return { chosen: board.board === data.board, cells: [
       board.title, cell("ram_needed_bytes"), cell("ram_bytes"), cell("ram_spare_bytes"),
-      cell("stack_bytes"), cell("flash_needed_bytes"), cell("flash_bytes"), verdict] };
+      cell("stack_bytes"), cell("constant_bytes"), cell("flash_bytes"), verdict] };
   });
   const columns = [["board", "word"], ["RAM needed", "number"], ["RAM", "number"], ["spare", "number"],
-    ["of it stack", "number"], ["flash needed", "number"], ["flash", "number"], ["", "word"]];
+    ["of it stack", "number"], ["weights", "number"], ["flash", "number"], ["", "word"]];
   document.getElementById("board-table").append(table(columns, rows));
 }
 

@@ -20,7 +20,7 @@ typedef struct {
 enum { MAKES_ROWS, MAKES_PIXELS, MAKES_ALL, ADDS_ROWS };
 
 typedef struct {
-    void (*run)(const uint8_t *const *rows, uint8_t *out, uint32_t y_or_count);
+    void (*run)($Pconst uint8_t *const *rows, uint8_t *out, uint32_t y_or_count);
     const void *outside; /* stands for a row outside of the feature */
     row_count slot;      /* its first one */
     row_count together;  /* rows in one call */

@@ -1,4 +1,4 @@
-static uint8_t *row_at(uint32_t feature, uint32_t row)
+static uint8_t *row_at($Puint32_t feature, uint32_t row)
 {
     const row_feature *const f = &features[feature];
     const uint32_t band = row / f->together;
@@ -8,7 +8,7 @@ static uint8_t *row_at(uint32_t feature, uint32_t row)
 
 /* Make row y of a layer, or `count` rows from there on, where that is what it makes.
    `fed`: the row that has arrived, where the layer reads that. */
-static void make_rows(const row_layer *layer, uint32_t y, uint32_t count, const uint8_t *fed)
+static void make_rows($Pconst row_layer *layer, uint32_t y, uint32_t count, const uint8_t *fed)
 {
     const uint8_t *rows[MOST_SLOTS];
     const uint8_t **to = rows;
@@ -22,7 +22,7 @@ static void make_rows(const row_layer *layer, uint32_t y, uint32_t count, const 
             if (fed != NULL) {
                 *to++ = fed;
             } else if ((uint32_t)row < features[slot->feature].height) {
-                *to++ = row_at(slot->feature, (uint32_t)row);
+                *to++ = row_at($Aslot->feature, (uint32_t)row);
             } else {
                 *to++ = layer->outside;
             }
@@ -30,8 +30,8 @@ static void make_rows(const row_layer *layer, uint32_t y, uint32_t count, const 
         }
     }
     const bool by_row = layer->kind == MAKES_ROWS || layer->kind == MAKES_PIXELS;
-    uint8_t *const out = row_at(layer->out, by_row ? y : 0u);
-    layer->run(rows, out, layer->kind == MAKES_PIXELS ? count : y);
+    uint8_t *const out = row_at($Alayer->out, by_row ? y : 0u);
+    layer->run($Arows, out, layer->kind == MAKES_PIXELS ? count : y);
 #if defined(SERENITY_TRACE)
     const uint32_t row_bytes = features[layer->out].row_bytes;
     if (by_row) {
@@ -57,7 +57,7 @@ static uint32_t following(const row_layer *layer, uint32_t y, uint32_t end)
     return count;
 }
 
-static void make_band(const row_layer *layer, uint32_t band)
+static void make_band($Pconst row_layer *layer, uint32_t band)
 {
     uint32_t y = band * layer->together;
     uint32_t end = y + layer->together;
@@ -66,20 +66,20 @@ static void make_band(const row_layer *layer, uint32_t band)
     }
     while (y < end) {
         const uint32_t count = layer->kind == MAKES_PIXELS ? following(layer, y, end) : 1u;
-        make_rows(layer, y, count, NULL);
+        make_rows($Alayer, y, count, NULL);
         y += count;
     }
 }
 
 /* Follow the sequence from an entry to the next one that takes in rows, or to the end. */
-static uint32_t walk(uint32_t entry)
+static uint32_t walk($Puint32_t entry)
 {
     for (; entry < ENTRIES; ++entry) {
         const uint32_t layer = sequence[entry][0];
         if (layer == LAYERS || layer == FEEDING) {
             break;
         }
-        make_band(&layers[layer], sequence[entry][1]);
+        make_band($A&layers[layer], sequence[entry][1]);
     }
     return entry;
 }

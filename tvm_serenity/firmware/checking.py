@@ -5,18 +5,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tvm_serenity.firmware.emit.trial import SOURCES
+from tvm_serenity.firmware.emit.trial import sources
+from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.rehearsal import Rehearsed
 from tvm_serenity.firmware.toolchain import PACKAGES, have
 from tvm_serenity.firmware.trial import COMPILER, Compilation, compilation
 
-NoCheck = Annotated[
-    bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
-]
 SKIPPED = "--no-check: nothing was compared"
 NO_COMPILER = f"nothing was compared: apt-get install {PACKAGES[COMPILER]}"
 
@@ -60,28 +56,20 @@ class Report:
 
 
 @contextmanager
-def host_build(texts: Mapping[str, bytes], objects: Mapping[str, bytes]) -> Iterator[Compilation]:
+def host_build(
+    program: Program, texts: Mapping[str, bytes], objects: Mapping[str, bytes]
+) -> Iterator[Compilation]:
     """Yield this machine's compiler at work on a project's sources and ``trial.c``."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         directory = Path(made)
         files = {n: t for n, t in {**texts, **objects}.items() if "/" not in n}
-        started = compilation(directory, files, [*SOURCES, *objects], ["-DSERENITY_TRACE"])
+        started = compilation(directory, files, [*sources(program), *objects], ["-DSERENITY_TRACE"])
         try:
             yield started
         finally:
             started.stop()
 
 
-def why_not(no_check: bool) -> str:
+def why_not(check: bool) -> str:
     """Return why nothing can be compared, "" where it can."""
-    return SKIPPED if no_check else "" if have(COMPILER) else NO_COMPILER
-
-
-def loose(module: Any, quantized: str) -> str:
-    """Return why outputs may be further from the model's own runtime than its rule says, or "".
-
-    ``module`` is Relax as it was imported.
-    """
-    from tvm_serenity.relax.quantize import is_quantised
-
-    return "computed in float" if quantized == "off" and is_quantised(module) else ""
+    return SKIPPED if not check else "" if have(COMPILER) else NO_COMPILER

@@ -1,0 +1,222 @@
+"""From a model to a firmware project that fits its board: made aside, checked, then put in place.
+
+    build("kws.tflite", "netduinoplus2", Settings(output="kws"))
+
+Everything happens in a temporary folder. It takes the place of ``output`` once it is linked, fits
+and computes what it must; until then whatever ``output`` holds stays as it is.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.boards import Board
+from tvm_serenity.boards import board as known_board
+from tvm_serenity.errors import FitError
+from tvm_serenity.firmware import image
+from tvm_serenity.firmware.checking import Report, host_build, why_not
+from tvm_serenity.firmware.emit.model import Calls
+from tvm_serenity.firmware.emit.project import (
+    METADATA,
+    Files,
+    Layout,
+    check_target,
+    metadata,
+    metadata_json,
+    project,
+    replaced,
+    write_files,
+)
+from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
+from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
+from tvm_serenity.firmware.forms import PROJECT, files
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.rehearsal import rehearse
+from tvm_serenity.firmware.result import REFERENCE, Project, packed
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.tir.made import Made
+
+
+def build(model: Any, board: Board | str, settings: Settings | None = None) -> Project:
+    """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
+
+    ``model`` is the path of a ``.tflite`` or ``.onnx`` file, a ``torch.export`` program, or a Relax
+    module (then ``settings.model`` may name the file it was read from); ``board`` is a board, the
+    name of a known one, or the path of a ``.toml`` file.
+
+    Raises :class:`FitError` with the figures where it does not fit, :class:`WrongResultError` where
+    a kernel or the network computes something else than TVM's kernels or the model's own runtime,
+    :class:`UnsupportedError` naming the operator that cannot be built, :class:`InputError` for what
+    cannot be read or written. In each case nothing is written.
+    """
+    settings = settings or Settings()
+    target = board if isinstance(board, Board) else known_board(board)
+    if settings.output is not None:
+        check_target(Path(settings.output), settings.force)
+    from tvm_serenity.firmware.tir.made import loose, make
+    from tvm_serenity.firmware.tir.opened import opened
+
+    module, file = opened(model, settings)
+    name = identifier(settings.name or (Path(file).stem if file else "model"))
+    made = make(module, name, target, settings)
+    made.check()
+    work = _Work(made, target, settings, file, loose(module, settings))
+    with _folder(settings) as folder:
+        return work.done(folder)
+
+
+@contextmanager
+def _folder(settings: Settings) -> Iterator[Path]:
+    """An empty folder to work in, which becomes ``settings.output`` if all goes well."""
+    if settings.output is not None:
+        with replaced(Path(settings.output), settings.force) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
+        yield Path(made)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is built, for which board and how; ``file`` is the model's, ``loose`` of its runtime."""
+
+    made: "Made"
+    board: Board
+    settings: Settings
+    file: str | None
+    loose: str
+
+    def done(self, folder: Path) -> Project:
+        """Write everything into ``folder``, measured and checked."""
+        calls = self.made.calls(self.settings.external_arena)
+        with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
+            place = folder if self.settings.format == PROJECT else Path(aside)
+            texts = project(self.made.program, self.layout({}), calls)
+            write_files(texts, place)
+            facts = self.fitting(place)
+            report, reference = self.checked(texts)
+            layout = self.layout({"check": report.json()})
+            write_files(self.extras(layout, calls, reference), place)
+            if image.linkable():
+                self.settings.notify("compiling")
+                image.linked(place)
+        if self.settings.format != PROJECT:
+            texts = files(self.made.program, layout, calls, self.settings.format)
+            write_files(texts, folder)
+        else:
+            texts |= self.extras(layout, calls, reference)
+        return Project(
+            None if self.settings.output is None else Path(self.settings.output),
+            metadata(self.made.program, layout, calls),
+            reference,
+            texts,
+            {**facts, "check": {**report.json(), "text": report.text()}},
+        )
+
+    def layout(self, more: Mapping[str, Any]) -> Layout:
+        """What the project is made for, with what its metadata says beside."""
+        about = {
+            "model": None if self.file is None else Path(self.file).name,
+            "kept_float": self.made.facts()["kept_float"],
+            "loose": self.loose,
+        }
+        s = self.settings
+        return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
+
+    def extras(self, layout: Layout, calls: Calls, reference: Mapping[str, Array]) -> Files:
+        """The files that hold what was found out."""
+        return {
+            METADATA: metadata_json(self.made.program, layout, calls).encode(),
+            REFERENCE: packed(reference),
+        }
+
+    def fitting(self, place: Path) -> dict[str, Any]:
+        """The figures of the project in ``place``; :class:`FitError` where it does not fit."""
+        made, stack, code = self.made, self.settings.stack_bytes, None
+        constants = made.program.constant_bytes
+        if image.linkable():
+            self.settings.notify("measuring code")
+            code = image.measured(place, made.program, self.board, stack) - constants
+        found = fit(self.board, made.placed, constants, stack, code)
+        arena = sum(made.placed.arena_bytes.values())
+        limit = self.settings.limit_bytes
+        fits = found.fits and made.placed.fits and self.settings.allows(arena)
+        facts = self.facts(found, code, fits)
+        if not fits:
+            flash = found.lines[0].need_bytes
+            facts["boards"] = list(boards_that_do(arena, flash, stack))
+            raise FitError(_shortage(found, arena, limit), facts)
+        return facts
+
+    def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
+        """What JSON says before anything is compared."""
+        made = self.made
+        return {
+            "model": self.file,
+            "board": self.board.name,
+            "fits": fits,
+            "arena_bytes": dict(made.placed.arena_bytes),
+            "arena_limit_bytes": self.settings.limit_bytes,
+            "constant_bytes": made.program.constant_bytes,
+            "code_bytes": code,
+            **made.facts(),
+            "regions": [
+                {
+                    "name": line.region,
+                    "kind": line.kind,
+                    "need_bytes": line.need_bytes,
+                    "size_bytes": line.size_bytes,
+                    "shortfall_bytes": line.shortfall_bytes,
+                    "detail": line.detail,
+                }
+                for line in found.lines
+            ],
+            "peak": [{"name": r.name, "size_bytes": r.size_bytes} for r in found.peak],
+            "boards": [],
+        }
+
+    def checked(self, texts: Files) -> tuple[Report, dict[str, Array]]:
+        """Compare kernels and the whole network; return how, and what every tensor must be.
+
+        ``texts`` are the files of the project.
+        """
+        made, settings = self.made, self.settings
+        skipped = why_not(settings.check)
+        if skipped:
+            settings.notify("computing the reference")
+            wanted = settings.format == PROJECT
+            return Report(skipped=skipped), made.reference(self.file) if wanted else {}
+        from tvm_serenity.firmware.tir.translation import validate
+
+        program = made.program
+        trial = trial_source(program, settings.external_arena).encode()
+        with host_build(program, {**texts, TRIAL: trial}, made.objects()) as started:
+            settings.notify("comparing kernels with TVM's")
+            limit = ULP_LIMIT_LLVM if program.objects else ULP_LIMIT
+            where = Path(settings.output or "project").parent
+            cases = made.cases()
+            counted = validate(cases, made.executable, started, limit_ulp=limit, folder=where)
+            settings.notify("computing the reference")
+            expected = made.reference(self.file)
+            settings.notify("comparing the whole network")
+            ran = rehearse(started.library, texts, expected)
+        return Report(counted.kernels, counted.sets, ran, self.loose), expected
+
+
+def _shortage(found: Fit, arena: int, limit: int | None) -> str:
+    """What stands in the way, in words."""
+    short = [
+        f"{line.region} is {line.shortfall_bytes:,} bytes short"
+        for line in found.lines
+        if line.shortfall_bytes
+    ]
+    if limit is not None and arena > limit:
+        short.append(f"an arena of {arena:,} bytes, {limit:,} allowed")
+    return f"does not fit {found.board}: {'; '.join(short) or 'its tensors have no room'}"

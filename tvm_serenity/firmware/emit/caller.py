@@ -1,0 +1,44 @@
+"""What programs that call a network share: its memory, where inputs and outputs are, its calls."""
+
+from tvm_serenity.firmware.emit.c import arenas, symbol
+from tvm_serenity.firmware.emit.header import arenas_type
+from tvm_serenity.firmware.program import Program
+
+ARENAS = "arenas_of_caller"
+
+
+def memory(program: Program, external: bool) -> str:
+    """Return the definition of the caller's memory, where the caller provides it."""
+    if not external:
+        return ""
+    fields = ", ".join(f".{region} = arena_{region}" for region in program.arena_bytes)
+    const = "const " if arenas_type(program, external).startswith("const") else ""
+    made = f"static {const}{symbol(program, 'arenas')} {ARENAS} = {{{fields}}};"
+    return f"{arenas(program)}\n{made}"
+
+
+def inside(program: Program, role: str, tensor: int, external: bool) -> str:
+    """Return where an input or output is in the arena."""
+    given = f"&{ARENAS}" if external else ""
+    return f"{symbol(program, f'{role}_{program.tensors[tensor].name}')}({given})"
+
+
+def run(program: Program, external: bool, inputs: str, outputs: str) -> str:
+    """Return the call that runs the network."""
+    given = f"&{ARENAS}, " if external else ""
+    return f"{symbol(program, 'run')}({given}&{inputs}, &{outputs})"
+
+
+def feed(program: Program, external: bool, row: str) -> str:
+    """Return the call that takes in a row."""
+    given = f"&{ARENAS}, " if external else ""
+    return f"{symbol(program, 'feed_row')}({given}{row})"
+
+
+def in_arena(program: Program) -> str:
+    """Return structures for ``run`` that leave inputs and outputs in the arena."""
+    parts = (("inputs", program.inputs), ("outputs", program.outputs))
+    return "\n".join(
+        f"    const {symbol(program, role)} {role} = {{{', '.join(['NULL'] * len(tensors))}}};"
+        for role, tensors in parts
+    )

@@ -1,0 +1,194 @@
+"""``model.h``: sizes, shapes, scales and zero points as macros, and the functions of a program."""
+
+import math
+
+from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
+from tvm_serenity.firmware.program import Program
+
+
+def header(program: Program, external: bool) -> str:
+    """Return ``model.h``; all that it declares begins with the program's name.
+
+    ``external``: the caller provides the arena.
+    """
+    guard = f"{program.name.upper()}_MODEL_H"
+    return join(
+        [
+            banner(program, "interface")
+            + f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
+            '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+            _arena_macros(program),
+            *(_tensor_macros(program, "INPUT", t) for t in program.given),
+            *(_tensor_macros(program, "OUTPUT", t) for t in program.outputs),
+            _row_macros(program),
+            _arenas(program) if external else "",
+            _structures(program) if program.fed is None else "",
+            *(_run(program, external) if program.fed is None else _feed(program, external)),
+            _accessors(program, external),
+            "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+        ]
+    )
+
+
+def arenas_type(program: Program, external: bool) -> str:
+    """Return the type of a pointer to the caller's arenas, "" where there are none.
+
+    Where rows arrive it holds what is known between two of them, and is no constant.
+    """
+    if not external:
+        return ""
+    const = "" if program.fed is not None else "const "
+    return f"{const}{symbol(program, 'arenas')} *"
+
+
+def run_head(program: Program, external: bool) -> str:
+    """Return the head of ``run``."""
+    arenas = f"{arenas_type(program, external)}arenas, " if external else ""
+    return (
+        f"int32_t {symbol(program, 'run')}({arenas}const {symbol(program, 'inputs')} *inputs,\n"
+        f"    const {symbol(program, 'outputs')} *outputs)"
+    )
+
+
+def feed_head(program: Program, external: bool) -> str:
+    """Return the head of ``feed_row``."""
+    arenas = f"{arenas_type(program, external)}arenas, " if external else ""
+    return f"int32_t {symbol(program, 'feed_row')}({arenas}const {row_type(program)} *row)"
+
+
+def restart_head(program: Program, external: bool) -> str:
+    """Return the head of ``restart``."""
+    arenas = f"{arenas_type(program, external)}arenas" if external else "void"
+    return f"void {symbol(program, 'restart')}({arenas})"
+
+
+def accessor_head(program: Program, role: str, tensor: int, external: bool) -> str:
+    """Return the head of the function that says where an input or output is in the arena."""
+    known = program.tensors[tensor]
+    arenas = f"const {symbol(program, 'arenas')} *arenas" if external else "void"
+    return f"{C_TYPES[known.dtype]} *{symbol(program, f'{role}_{known.name}')}({arenas})"
+
+
+def row_type(program: Program) -> str:
+    """Return the C type of the elements of a row that arrives."""
+    assert program.fed is not None
+    return C_TYPES[program.tensors[program.fed.tensor].dtype]
+
+
+def _arena_macros(program: Program) -> str:
+    prefix = program.name.upper()
+    lines = ["/* Memory for tensors, in bytes: in all, and in each region of the board. */"]
+    lines.append(f"#define {prefix}_ARENA_BYTES {sum(program.arena_bytes.values())}")
+    for region, size in program.arena_bytes.items():
+        lines.append(f"#define {prefix}_ARENA_{region.upper()}_BYTES {size}")
+    lines.append(f"#define {prefix}_ARENA_ALIGNMENT {program.alignment_bytes}")
+    lines.append(f"#define {prefix}_CONSTANT_BYTES {program.constant_bytes}")
+    return "\n".join(lines)
+
+
+def _tensor_macros(program: Program, role: str, index: int) -> str:
+    tensor = program.tensors[index]
+    prefix = f"{program.name.upper()}_{role}_{tensor.name.upper()}"
+    shape = ", ".join(map(str, tensor.shape))
+    elements = math.prod(tensor.shape)
+    lines = [
+        f"/* {role.capitalize()} {tensor.name}: {tensor.dtype}, shape ({shape}). */",
+        f"#define {prefix}_BYTES {tensor.size_bytes}",
+        f"#define {prefix}_ELEMENTS {elements}",
+        f"#define {prefix}_RANK {len(tensor.shape)}",
+    ]
+    lines += [f"#define {prefix}_DIM_{i} {extent}" for i, extent in enumerate(tensor.shape)]
+    if tensor.quantisation is not None:
+        lines += [
+            "/* real value = scale * (stored value - zero point) */",
+            f"#define {prefix}_SCALE {tensor.quantisation.scale!r}f",
+            f"#define {prefix}_ZERO_POINT ({tensor.quantisation.zero_point})",
+        ]
+    if tensor.initial is not None:
+        lines += [
+            "/* A state: fill it with this before the first run, later with its output. */",
+            f"#define {prefix}_INITIAL ({tensor.initial})",
+        ]
+    return "\n".join(lines)
+
+
+def _row_macros(program: Program) -> str:
+    if program.fed is None:
+        return ""
+    tensor = program.tensors[program.fed.tensor]
+    prefix = f"{program.name.upper()}_INPUT_{tensor.name.upper()}"
+    return (
+        "/* The input arrives row by row, from the top. */\n"
+        f"#define {prefix}_ROWS {program.fed.rows}\n"
+        f"#define {prefix}_ROW_BYTES {program.fed.row_bytes}"
+    )
+
+
+def _arenas(program: Program) -> str:
+    lines = [
+        "/* Memory the caller provides: a block a region, aligned to ARENA_ALIGNMENT. */",
+        "typedef struct {",
+        *(f"    uint8_t *{region};" for region in program.arena_bytes),
+    ]
+    if program.fed is not None:
+        lines += [
+            "    uint32_t next_call; /* this and the next are 0 before the first row */",
+            "    uint32_t rows_taken;",
+        ]
+    return "\n".join([*lines, f"}} {symbol(program, 'arenas')};"])
+
+
+def _structures(program: Program) -> str:
+    parts = []
+    for role, tensors, const in (
+        ("inputs", program.inputs, "const "),
+        ("outputs", program.outputs, ""),
+    ):
+        what = "read" if const else "written"
+        parts += [
+            f"/* Where {role} are {what}; NULL: in place in the arena (see the accessors). */",
+            "typedef struct {",
+            *(
+                f"    {const}{C_TYPES[program.tensors[t].dtype]} *{program.tensors[t].name};"
+                for t in tensors
+            ),
+            f"}} {symbol(program, role)};\n",
+        ]
+    return "\n".join(parts)
+
+
+def _reentrant(external: bool) -> str:
+    if external:
+        return "Re-entrant: all state is in the arenas, which no two calls may use at a time. */"
+    return "Not re-entrant: all state is in one static arena. */"
+
+
+def _run(program: Program, external: bool) -> list[str]:
+    return [
+        "/* Run the network once. Inputs are copied into the arena, outputs out of it, unless\n"
+        "   their pointer is NULL. Returns 0, or -1 where an argument is NULL; nothing else "
+        f"fails.\n   {_reentrant(external)}\n{run_head(program, external)};",
+        "/* Inputs and outputs inside the arena. An input's memory is reused during the run: fill\n"
+        "   it before each. An output is valid until the next run, or an input is filled. */",
+    ]
+
+
+def _feed(program: Program, external: bool) -> list[str]:
+    missing = ", or no\n   arena is given" if external else ""
+    return [
+        "/* Take in the next row of the input, and compute what it makes possible. Returns the\n"
+        "   rows still wanted; 0: the outputs are complete, and the next row begins a new run.\n"
+        f"   The row is read during the call alone, and must be aligned as {row_type(program)} "
+        "is.\n   Returns -1, and takes nothing in, where it is NULL or is not aligned so"
+        f"{missing}.\n"
+        f"   {_reentrant(external)}\n{feed_head(program, external)};",
+        "/* Forget the rows taken in: the next one begins a run. */\n"
+        f"{restart_head(program, external)};",
+        "/* Inputs, to be filled before the first row, and outputs, valid until the next one. */",
+    ]
+
+
+def _accessors(program: Program, external: bool) -> str:
+    roles = (("input", program.inputs), ("output", program.outputs))
+    heads = [accessor_head(program, role, t, external) for role, ts in roles for t in ts]
+    return "\n".join(f"{head};" for head in heads)

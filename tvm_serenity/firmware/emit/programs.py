@@ -1,0 +1,140 @@
+"""``main.c``, an example, and ``harness.c``, the program behind ``serenity run`` and ``verify``."""
+
+from tvm_serenity.firmware.emit import caller
+from tvm_serenity.firmware.emit.c import file, join, symbol
+from tvm_serenity.firmware.program import Program
+
+
+def example(program: Program, external: bool) -> str:
+    """Return ``main.c``: one run on an input of zeros."""
+    what = "Fill the inputs, run, read the outputs."
+    if program.fed is not None:
+        what = "Feed rows as they arrive, then read the outputs."
+    return join(
+        [
+            f"/* {program.name}: an example. {what} */\n{_includes(program)}",
+            caller.memory(program, external),
+            _row(program),
+            "int main(void)\n{\n"
+            + (_runs(program, external) if program.fed is None else _feeds(program, external))
+            + f'    port_puts("{program.name} has run");\n    return 0;\n}}\n',
+        ]
+    )
+
+
+def _includes(program: Program) -> str:
+    return (
+        f'#include "{file(program, "model.h")}"\n\n#include <stddef.h>\n#include <string.h>\n\n'
+        '#include "port.h"\n'
+    )
+
+
+def _row(program: Program) -> str:
+    """Memory for a row that arrives, aligned for any element."""
+    if program.fed is None:
+        return ""
+    return f"static uint64_t row[{-(-program.fed.row_bytes // 8)}];\n"
+
+
+def _zeros(program: Program, external: bool) -> str:
+    return "".join(
+        f"    (void)memset({caller.inside(program, 'input', t, external)}, 0, "
+        f"{program.tensors[t].size_bytes});\n"
+        for t in program.inputs
+    )
+
+
+def _runs(program: Program, external: bool) -> str:
+    return (
+        f"{caller.in_arena(program)}\n{_zeros(program, external)}"
+        f"    if ({caller.run(program, external, 'inputs', 'outputs')} != 0) {{\n"
+        "        return 1;\n    }\n"
+    )
+
+
+def _feeds(program: Program, external: bool) -> str:
+    return (
+        f"{_zeros(program, external)}    int32_t left;\n    do {{\n"
+        f"        left = {caller.feed(program, external, '(const void *)row')};\n"
+        "    } while (left > 0);\n"
+    )
+
+
+def harness(program: Program, external: bool) -> str:
+    """Return ``harness.c``: inputs from files, outputs, counts and traced tensors to files."""
+    name = symbol(program, "trace")
+    timed = _timed_run(program, external) if program.fed is None else _timed_rows(program, external)
+    return join(
+        [
+            f"/* {program.name}: run once on input<i>.bin, write output<i>.bin, report. */\n"
+            f"{_includes(program)}",
+            caller.memory(program, external),
+            _row(program),
+            "#if defined(SERENITY_TRACE)\n"
+            f"void {name}(uint32_t tensor, const void *data, uint32_t size);\n\n"
+            f"void {name}(uint32_t tensor, const void *data, uint32_t size)\n{{\n"
+            "    const uint32_t head[2] = {tensor, size};\n"
+            "    (void)port_append(head, (uint32_t)sizeof head);\n"
+            "    (void)port_append(data, size);\n}\n#endif\n",
+            f"int main(void)\n{{\n{_read(program, external)}"
+            "#if defined(SERENITY_TRACE)\n"
+            '    if (port_create("trace.bin") != 0) {\n        return 3;\n    }\n#endif\n'
+            f"    port_clock_start();\n{timed}"
+            '    port_report("stack", port_stack_used());\n'
+            '    port_report("status", (uint64_t)(uint32_t)status);\n'
+            f"{_written(program, external)}    return status == 0 ? 0 : 1;\n}}\n",
+        ]
+    )
+
+
+def _timed_run(program: Program, external: bool) -> str:
+    return (
+        f"{caller.in_arena(program)}\n    const uint64_t before = port_clock();\n"
+        f"    const int32_t status = {caller.run(program, external, 'inputs', 'outputs')};\n"
+        "    const uint64_t after = port_clock();\n"
+        '    port_report("ticks", after - before);\n'
+    )
+
+
+def _timed_rows(program: Program, external: bool) -> str:
+    """Every row is read from the file when it is wanted; reading is not counted."""
+    assert program.fed is not None
+    size = program.fed.row_bytes
+    return (
+        "    uint64_t ticks = 0;\n    int32_t status = -1;\n"
+        f"    for (uint32_t y = 0; y < {program.fed.rows}u; ++y) {{\n"
+        f'        if (port_read_at("input0.bin", y * {size}u, row, {size}) != {size}) {{\n'
+        '            port_puts("input0.bin is missing or too short");\n'
+        "            return 2;\n        }\n"
+        "        const uint64_t before = port_clock();\n"
+        f"        status = {caller.feed(program, external, '(const void *)row')};\n"
+        "        ticks += port_clock() - before;\n    }\n"
+        '    port_report("ticks", ticks);\n'
+    )
+
+
+def _read(program: Program, external: bool) -> str:
+    first = len(program.given) - len(program.inputs)
+    lines = []
+    for i, t in enumerate(program.inputs, start=first):
+        size, at = program.tensors[t].size_bytes, caller.inside(program, "input", t, external)
+        lines += [
+            f'    if (port_read("input{i}.bin", {at}, {size}) != {size}) {{',
+            f'        port_puts("input{i}.bin is missing or too short");',
+            "        return 2;",
+            "    }",
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _written(program: Program, external: bool) -> str:
+    lines = []
+    for i, t in enumerate(program.outputs):
+        at = caller.inside(program, "output", t, external)
+        lines += [
+            f'    if (port_create("output{i}.bin") != 0 ||',
+            f"        port_append({at}, {program.tensors[t].size_bytes}) != 0) {{",
+            "        return 3;",
+            "    }",
+        ]
+    return "".join(f"{line}\n" for line in lines)

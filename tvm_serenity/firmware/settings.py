@@ -1,0 +1,168 @@
+"""How a network becomes firmware: the options of ``serenity build``, checked against each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.forms import FORMATS, OWN_ARENA, PROJECT
+from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES
+from tvm_serenity.schedule import Options
+
+Notify = Callable[[str], None]
+
+OFF, AUTO = "off", "auto"
+CODEGENS = ("c", "llvm")
+ORDERS = ("best", "given")
+QUANTIZED = (AUTO, OFF)
+SEARCH_SECONDS = 10.0
+"""How long each search for bands may take by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a network becomes firmware; fields are named as the options of ``serenity build``.
+
+    * ``name``: prefix of all C names; by default the model file's, else "model".
+    * ``model``: the file a module was read from: its runtime judges the outputs.
+    * ``rows``: "off"; a number, to run in bands of so many rows; "auto" for the coarsest bands that
+      fit, if the network does not fit whole. ``ram_bytes``: with rows, RAM in all, stack included.
+      ``stream_input``: rows of the first input arrive one by one.
+    * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
+      that dies. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
+    * ``quantized``: "auto", integers wherever the model has them; "off", float.
+    * ``codegen``: "c", or "llvm" for kernels compiled here. ``tuned``: the kernel library is used
+      where it applies ("c" alone).
+    * ``external_arena``: the caller passes the arena. ``arena_limit_bytes``: no larger one.
+      ``stack_bytes``: stack that is kept free.
+    * ``format``: one of ``FORMATS``; ``output``: the directory that is written, None for none;
+      ``force``: replace what it holds. ``check``: compare before anything is written.
+    * ``time_limit_s``: for each search. ``notify``: told what is being done.
+
+    Raises :class:`InputError` that names both of two options that do not go together.
+    """
+
+    name: str | None = None
+    model: str | None = None
+    rows: int | str = OFF
+    ram_bytes: int | None = None
+    stream_input: bool = False
+    order: str = "best"
+    in_place: bool = False
+    rewrite: str = ""
+    quantized: str = AUTO
+    codegen: str = "c"
+    tuned: bool = True
+    external_arena: bool = False
+    arena_limit_bytes: int | None = None
+    stack_bytes: int = STACK_BYTES
+    format: str = PROJECT
+    output: str | Path | None = None
+    force: bool = False
+    check: bool = True
+    time_limit_s: float | None = None
+    notify: Notify = lambda _text: None
+
+    def __post_init__(self) -> None:
+        _check_values(self)
+        _check_memory(self)
+        for refused, reason in _refusals(self):
+            if refused:
+                raise InputError(reason)
+
+    @property
+    def bands(self) -> int | None:
+        """Rows in a band where a number of them was asked for."""
+        return None if self.rows in (OFF, AUTO) else int(self.rows)
+
+    @property
+    def only_rows(self) -> bool:
+        """Whether the network runs in rows even where it fits whole."""
+        return self.bands is not None or self.stream_input
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """Bytes all arenas may take together, whatever the board has; None: no limit."""
+        limits = []
+        if self.ram_bytes is not None:
+            limits.append(self.ram_bytes - self.stack_bytes - LIBRARY_BYTES)
+        if self.arena_limit_bytes is not None:
+            limits.append(self.arena_limit_bytes)
+        return min(limits, default=None)
+
+    def allows(self, arena_bytes: int) -> bool:
+        """Whether an arena is within the limit."""
+        return self.limit_bytes is None or arena_bytes <= self.limit_bytes
+
+    @property
+    def options(self) -> Options:
+        """Options of the search for an order."""
+        return Options(time_limit_s=self.time_limit_s)
+
+    @property
+    def search_seconds(self) -> float:
+        """How long each search for bands may take."""
+        return SEARCH_SECONDS if self.time_limit_s is None else self.time_limit_s
+
+
+def _check_values(settings: Settings) -> None:
+    for option, value, allowed in (
+        ("--codegen", settings.codegen, CODEGENS),
+        ("--order", settings.order, ORDERS),
+        ("--quantized", settings.quantized, QUANTIZED),
+        ("--format", settings.format, FORMATS),
+    ):
+        if value not in allowed:
+            raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
+    rows = str(settings.rows)
+    if rows not in (OFF, AUTO) and not (rows.isdigit() and int(rows) >= 1):
+        raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {AUTO} or {OFF}")
+
+
+def _check_memory(settings: Settings) -> None:
+    stack, ram = settings.stack_bytes, settings.ram_bytes
+    if not 0 <= stack < 2**31:
+        raise InputError(f"--stack {stack}: bytes from 0 on")
+    if settings.arena_limit_bytes is not None and settings.arena_limit_bytes < 0:
+        raise InputError(f"--arena-limit {settings.arena_limit_bytes}: bytes from 0 on")
+    if ram is not None and ram <= stack + LIBRARY_BYTES:
+        raise InputError(
+            f"--ram {ram:,} bytes: stack ({stack:,} bytes) and C library ({LIBRARY_BYTES}) leave "
+            f"nothing for tensors; give more than {stack + LIBRARY_BYTES:,} bytes, or a smaller "
+            "--stack"
+        )
+
+
+def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
+    """What does not go together, and why."""
+    rows = settings.rows != OFF
+    by_rows, form = f"--rows {settings.rows}", f"--format {settings.format}"
+    llvm = settings.codegen == "llvm"
+    limited = settings.ram_bytes is not None or settings.stream_input
+    return (
+        (not rows and limited, "--ram and --stream-input go with --rows N or --rows auto"),
+        (
+            rows and llvm,
+            f"{by_rows} does not take --codegen llvm: kernels of rows are written in C alone",
+        ),
+        (
+            rows and settings.in_place,
+            f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
+        ),
+        (
+            rows and settings.order != "best",
+            f"{by_rows} does not take --order given: the order of the bands is what saves memory",
+        ),
+        (
+            llvm and settings.in_place,
+            "--codegen llvm does not take --in-place: its kernels do not overwrite their inputs",
+        ),
+        (
+            llvm and settings.format == "arduino",
+            f"{form} does not take --codegen llvm: a library is made of sources alone",
+        ),
+        (
+            settings.external_arena and settings.format in OWN_ARENA,
+            f"{form} does not take --external-arena: its callers pass no arena",
+        ),
+    )

@@ -1,0 +1,135 @@
+"""What a model says of its inputs and outputs: names, scales and zero points, first values."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity import compat
+from tvm_serenity.firmware.names import identifier, unique
+from tvm_serenity.firmware.program import Quantisation, Tensor
+from tvm_serenity.frontends.relax._states import (
+    INPUT_SCALES,
+    INPUTS,
+    OUTPUT_SCALES,
+    OUTPUTS,
+    STATES,
+)
+
+SAME_VALUES = ("relax.reshape", "relax.clip")
+"""Operators that do not change how values are stored."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a model says of an input or output; ``initial`` fills a state before the first run."""
+
+    name: str
+    quantisation: Quantisation | None = None
+    initial: int | None = None
+
+
+def interface(module: Any, inputs: Sequence[int], outputs: Sequence[int]) -> dict[int, Known]:
+    """Return what ``module`` says of its inputs and outputs, which are tensors of these numbers.
+
+    The module is the network before quantisation. Names and scales are the file's where it has
+    them. Else names are those of the module's variables, and an input that is dequantised, or an
+    output that is quantised, per tensor, has a scale. A new state is called after the state, what
+    is both input and output as an input.
+    """
+    function = module["main"]
+    bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
+    initial = _initial(function)
+    found: dict[int, Known] = {}
+    results = _results(function.body.body, bindings)
+    given = list(_names(function, INPUTS, function.params))
+    first = len(inputs) - len(initial)
+    names = list(_names(function, OUTPUTS, results))[: len(outputs) - len(initial)]
+    names += [f"{name}_next" for name in given[first:]]
+    scales = _scales(function, OUTPUT_SCALES)
+    for tensor, name, value in zip(outputs, names, results, strict=True):
+        found[tensor] = Known(name, next(scales, None) or _output(value, bindings))
+    scales = _scales(function, INPUT_SCALES)
+    for i, (tensor, name) in enumerate(zip(inputs, given, strict=True)):
+        state = initial[i - first] if i >= first else None
+        affine = next(scales, None) or _input(function.params[i], bindings)
+        found[tensor] = Known(name, affine, state)
+    return found
+
+
+def named(
+    tensors: Sequence[tuple[str, tuple[int, ...], str]], known: Sequence[Known | None]
+) -> list[Tensor]:
+    """Return tensors of a name, a shape and a type each, under names that C accepts, each once.
+
+    Inputs and outputs have the names the model gives them, whatever others are called.
+    """
+    names = [k.name if k is not None else t[0] for t, k in zip(tensors, known, strict=True)]
+    first = sorted(range(len(names)), key=lambda i: known[i] is None)
+    given = dict(zip(first, unique(identifier(names[i]) for i in first), strict=True))
+    return [
+        Tensor(given[i], shape, dtype, k.quantisation, k.initial)
+        if k is not None
+        else Tensor(given[i], shape, dtype)
+        for i, ((_, shape, dtype), k) in enumerate(zip(tensors, known, strict=True))
+    ]
+
+
+def _names(function: Any, attribute: str, values: Sequence[Any]) -> Iterator[str]:
+    """The file's names, then those of variables."""
+    attrs = function.attrs or {}
+    given = [str(name) for name in attrs[attribute]] if attribute in attrs else []
+    for i, value in enumerate(values):
+        yield given[i] if i < len(given) else getattr(value, "name", f"value_{i}")
+
+
+def _scales(function: Any, attribute: str) -> Iterator[Quantisation | None]:
+    """The file's scales and zero points."""
+    attrs = function.attrs or {}
+    for pair in attrs.get(attribute, ()):
+        yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None
+
+
+def _initial(function: Any) -> list[int]:
+    """The value that fills each of the last inputs, the states, before the first run."""
+    attrs = function.attrs or {}
+    return [int(v) for v in attrs[STATES]] if STATES in attrs else []
+
+
+def _is(value: Any, *names: str) -> bool:
+    return compat.is_call(value) and compat.op_name(value) in names
+
+
+def _input(param: Any, bindings: dict[Any, Any]) -> Quantisation | None:
+    for value in bindings.values():
+        if _is(value, "relax.dequantize") and value.args[0].same_as(param):
+            return _affine(value)
+    return None
+
+
+def _output(value: Any, bindings: dict[Any, Any]) -> Quantisation | None:
+    for _ in range(len(bindings) + 1):
+        if _is(value, "relax.quantize"):
+            return _affine(value)
+        value = value.args[0] if _is(value, *SAME_VALUES) else value
+        if value not in bindings:
+            return None
+        value = bindings[value]
+    return None
+
+
+def _results(body: Any, bindings: dict[Any, Any]) -> list[Any]:
+    """The variables, or expressions, that a function returns, one a result."""
+    value = body
+    while value in bindings and not hasattr(bindings[value], "fields"):
+        if bindings[value] not in bindings:
+            return [value]
+        value = bindings[value]
+    value = bindings.get(value, value)
+    return list(value.fields) if hasattr(value, "fields") else [value]
+
+
+def _affine(call: Any) -> Quantisation | None:
+    scale, zero = (compat.constant_array(a) for a in call.args[1:3])
+    if scale.size != 1 or zero.size != 1:
+        return None
+    return Quantisation(float(scale.reshape(())), int(zero.reshape(())))

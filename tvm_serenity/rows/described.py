@@ -1,0 +1,55 @@
+"""A choice of bands as JSON has it."""
+
+from collections import Counter
+from typing import Any
+
+from tvm_serenity.rows.choose import Choice, table_bytes
+from tvm_serenity.rows.stream import Streaming
+
+
+def described(chosen: Choice) -> dict[str, Any]:
+    """Return a choice as JSON has it."""
+    best = chosen.best
+    network = best.banded.network
+    rows = {f.name: h for f, h in zip(network.features, best.banded.heights, strict=True)}
+    tall = {f.name for f in network.features if f.height > 1}
+    return {
+        "streamed": best.banded.feeding is not None,
+        "met": chosen.met,
+        **point(best),
+        "start_peak_bytes": best.start_bytes,
+        "bands": {name: height for name, height in rows.items() if name in tall},
+        "left_whole": list(network.left_whole),
+        "seconds": chosen.seconds,
+    }
+
+
+def point(found: Streaming) -> dict[str, Any]:
+    """Return a split network in figures."""
+    return {
+        "rows": rows_text(found),
+        "arena_bytes": found.arena_bytes,
+        "peak_bytes": found.schedule.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "gap": round(found.gap, 6),
+        "outcome": str(found.outcome),
+        "ops": len(found.banded.graph.ops),
+        "table_bytes": table_bytes(found.banded),
+    }
+
+
+def rows_text(found: Streaming) -> str:
+    """The rows in a band: one number, or the range over features that have rows."""
+    features = found.banded.network.features
+    pairs = zip(features, found.banded.heights, strict=True)
+    heights = [h for f, h in pairs if f.height > 1]
+    if not heights:
+        return "1"
+    most, _ = Counter(heights).most_common(1)[0]
+    capped = all(
+        h == min(max(heights), f.height)
+        for f, h in zip([f for f in features if f.height > 1], heights, strict=True)
+    )
+    if capped:
+        return f"{max(heights)}"
+    return f"{min(heights)} to {max(heights)}, mostly {most}"
