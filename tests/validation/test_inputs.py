@@ -47,7 +47,9 @@ def test_tables_of_all_bytes_leave_their_index_free() -> None:
     clipped = te.compute(
         (3, 4), lambda y, x: TABLE[te.max(0, te.min(IDS[y], tirx.const(9, "int64"))), x]
     )
-    assert parameter_ranges(te.create_prim_func([TABLE, IDS, clipped])) == {}
+    kernel = te.create_prim_func([TABLE, IDS, clipped])
+    assert parameter_ranges(kernel) == {}
+    assert parameter_ranges(kernel, clips=False) == {1: Range(0, 9)}
     half = te.placeholder((128,), "int8", "t")
     out = te.compute((3,), lambda y: half[x[y].astype("int32")])
     assert parameter_ranges(te.create_prim_func([half, x, out])) == {1: Range(0, 127)}

@@ -21,12 +21,15 @@ from tvm_serenity.validation.inputs import Range
 _ANY = Range(-(2**63), 2**63 - 1)
 
 
-def parameter_ranges(kernel: Any, wanted: Mapping[int, Range] | None = None) -> dict[int, Range]:
+def parameter_ranges(
+    kernel: Any, wanted: Mapping[int, Range] | None = None, *, clips: bool = True
+) -> dict[int, Range]:
     """Return what the parameters of ``kernel`` (a PrimFunc) must lie within, by position.
 
     Parameters that may hold anything are left out. ``wanted``: what results must lie within.
+    Without ``clips`` an index that the kernel clips counts as if it did not.
     """
-    reader = _Kernel(kernel)
+    reader = _Kernel(kernel, clips)
     for position, allowed in (wanted or {}).items():
         reader.need[kernel.params[position]] = allowed
     for store in reversed(reader.stores):
@@ -42,7 +45,8 @@ def parameter_ranges(kernel: Any, wanted: Mapping[int, Range] | None = None) -> 
 def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[int, Range]:
     """Return what the parameters of a network must lie within, by position.
 
-    ``module``: Relax, fresh or lowered.
+    ``module``: Relax, fresh or lowered. Indices are those that are meant: other runtimes refuse
+    what our kernels clip.
     """
     mod = lowered(module, target)
     region = read_function(mod, name, workspace=False)
@@ -64,7 +68,7 @@ def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[in
         arguments, function = compat.kernel_arguments(call), mod[kernel]
         first = len(function.params) - len(outputs)
         wanted = {first + i: r for i, r in enumerate(outputs) if r is not None}
-        for position, allowed in parameter_ranges(function, wanted).items():
+        for position, allowed in parameter_ranges(function, wanted, clips=False).items():
             if position < len(arguments):
                 narrow(arguments[position], allowed)
     found = [region.values.get(p) for p in mod[name].params]
@@ -74,7 +78,8 @@ def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[in
 class _Kernel:
     """The stores of a kernel, the extents of its variables, and what buffers must lie within."""
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: Any, clips: bool) -> None:
+        self.clips = clips
         self.stores = parts(kernel.body, tirx.BufferStore)
         self.domains: dict[Any, Any] = {}
         self.need: dict[Any, Range] = {}
@@ -93,7 +98,8 @@ class _Kernel:
             for index, extent in zip(indices, buffer.ty.shape, strict=True):
                 limit = getattr(extent, "value", None)
                 if limit is not None:
-                    self.narrow(index, Range(0, int(limit) - 1))
+                    meant = index if self.clips else _unclipped(index)
+                    self.narrow(meant, Range(0, int(limit) - 1))
         for kind in (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod):
             for division in _found((store.value, *store.indices), kind):
                 self.narrow(division.b, Range(1, 2**31 - 1))
@@ -170,6 +176,18 @@ class _Kernel:
             analyzer.bind(variable, tvm.ir.Range(tirx.const(low, dtype), tirx.const(high, dtype)))
         found = analyzer.const_int_bound(analyzer.simplify(value))
         return Range(int(found.min_value), int(found.max_value))
+
+
+def _unclipped(index: Any) -> Any:
+    """An index without the limits that keep it in place: what is meant to be within."""
+
+    def inner(part: Any) -> Any:
+        free = [side for side in (part.a, part.b) if not isinstance(side, tirx.IntImm)]
+        return free[0] if len(free) == 1 else part
+
+    for kind in (prim.Max, prim.Min):
+        index = mapped(index, kind, inner)
+    return index
 
 
 def _found(roots: Iterable[Any], kind: Any) -> list[Any]:

@@ -12,6 +12,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._onnx_recurrent import recurrent
 from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
 
 Attributes = Mapping[str, Any]
@@ -235,7 +236,17 @@ def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Se
     return [*begins, *ends]
 
 
+def _recurrent(name: str) -> Converter:
+    def convert(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+        made = recurrent(name, bb, inputs, attributes)
+        count = attributes["tvm_custom"]["num_outputs"]
+        return made if count > 1 else made.fields[0]
+
+    return convert
+
+
 CONVERTERS: dict[str, Converter] = {
+    **{name: _recurrent(name) for name in ("GRU", "LSTM", "RNN")},
     "AveragePool": _pool(maximum=False),
     "BitShift": _bit_shift,
     "Dropout": _dropout,

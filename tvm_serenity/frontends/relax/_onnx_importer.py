@@ -41,7 +41,8 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
         if op_name == "Scatter":
             op_name, opset = "ScatterElements", max(opset, 11)
         attrs = adjusted(op_name, inputs, attrs)
-        return super()._convert_operator(op_name, inputs, attrs, opset)
+        made = super()._convert_operator(op_name, inputs, attrs, opset)
+        return _clipped(made) if op_name == "Gather" else made
 
     def check(self, graph: Any, types: Mapping[str, Any]) -> None:
         """Raise :class:`UnsupportedError` where a value became another type or shape."""
@@ -65,6 +66,13 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                         f"operator {node.op_type}: TVM makes {found} of {name!r}, which is "
                         f"{wanted}{tuple(extents)}"
                     )
+
+
+def _clipped(taken: Any) -> Any:
+    """A ``take`` that reads the first or the last element for an index outside."""
+    if not isinstance(taken, relax.Call) or taken.op.name != "relax.take":
+        return taken
+    return relax.op.take(*taken.args, axis=taken.attrs.axis, mode="clip")
 
 
 def _inputs(*values: Any) -> Any:
