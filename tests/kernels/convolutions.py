@@ -11,8 +11,8 @@ from tvm_serenity.quantize.fixed import multiplier
 tvm = pytest.importorskip("tvm")
 
 from tvm_serenity import compat  # noqa: E402
-from tvm_serenity.kernels.arithmetic import Requantise  # noqa: E402
 from tvm_serenity.kernels.convolution import Convolution, convolution  # noqa: E402
+from tvm_serenity.kernels.records import Requantise  # noqa: E402
 
 Array = npt.NDArray[Any]
 CHANNELS = 12

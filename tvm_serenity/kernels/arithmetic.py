@@ -1,16 +1,14 @@
 """Expressions (TIR) of the fixed-point arithmetic of ``tvm_serenity.quantize.fixed``."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tvm import te, tirx
 
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import Multiplier
 
-Array = npt.NDArray[Any]
 _LARGE = 0x7FFF0000
 """Multipliers from here on do not round to 15 bits without an overflow."""
 
@@ -91,65 +89,38 @@ def stored(x: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
     return clamped(x + i32(zero_point) if zero_point else x, low, high, dtype)
 
 
-@dataclass(frozen=True)
-class Requantise:
-    """From int32 sums to stored values: multiply, add the zero point, clamp to low..high."""
+def finished(spec: Requantise, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
+    """Return ``(sum, channel) -> stored value`` reading the constants from ``buffers``."""
 
-    multiplier: Multiplier
-    zero_point: int
-    low: int
-    high: int
-    dtype: str
-    rounding: str = "tflite"
+    def of(x: Any, channel: Any) -> Any:
+        whole = _requantised(spec, x, buffers, channel)
+        return stored(whole, spec.zero_point, spec.low, spec.high, spec.dtype)
 
-    @property
-    def per_channel(self) -> bool:
-        """Whether every channel has its multiplier."""
-        return len(set(zip(self.multiplier.value, self.multiplier.shift, strict=True))) > 1
+    return of
 
-    def arrays(self) -> tuple[Array, ...]:
-        """Return the constants of the kernel, one entry a channel; none if all are equal."""
-        m = self.multiplier
-        if not self.per_channel:
-            return ()
-        if self.rounding == "float":
-            return (np.asarray(m.real, np.float32),)
-        if self.rounding == "double":
-            return (np.asarray(m.real, np.float64),)
-        return (np.asarray(m.value, np.int32), np.asarray(m.shift, np.int8))
 
-    def expression(self, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
-        """Return ``(sum, channel) -> stored value`` reading the constants from ``buffers``."""
-
-        def of(x: Any, channel: Any) -> Any:
-            return stored(
-                self._scaled(x, buffers, channel), self.zero_point, self.low, self.high, self.dtype
-            )
-
-        return of
-
-    def _scaled(self, x: Any, buffers: Sequence[Any], channel: Any) -> Any:
-        if not self.per_channel:
-            return scaled(x, self.multiplier, self.rounding)
-        if self.rounding == "float":
-            return tirx.nearbyint(x.astype("float32") * buffers[0][channel]).astype("int32")
-        if self.rounding == "double":
-            return _in_double(x, buffers[0][channel])
-        value, shift = buffers[0][channel], buffers[1][channel].astype("int32")
-        if self.rounding == "single":
-            right = i64(31) - shift.astype("int64")
-            product = x.astype("int64") * value.astype("int64")
-            half = tirx.shift_left(i64(1), right - i64(1))
-            return tirx.shift_right(product + half, right).astype("int32")
-        if self.rounding == "wide":
-            factor = tirx.Select(
-                value < i32(_LARGE), tirx.shift_right(value + i32(1 << 15), i32(16)), i32(0x7FFF)
-            )
-            right = i64(15) - shift.astype("int64")
-            half = tirx.shift_left(i64(1), right - i64(1))
-            product = x.astype("int64") * factor.astype("int64") + half
-            return tirx.shift_right(product, right).astype("int32")
-        shifts = self.multiplier.shift
-        left = tirx.shift_left(x, te.max(shift, i32(0))) if max(shifts) > 0 else x
-        right = te.max(-shift, i32(0)) if max(shifts) > 0 else -shift
-        return _divided(high_product(left, value), right, max(shifts) >= 0)
+def _requantised(spec: Requantise, x: Any, buffers: Sequence[Any], channel: Any) -> Any:
+    if not spec.per_channel:
+        return scaled(x, spec.multiplier, spec.rounding)
+    if spec.rounding == "float":
+        return tirx.nearbyint(x.astype("float32") * buffers[0][channel]).astype("int32")
+    if spec.rounding == "double":
+        return _in_double(x, buffers[0][channel])
+    value, shift = buffers[0][channel], buffers[1][channel].astype("int32")
+    if spec.rounding == "single":
+        right = i64(31) - shift.astype("int64")
+        product = x.astype("int64") * value.astype("int64")
+        half = tirx.shift_left(i64(1), right - i64(1))
+        return tirx.shift_right(product + half, right).astype("int32")
+    if spec.rounding == "wide":
+        factor = tirx.Select(
+            value < i32(_LARGE), tirx.shift_right(value + i32(1 << 15), i32(16)), i32(0x7FFF)
+        )
+        right = i64(15) - shift.astype("int64")
+        half = tirx.shift_left(i64(1), right - i64(1))
+        product = x.astype("int64") * factor.astype("int64") + half
+        return tirx.shift_right(product, right).astype("int32")
+    shifts = spec.multiplier.shift
+    left = tirx.shift_left(x, te.max(shift, i32(0))) if max(shifts) > 0 else x
+    right = te.max(-shift, i32(0)) if max(shifts) > 0 else -shift
+    return _divided(high_product(left, value), right, max(shifts) >= 0)

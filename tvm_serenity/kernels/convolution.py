@@ -14,8 +14,9 @@ from typing import Any
 
 from tvm import te, tirx
 
-from tvm_serenity.kernels.arithmetic import Requantise, i32
+from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.records import Requantise
 
 Fetch = Callable[[Any, Any, Any, Any], Any]
 
@@ -82,7 +83,7 @@ def convolution(spec: Convolution) -> Any:
         channels = spec.sizes(source.shape)[3]
         sums.append(_sum(spec, _padded(spec, source), weight, first, int(channels)))
         first += int(channels)
-    finish = spec.requantise.expression(constants)
+    finish = finished(spec.requantise, constants)
 
     def result(*at: Any) -> Any:
         channel = at[3] if spec.layout == "NHWC" else at[1]
@@ -198,7 +199,7 @@ def dense(spec: Dense) -> Any:
         return te.sum(product.astype(wide), axis=[k])
 
     total = te.compute((spec.rows, spec.units), term, name="sum")
-    finish = spec.requantise.expression(constants)
+    finish = finished(spec.requantise, constants)
 
     def value(i: Any, j: Any) -> Any:
         return finish(total[i, j] + bias[j].astype(wide), j)

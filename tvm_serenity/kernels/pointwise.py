@@ -7,8 +7,8 @@ import numpy as np
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import (
-    Requantise,
     clamped,
+    finished,
     high_product,
     i32,
     i64,
@@ -20,7 +20,7 @@ from tvm_serenity.kernels.records import Lookup as Lookup
 from tvm_serenity.kernels.records import Pair as Pair
 from tvm_serenity.kernels.records import Product as Product
 from tvm_serenity.kernels.records import RealSoftmax as RealSoftmax
-from tvm_serenity.kernels.records import Shape
+from tvm_serenity.kernels.records import Requantise, Shape
 from tvm_serenity.kernels.records import Sum as Sum
 from tvm_serenity.quantize.fixed import Multiplier
 from tvm_serenity.quantize.params import Affine
@@ -95,7 +95,7 @@ def lookup(shape: Shape, source: str, result: str) -> Any:
 def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:
     """Return the kernel ``(x, result)`` to another scale, in arithmetic."""
     x = te.placeholder(shape, source.dtype, "x")
-    finish = spec.expression(())
+    finish = finished(spec, ())
     out = te.compute(
         shape, lambda *at: finish(x(*at).astype("int32") - i32(source.zero_point), None), name="out"
     )

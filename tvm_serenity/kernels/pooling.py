@@ -5,8 +5,9 @@ from typing import Any
 
 from tvm import te, tirx
 
-from tvm_serenity.kernels.arithmetic import Requantise, i32, stored
+from tvm_serenity.kernels.arithmetic import finished, i32, stored
 from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.records import Requantise
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def average_pool(spec: AveragePool) -> Any:
     def mean(*at: Any) -> Any:
         y, z = (at[1], at[2]) if nhwc else (at[2], at[3])
         if spec.requantise:
-            return spec.requantise.expression(())(total(*at), None)
+            return finished(spec.requantise, ())(total(*at), None)
         count = _inside(y, sy, kh, top, bottom, height) * _inside(z, sx, kw, left, right, width)
         return stored(
             _rounded_mean(total(*at), count, spec.dtype), 0, spec.low, spec.high, spec.dtype
@@ -122,6 +123,6 @@ def mean(spec: Mean) -> Any:
         return te.sum(x(*place).astype("int32") - i32(spec.zero_point), axis=list(steps.values()))
 
     total = te.compute(shape, term, name="sum")
-    finish = spec.requantise.expression(())
+    finish = finished(spec.requantise, ())
     out = te.compute(shape, lambda *at: finish(total(*at), None), name="out")
     return prim_func([x, out], spec)

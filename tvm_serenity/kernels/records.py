@@ -1,12 +1,15 @@
 """What integer kernels are made from: records of what they compute; no TVM is imported here."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tvm_serenity.quantize.fixed import Multiplier
 from tvm_serenity.quantize.params import Affine
 
+Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
@@ -93,3 +96,47 @@ class BatchMatmul:
         rows, _, columns = self.sizes
         batch = np.broadcast_shapes(self.shapes[0][:-2], self.shapes[1][:-2])
         return (*(int(extent) for extent in batch), rows, columns)
+
+
+@dataclass(frozen=True)
+class Requantise:
+    """From int32 sums to stored values: multiply, add the zero point, clamp to low..high."""
+
+    multiplier: Multiplier
+    zero_point: int
+    low: int
+    high: int
+    dtype: str
+    rounding: str = "tflite"
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether every channel has its multiplier."""
+        return len(set(zip(self.multiplier.value, self.multiplier.shift, strict=True))) > 1
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Return the constants of the kernel, one entry a channel; none if all are equal."""
+        m = self.multiplier
+        if not self.per_channel:
+            return ()
+        if self.rounding == "float":
+            return (np.asarray(m.real, np.float32),)
+        if self.rounding == "double":
+            return (np.asarray(m.real, np.float64),)
+        return (np.asarray(m.value, np.int32), np.asarray(m.shift, np.int8))
+
+
+@dataclass(frozen=True)
+class TransposedConvolution:
+    """One transposed convolution of NHWC; ``before`` is cut off above and to the left."""
+
+    input_shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    dtype: str
+    weight_shape: tuple[int, int, int, int]
+    weight_dtype: str
+    strides: tuple[int, int]
+    before: tuple[int, int]
+    input_zero: int
+    weight_zero: int
+    requantise: Requantise

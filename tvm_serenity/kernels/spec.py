@@ -72,10 +72,9 @@ def _decoded(value: Any) -> Any:
 
 
 def _kinds() -> dict[str, Any]:
-    from tvm_serenity.kernels.arithmetic import Requantise
     from tvm_serenity.kernels.convolution import Convolution, Dense
     from tvm_serenity.kernels.pooling import AveragePool, Mean
-    from tvm_serenity.kernels.records import Lookup, Pair, Product, Sum
+    from tvm_serenity.kernels.records import Lookup, Pair, Product, Requantise, Sum
     from tvm_serenity.kernels.svdf import FilterSum
     from tvm_serenity.quantize.params import Affine
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from tvm import te
 
-from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.arithmetic import finished
 from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.records import Requantise
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def filters(spec: FilterSum) -> Any:
         ),
         name="sum",
     )
-    finish = spec.requantise.expression(())
+    finish = finished(spec.requantise, ())
 
     def value(n: Any, u: Any) -> Any:
         return finish((total[n, u] + bias[u].astype(wide)).astype("int32"), u)

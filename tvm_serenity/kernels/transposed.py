@@ -5,29 +5,13 @@ filter: ``k`` is ``(y + top) % stride`` plus a multiple of the stride, so the su
 multiples alone. Weights are ``[kh, kw, input channels, output channels]``.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from tvm import te, tirx
 
-from tvm_serenity.kernels.arithmetic import Requantise, i32
+from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import prim_func
-
-
-@dataclass(frozen=True)
-class TransposedConvolution:
-    """One transposed convolution of NHWC; ``before`` is cut off above and to the left."""
-
-    input_shape: tuple[int, int, int, int]
-    output_shape: tuple[int, int, int, int]
-    dtype: str
-    weight_shape: tuple[int, int, int, int]
-    weight_dtype: str
-    strides: tuple[int, int]
-    before: tuple[int, int]
-    input_zero: int
-    weight_zero: int
-    requantise: Requantise
+from tvm_serenity.kernels.records import TransposedConvolution
 
 
 def transposed(spec: TransposedConvolution) -> Any:
@@ -57,7 +41,7 @@ def transposed(spec: TransposedConvolution) -> Any:
         return te.sum(product.astype(wide), axis=[jy, jx, c])
 
     total = te.compute(spec.output_shape, term, name="sum")
-    finish = spec.requantise.expression(constants)
+    finish = finished(spec.requantise, constants)
 
     def result(*at: Any) -> Any:
         return finish(total(*at) + bias[at[3]].astype(wide), at[3])

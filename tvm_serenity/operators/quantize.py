@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.needs import on_elements
 from tvm_serenity.operators.record import Operator, no_scratch
@@ -31,7 +32,6 @@ def _read(scene: Scene) -> Rescaling | None:
 
 def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import pointwise
-    from tvm_serenity.kernels.arithmetic import Requantise
 
     m = multiplier(op.source.scale / op.result.scale)
     finish = Requantise(m, op.result.zero, *op.result.params.limits, op.result.dtype)

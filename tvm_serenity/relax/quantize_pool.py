@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pooling, resize
-from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import divided, multiplier
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter

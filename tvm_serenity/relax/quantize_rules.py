@@ -8,7 +8,7 @@ import numpy as np
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
-from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine, affine

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.arithmetic import Requantise
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.svdf import FilterSum, filters
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.relax.quantize_read import RefusedError, Scope

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.kernels.transposed import TransposedConvolution, transposed
+from tvm_serenity.kernels.records import TransposedConvolution
+from tvm_serenity.kernels.transposed import transposed
 from tvm_serenity.relax.quantize_read import RefusedError, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 from tvm_serenity.relax.quantize_weighted import (

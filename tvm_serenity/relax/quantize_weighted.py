@@ -8,8 +8,8 @@ import numpy.typing as npt
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.arithmetic import Requantise
 from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, dense
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, image_shape, shape_of
