@@ -2,7 +2,8 @@
 
 ``out[y, x]`` reads the inputs ``i`` with ``i * stride + k = y + top`` for a tap ``k`` of the
 filter: ``k`` is ``(y + top) % stride`` plus a multiple of the stride, so the sum runs over those
-multiples alone. Weights are ``[kh, kw, input channels, output channels]``.
+multiples alone. Loads are guarded one by one, as rows want them. Weights are ``[kh, kw, input
+channels, output channels]``.
 """
 
 from typing import Any
@@ -32,12 +33,13 @@ def transposed(spec: TransposedConvolution) -> Any:
         row, first = _tap(y + spec.before[0], jy, sy)
         column, second = _tap(x + spec.before[1], jx, sx)
         inside = [row >= 0, row < spec.input_shape[1], column >= 0, column < spec.input_shape[2]]
-        inside += [first < kh] if kh % sy else []
-        inside += [second < kw] if kw % sx else []
-        value = source[n, row, column, c].astype("int32") - i32(spec.input_zero)
+        outside = tirx.const(spec.input_zero, spec.dtype)
+        value = te.if_then_else(te.all(*inside), source[n, row, column, c], outside)
         factor = weight[first, second, c, f].astype("int32")
         factor = factor - i32(spec.weight_zero) if spec.weight_zero else factor
-        product = te.if_then_else(te.all(*inside), value * factor, i32(0))
+        taps = [*([first < kh] if kh % sy else []), *([second < kw] if kw % sx else [])]
+        factor = te.if_then_else(te.all(*taps), factor, i32(0)) if taps else factor
+        product = (value.astype("int32") - i32(spec.input_zero)) * factor
         return te.sum(product.astype(wide), axis=[jy, jx, c])
 
     total = te.compute(spec.output_shape, term, name="sum")

@@ -58,6 +58,7 @@ MODULES = (
     "sqrt",
     "squared_difference",
     "svdf",
+    "transpose_conv",
 )
 """The files of this package, one an operator."""
 

@@ -14,7 +14,8 @@ Range = tuple[int, int]
 Need = tuple[Range, ...]
 """For each output row, the rows of one input it is made from; (0, 0) where it needs none."""
 
-_SAME = 0  # Padding.SAME
+SAME = 0
+"""``Padding.SAME`` in options."""
 _PADDING, _STRIDE_H = 0, 2
 """Fields that the options of all operators with a window have."""
 
@@ -28,7 +29,7 @@ def window(
     """
     reach = (size - 1) * dilation + 1
     return tuple(
-        _clipped(y * stride - before, y * stride - before + reach, source) for y in range(height)
+        clipped(y * stride - before, y * stride - before + reach, source) for y in range(height)
     )
 
 
@@ -84,10 +85,11 @@ def windowed(op: "Seen", size: int, dilation: int = 1) -> tuple[Need, ...]:
     if stride < 1 or size < 1 or dilation < 1:
         raise InputError(f"{op.name}: stride {stride}, {size} taps, dilation {dilation}")
     missing = max(0, (op.height - 1) * stride + (size - 1) * dilation + 1 - source)
-    before = missing // 2 if op.options.u8(_PADDING) == _SAME else 0
+    before = missing // 2 if op.options.u8(_PADDING) == SAME else 0
     return (window(op.height, source, size, stride, before, dilation),)
 
 
-def _clipped(first: int, end: int, source: int) -> Range:
+def clipped(first: int, end: int, source: int) -> Range:
+    """Return the rows from ``first`` to before ``end`` that there are; (0, 0) if none."""
     first, end = max(0, first), min(source, end)
     return (first, end) if first < end else (0, 0)

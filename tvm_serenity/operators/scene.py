@@ -49,13 +49,14 @@ class Calls(Protocol):
         """Return the call of an operator of the representation's own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor of an operator; ``params`` where it is quantised."""
+    """A tensor of an operator; ``params`` where it is quantised, ``values`` of a constant."""
 
     shape: Shape
     dtype: str
     params: Affine | None = None
+    values: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,10 @@ class Scene:
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first``, all of which are quantised."""
         return [self._stored(operand) for operand in self.operands[first:]]
+
+    def stored(self, operand: int) -> Stored:
+        """Return one input, which is quantised."""
+        return self._stored(self.operands[operand])
 
     def result(self) -> Stored:
         """Return the one output."""

@@ -9,6 +9,9 @@ from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField
 from tvm_serenity.referees.values import Array
 
+_ARENA_BYTES = 1 << 22
+"""At least; the runtime's own guess is ten times the file."""
+
 
 class Micro:
     """A ``.tflite`` file on TFLM; its tensors cannot be read."""
@@ -17,7 +20,9 @@ class Micro:
         from tflite_micro.python.tflite_micro import runtime
 
         del keep
-        self.interpreter = runtime.Interpreter.from_bytes(data)
+        self.interpreter = runtime.Interpreter.from_bytes(
+            data, arena_size=max(10 * len(data), _ARENA_BYTES)
+        )
         main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
         self.counts = [len(main.ints(f)) for f in (SubgraphField.INPUTS, SubgraphField.OUTPUTS)]
 

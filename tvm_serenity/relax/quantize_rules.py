@@ -17,7 +17,6 @@ from tvm_serenity.relax.quantize_concat import concat
 from tvm_serenity.relax.quantize_read import MOVES, Leaf, RefusedError, label, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
-from tvm_serenity.relax.quantize_transposed import transposed_call, transposed_convolution
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, find, weighted
 
 
@@ -27,8 +26,6 @@ def addition(rewriter: Rewriter, region: Region) -> Any:
         return weighted(rewriter, region)
     if filtered(rewriter.scope, region.expr) is not None:
         return filter_sum(rewriter, region)
-    if transposed_call(rewriter, region.expr)[0] is not None:
-        return transposed_convolution(rewriter, region)
     pair = _pair(rewriter, region)
     if pair is None:
         return function(rewriter, region)
@@ -118,8 +115,6 @@ def function(rewriter: Rewriter, region: Region) -> Any:
         leaf = None
     if leaf is not None:
         return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
-    if transposed_call(rewriter, region.expr)[0] is not None:
-        return transposed_convolution(rewriter, region)
     moved = rewriter.scope.call(region.expr, *MOVES)
     if moved is not None:  # of what is computed: move it as it is stored
         made = rewriter.convert(replace(region, expr=moved.args[0]))

@@ -15,7 +15,7 @@ from tests.conformance.writer import Node
 def _transposed(draw: Any) -> Case:
     """Sizes of the result that the stride allows, also past what the filter reaches."""
     d = Draw(draw)
-    dtype, padding = d.one(("int8", "int8", "uint8", "float32")), d.one((SAME, VALID))
+    dtype, padding = d.one(("int8", "int8", "uint8", "int16", "float32")), d.one((SAME, VALID))
     n, height, width, depth = d.number(1, 2), d.number(1, 5), d.number(1, 5), d.number(1, 4)
     window, stride = [d.number(1, 4) for _ in range(2)], [d.number(1, 3) for _ in range(2)]
     made = []

@@ -84,7 +84,10 @@ def _tensor(converter: Any, wrapper: Any, given: bool) -> Operand:
         if given:
             expr = converter.bb.normalize(converter.get_tensor_expr(wrapper))
             shape = tuple(int(extent) for extent in expr.ty.shape)
-    return Operand(shape, dtype, _params(wrapper.qnn_params, dtype))
+    values = None
+    if given and not converter.has_expr(wrapper.tensor_idx) and wrapper.buffer.DataLength():
+        values = np.asarray(converter.get_tensor_value(wrapper))
+    return Operand(shape, dtype, _params(wrapper.qnn_params, dtype), values)
 
 
 def _params(found: Any, dtype: str) -> Affine | None:

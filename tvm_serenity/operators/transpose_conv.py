@@ -1,0 +1,139 @@
+"""TRANSPOSE_CONV: each input adds its filter to a part of the result.
+
+``out[y * stride + k - before] += in[y] * filter[k]`` along both axes; what lies outside of the
+result is dropped. The result has the shape that its tensor has: the operator's first input says
+the same again, and may be an input of the model. Source: ``reference_integer_ops::TransposeConv``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import TransposedConvolution
+from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
+from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+from tvm_serenity.operators.weighted import (
+    bias_of,
+    filters_of,
+    finish,
+    multipliers,
+    narrow,
+    requantised,
+    summable,
+)
+
+_SHAPE, _WEIGHTS, _SOURCE, _BIAS = range(4)
+_PADDING, _STRIDE_W, _STRIDE_H, _ACTIVATION = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeConv:
+    """``filters`` are [height, width, input channels, output channels]."""
+
+    spec: TransposedConvolution
+    filters: Array
+    bias: npt.NDArray[np.int32]
+
+
+def cut_before(made: int, size: int, stride: int, same: bool) -> int:
+    """Return how many results above (or to the left of) the first are dropped."""
+    reach = (-(-made // stride) - 1) * stride + size
+    return max(reach - made, 0) // 2 if same else 0
+
+
+def _read(scene: Scene) -> TransposeConv:
+    source, result = scene.stored(_SOURCE), scene.result()
+    summable(scene, source, result)
+    _check_shape(scene, result.shape)
+    filters = filters_of(scene, _WEIGHTS, 0)
+    units, height, width, depth = filters.data.shape
+    options = scene.options
+    strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
+    if min(strides) < 1:
+        raise UnsupportedError(f"strides of {strides}")
+    same = options.u8(_PADDING) == SAME
+    before = [
+        cut_before(made, size, stride, same)
+        for made, size, stride in zip(result.shape[1:3], (height, width), strides, strict=True)
+    ]
+    data = np.ascontiguousarray(np.transpose(filters.data, (1, 2, 3, 0)))
+    spec = TransposedConvolution(
+        _four(source.shape),
+        _four(result.shape),
+        source.dtype,
+        (height, width, depth, units),
+        str(data.dtype),
+        strides,
+        (before[0], before[1]),
+        source.zero,
+        filters.zero,
+        finish(multipliers(source, filters, result), result, scene.limits(result, _ACTIVATION)),
+    )
+    return TransposeConv(spec, data, narrow(bias_of(scene, _BIAS, units)))
+
+
+def _check_shape(scene: Scene, made: Sequence[int]) -> None:
+    said = scene.operands[_SHAPE]
+    if said is not None and said.values is not None and said.values.tolist() != list(made):
+        raise UnsupportedError(f"it asks for {said.values.tolist()}, its result is {list(made)}")
+
+
+def _four(shape: Sequence[int]) -> tuple[int, int, int, int]:
+    if len(shape) != 4:
+        raise UnsupportedError(f"a tensor of shape {list(shape)}")
+    n, height, width, channels = shape
+    return n, height, width, channels
+
+
+def _compute(op: TransposeConv, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.transposed import transposed
+
+    constants = (op.filters, op.bias, *op.spec.requantise.arrays())
+    return calls.kernel("q_conv_transpose", transposed(op.spec), values[_SOURCE], *constants)
+
+
+def _reference(op: TransposeConv, *arrays: Array) -> Array:
+    spec, source = op.spec, arrays[_SOURCE].astype(np.int64) - op.spec.input_zero
+    filters = op.filters.astype(np.int64) - spec.weight_zero
+    n, height, width, channels = spec.output_shape
+    _, rows, columns, _ = spec.input_shape
+    (sy, sx), (top, left), (kh, kw, _, _) = spec.strides, spec.before, spec.weight_shape
+    more = (rows * sy + kh + top + height, columns * sx + kw + left + width)
+    total = np.zeros((n, *more, channels), np.int64)
+    for ky in range(kh):
+        for kx in range(kw):
+            part = total[:, ky : ky + rows * sy : sy, kx : kx + columns * sx : sx]
+            part += source @ filters[ky, kx]
+    kept = total[:, top : top + height, left : left + width] + op.bias
+    return requantised(kept, spec.requantise)
+
+
+def _by_rows(op: Seen) -> tuple[Need, ...]:
+    """Row ``y`` needs the inputs ``i`` with ``0 <= y + before - i * stride < size``."""
+    size, stride = filter_height(op, _WEIGHTS), op.options.i32(_STRIDE_H)
+    if stride < 1:
+        raise UnsupportedError(f"strides of {stride}")
+    before = cut_before(op.height, size, stride, op.options.u8(_PADDING) == SAME)
+    *others, source = op.sources
+
+    def rows(y: int) -> Range:
+        at = y + before
+        return clipped(-((size - 1 - at) // stride), at // stride + 1, source)
+
+    need = tuple(rows(y) for y in range(op.height))
+    return (*(rowwise(op.height, other) for other in others), need)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("TRANSPOSE_CONV",),
+        by_rows=_by_rows,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
+)

@@ -1,0 +1,99 @@
+"""What operators with weights share: filters, biases, and how sums become stored values."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.operators.scene import Array, Scene, Stored
+from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
+
+_MOST_WIDE_SHIFT = 7
+"""LiteRT's 64-bit sums are not scaled up by more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """Constant weights: stored values, a scale for each output channel, one zero point."""
+
+    data: Array
+    scales: npt.NDArray[np.float64]
+    zero: int
+
+
+def summable(scene: Scene, source: Stored, result: Stored) -> None:
+    """Refuse types of activations whose products with weights LiteRT does not sum up."""
+    if {source.dtype, result.dtype} != {"int16"} and not {source.dtype, result.dtype} <= {
+        "int8",
+        "uint8",
+    }:
+        raise UnsupportedError(f"no {scene.kind} from {source.dtype} to {result.dtype} in LiteRT")
+    scene.symmetric(source, result)
+
+
+def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
+    """Return the weights of an operator, whose axis of output channels is ``channels``."""
+    found = scene.operands[operand]
+    if found is None or found.params is None:
+        raise UnsupportedError("a weight is not quantised")
+    if found.values is None:
+        raise UnsupportedError("its weights are computed at run time")
+    if found.dtype not in ("int8", "uint8"):
+        raise UnsupportedError(f"its weights are stored as {found.dtype}")
+    count, params = found.shape[channels], found.params
+    if len(params.scales) > 1 and params.axis != channels:
+        raise UnsupportedError("the weights' scales vary along an axis of their own")
+    scales = np.broadcast_to(np.asarray(params.scales, np.float64), (count,))
+    return Filters(found.values, scales, params.zero_point)
+
+
+def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
+    """Return the stored values of a bias, in steps of the products; zeros where it is left out."""
+    found = scene.operands[operand] if operand < len(scene.operands) else None
+    if found is None:
+        return np.zeros(count, np.int64)
+    if found.values is None:
+        raise UnsupportedError("its bias is computed at run time")
+    values = np.asarray(found.values, np.int64).reshape(-1)
+    if values.size not in (1, count):
+        raise UnsupportedError("its bias is not one number a channel")
+    return np.broadcast_to(values, (count,))
+
+
+def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return a bias in 32 bits, which kernels add."""
+    limits = np.iinfo(np.int32)
+    if bias.min(initial=0) < limits.min or bias.max(initial=0) > limits.max:
+        raise UnsupportedError("its bias does not fit into 32 bits")
+    return bias.astype(np.int32)
+
+
+def multipliers(source: Stored, filters: Filters, result: Stored) -> npt.NDArray[np.float64]:
+    """Return the real multiplier of each channel; of uint8 the product of scales is in float32."""
+    if source.dtype == "uint8":
+        product = np.float32(source.scale) * filters.scales.astype(np.float32)
+        return np.asarray(product.astype(np.float64) / result.scale)
+    return np.asarray(source.scale * filters.scales / result.scale)
+
+
+def finish(reals: Array, result: Stored, limits: tuple[int, int]) -> Requantise:
+    """Return how sums become stored values: "wide" of 64-bit sums, else in two roundings."""
+    made = multiplier(reals)
+    if result.dtype == "int16" and max(made.shift) > _MOST_WIDE_SHIFT:
+        raise UnsupportedError("its sums are scaled up by more than LiteRT can")
+    rounding = "wide" if result.dtype == "int16" else "tflite"
+    return Requantise(made, result.zero, *limits, result.dtype, rounding)
+
+
+def requantised(total: Array, spec: Requantise) -> Array:
+    """Return sums (their channels last) as stored values."""
+    value, shift = (np.asarray(v, np.int64) for v in (spec.multiplier.value, spec.multiplier.shift))
+    if spec.rounding == "wide":
+        short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
+        scaled = (total * short + (np.int64(1) << (14 - shift))) >> (15 - shift)
+    else:
+        left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+        scaled = divided_by_power(high_product(total << left, value), right)
+    return np.asarray(np.clip(scaled + spec.zero_point, spec.low, spec.high)).astype(spec.dtype)
