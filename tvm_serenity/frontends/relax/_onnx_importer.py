@@ -42,7 +42,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
             op_name, opset = "ScatterElements", max(opset, 11)
         attrs = adjusted(op_name, inputs, attrs)
         made = super()._convert_operator(op_name, inputs, attrs, opset)
-        return _clipped(made) if op_name == "Gather" else made
+        return self.bb.normalize(_clipped(made)) if op_name == "Gather" else made
 
     def check(self, graph: Any, types: Mapping[str, Any]) -> None:
         """Raise :class:`UnsupportedError` where a value became another type or shape."""
