@@ -16,10 +16,10 @@ from pathlib import Path
 
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.operators.needs import Range
 from tvm_serenity.rows import Limits, heights_of, split, stream
-from tvm_serenity.rows.from_tflite import network_of
 from tvm_serenity.rows.network import Layer, Network, hull
 from tvm_serenity.rows.segments import cuts_of, segment_order
 

@@ -29,9 +29,10 @@ from tvm_serenity.referees import Referee, runtime_for
 from tvm_serenity.relax.quantize import kept_float
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.runtime.build import largest_workspace, stock_kernels
-from tvm_serenity.runtime.vm import random_inputs, run
+from tvm_serenity.runtime.vm import run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes
 from tvm_serenity.schedule import schedule
+from tvm_serenity.validation.drawn import random_inputs
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 QUANTISED = (

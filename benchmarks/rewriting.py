@@ -22,7 +22,8 @@ from tvm_serenity.cli.rewrite import read
 from tvm_serenity.relax.quantize import quantized_module
 from tvm_serenity.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import Options, Rewritten, rewrite
-from tvm_serenity.runtime.vm import compare, random_inputs, run
+from tvm_serenity.runtime.vm import compare, run
+from tvm_serenity.validation.drawn import random_inputs
 
 NETWORKS = tuple(f"zoo:{name}" for name in zoo.NAMES)
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

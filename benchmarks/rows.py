@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.graph import Graph
 from tvm_serenity.rows import Limits, heights_of, stream
 from tvm_serenity.rows import split as split_network
 from tvm_serenity.rows.choose import table_bytes
-from tvm_serenity.rows.from_tflite import network_of
 from tvm_serenity.rows.network import Network
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

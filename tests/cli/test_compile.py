@@ -30,7 +30,8 @@ def test_the_exported_library_runs(tmp_path: Path) -> None:
     answer("compile", "zoo:swiftnet-cell-c", "-o", out)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / "lib.so")), tvm.cpu())
     from tvm_serenity import zoo
-    from tvm_serenity.runtime.vm import random_inputs, run
+    from tvm_serenity.runtime.vm import run
+    from tvm_serenity.validation.drawn import random_inputs
 
     inputs = random_inputs(zoo.build("swiftnet-cell-c"))
     found = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))

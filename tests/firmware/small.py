@@ -45,7 +45,7 @@ def counting() -> Any:
     """A network with a state: what it was plus the input."""
     from tvm import relax
 
-    from tvm_serenity.frontends.relax._states import STATES
+    from tvm_serenity.relax.attributes import STATES
 
     builder = relax.BlockBuilder()
     x, state = (relax.Var(n, relax.TensorType((1, 8), "int32")) for n in ("x", "state"))

@@ -16,9 +16,9 @@ from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.replay import replay
 from tvm_serenity.rows import Feature, Layer, Network
 from tvm_serenity.rows.choose import check_splittable
-from tvm_serenity.validation.replay import replay
 
 Patch = pytest.MonkeyPatch
 Printed = pytest.CaptureFixture[str]

@@ -12,7 +12,8 @@ tvm = pytest.importorskip("tvm")
 
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
-from tvm_serenity.runtime.vm import random_inputs, run  # noqa: E402
+from tvm_serenity.runtime.vm import run  # noqa: E402
+from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
 
 BACKEND = "TVMBackendAllocWorkspace"
 STACK_BYTES = 1024

@@ -21,7 +21,7 @@ from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
-from tvm_serenity.relax.kernels import workspace_of  # noqa: E402
+from tvm_serenity.kernels.workspace import workspace_of  # noqa: E402
 from tvm_serenity.relax.lower import lowered  # noqa: E402
 
 op = relax.op

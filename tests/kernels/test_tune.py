@@ -15,7 +15,7 @@ tvm = pytest.importorskip("tvm")
 from tvm_serenity.kernels import tune  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR, Tiling, tiling_for  # noqa: E402
-from tvm_serenity.relax.kernels import workspace_of  # noqa: E402
+from tvm_serenity.kernels.workspace import workspace_of  # noqa: E402
 
 LLVM = tvm.target.Target("llvm")
 KERNELS = {

@@ -14,7 +14,7 @@ from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.shared_storage import in_place  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, SCALAR  # noqa: E402
-from tvm_serenity.relax.kernels import placeable, scratch_of, workspace_of  # noqa: E402
+from tvm_serenity.kernels.workspace import placeable, scratch_of, workspace_of  # noqa: E402
 
 LENGTH = 64
 

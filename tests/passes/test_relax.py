@@ -13,8 +13,9 @@ from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedul
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
-from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
+from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.schedule import schedule
+from tvm_serenity.validation.drawn import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:

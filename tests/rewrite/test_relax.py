@@ -18,7 +18,8 @@ from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import force, rewrite_module
 from tvm_serenity.rewrite import RULES, Options
-from tvm_serenity.runtime.vm import Run, compare, random_inputs, run
+from tvm_serenity.runtime.vm import Run, compare, run
+from tvm_serenity.validation.drawn import random_inputs
 
 RESUMMED = {"channelwise", "residual"}
 

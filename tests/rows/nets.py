@@ -116,7 +116,7 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
     from tvm_serenity.firmware.tir.row_reference import whole_tensors
     from tvm_serenity.firmware.tir.rows import row_kernels
     from tvm_serenity.relax.rows_read import read_rows
-    from tvm_serenity.runtime.vm import random_inputs
+    from tvm_serenity.validation.drawn import random_inputs
 
     rows = read_rows(module, name)
     inputs = random_inputs(rows.lowered, 1)

@@ -9,12 +9,12 @@ from tests.rows.nets import model
 from tvm_serenity.errors import CheckError, GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.operators.needs import everything, nearest, rowwise, window
 from tvm_serenity.plan import check_plan
 from tvm_serenity.rows import Feature, Layer, Limits, Network, heights_of, split, stream
 from tvm_serenity.rows.choose import Goal, check_splittable, choose, table_bytes
-from tvm_serenity.rows.from_tflite import network_of
 from tvm_serenity.rows.network import composed
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.schedule import check_schedule

@@ -12,10 +12,10 @@ from tvm import relax, s_tir, tirx  # noqa: E402
 
 from tvm_serenity.errors import WrongResultError  # noqa: E402
 from tvm_serenity.relax import lean_kernels, plan_memory  # noqa: E402
+from tvm_serenity.replay import replay  # noqa: E402
 from tvm_serenity.runtime import build  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 from tvm_serenity.runtime.checks import Checks  # noqa: E402
-from tvm_serenity.validation.replay import replay  # noqa: E402
 from tvm_serenity.validation.report import read_reproducer  # noqa: E402
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tvm_serenity.boards import Board, board, names
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.schedule import Json
+from tvm_serenity.cli.options import Json
 
 
 @app.command("boards")

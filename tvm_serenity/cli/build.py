@@ -12,9 +12,9 @@ from rich.markup import escape
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import size_bytes
 from tvm_serenity.cli.rows import StreamInput
-from tvm_serenity.cli.schedule import Dims, InPlace, Json, Model, TimeLimit
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.building import build

@@ -9,8 +9,8 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims, Json, Model
 from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.cli.schedule import Dims, Json, Model
 from tvm_serenity.errors import InputError
 from tvm_serenity.schedule.certificate import check_certificate
 

@@ -9,8 +9,8 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit
 from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
-from tvm_serenity.cli.schedule import Dims, Json, Model, Rewrite, TimeLimit
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, check_schedule

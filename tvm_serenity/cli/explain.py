@@ -9,9 +9,9 @@ from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import read
-from tvm_serenity.cli.schedule import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.explain import (
     Claim,
     Measure,

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Slice, TimeLimit
 from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.cli.schedule import Alias, Dims, Fold, InPlace, Json, Model, Slice, TimeLimit
 from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.memory import Profile, profile
 from tvm_serenity.schedule import METHODS, Options, schedule

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims
 from tvm_serenity.cli.rewrite import read
-from tvm_serenity.cli.schedule import Dims
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
 from tvm_serenity.offchip import (

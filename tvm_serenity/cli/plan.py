@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.schedule import Json, TimeLimit
+from tvm_serenity.cli.options import Json, TimeLimit
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import PlanOptions, check_plan, plan, read_csv, write_csv
 

@@ -13,18 +13,10 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.explain import BoardName, all_measures, claims_of, explain_json
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.offchip import network_of
+from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import placed, read, rewrite_json
-from tvm_serenity.cli.schedule import (
-    Alias,
-    Dims,
-    Fold,
-    InPlace,
-    Json,
-    Model,
-    TimeLimit,
-    schedule_json,
-)
+from tvm_serenity.cli.schedule import schedule_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.files import write_bytes

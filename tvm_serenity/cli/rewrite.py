@@ -7,7 +7,7 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import Source, source
-from tvm_serenity.cli.schedule import Dims, Json, Model, TimeLimit
+from tvm_serenity.cli.options import Dims, Json, Model, TimeLimit
 from tvm_serenity.joint import place_order
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite

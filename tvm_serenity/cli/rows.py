@@ -8,8 +8,8 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims, Json, Model
 from tvm_serenity.cli.reduce import size_bytes
-from tvm_serenity.cli.schedule import Dims, Json, Model
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.choose import (
@@ -115,7 +115,7 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
     opened = source(model, dims)
     if graph_only:
         from tvm_serenity.frontends.tflite_file import TfliteFile
-        from tvm_serenity.rows.from_tflite import network_of as from_file
+        from tvm_serenity.frontends.tflite_rows import network_of as from_file
 
         file = opened.file()
         if not isinstance(file, TfliteFile):

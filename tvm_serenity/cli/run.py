@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.schedule import Json
+from tvm_serenity.cli.options import Json
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.firmware.result import Project, load

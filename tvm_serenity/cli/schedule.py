@@ -10,7 +10,20 @@ import typer
 
 from tvm_serenity.cli import app, show, tflm
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import (
+    Alias,
+    Dims,
+    Fold,
+    InPlace,
+    Json,
+    MemoryLimit,
+    Model,
+    Rewrite,
+    Slice,
+    TimeLimit,
+)
 from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
+from tvm_serenity.cli.rewrite import run_rewrite
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import READERS, left_beside, save
@@ -25,43 +38,11 @@ from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule
 from tvm_serenity.schedule.certificate import certificate
 from tvm_serenity.transform import Reduced
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Dims = Annotated[
-    list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="Size of a named dimension (.onnx)."),
-]
-Alias = Annotated[
-    bool, typer.Option("--alias-copies", help="No-op copies (one-way SPLIT, reshape) are views.")
-]
-Fold = Annotated[
-    bool, typer.Option("--fold-concat", help="Concats vanish: consumers read their inputs.")
-]
-InPlace = Annotated[
-    bool, typer.Option("--in-place", help="Elementwise ops may overwrite an input that dies.")
-]
-Slice = Annotated[
-    str | None, typer.Option("--slice", metavar="FIRST:LAST", help="Only these ops, inclusive.")
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
-    ),
-]
-Rewrite = Annotated[
-    bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak before ordering.")
-]
 OBJECTIVES = ("peak", "arena")
 NO_ORDER_HELPS = (
     "no other order is better; --rewrite tries networks that compute the same in less, "
     "and serenity explain says what else would help"
 )
-TimeLimit = Annotated[
-    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
-]
 
 
 @app.command("schedule")
@@ -179,8 +160,6 @@ def _rewrite(
     choices: Meaning,
     output: str | None,
 ) -> None:
-    from tvm_serenity.cli.rewrite import run_rewrite
-
     if output is not None:
         raise InputError("a file cannot hold rewritten ops: leave out -o, or use compile --rewrite")
     if choices != Meaning():

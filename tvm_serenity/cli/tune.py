@@ -8,8 +8,8 @@ from rich.console import Console
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
+from tvm_serenity.cli.options import Dims, Json, Model
 from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
-from tvm_serenity.cli.schedule import Dims, Json, Model
 
 
 @app.command("tune")

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity.cli import app, show
+from tvm_serenity.cli.options import Json
 from tvm_serenity.cli.run import Directory
-from tvm_serenity.cli.schedule import Json
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load

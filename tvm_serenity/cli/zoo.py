@@ -4,7 +4,7 @@ from rich.table import Table
 
 from tvm_serenity import zoo
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.schedule import Json
+from tvm_serenity.cli.options import Json
 
 
 @app.command("zoo")

@@ -5,8 +5,8 @@ from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.rows.choose import check_splittable
-from tvm_serenity.rows.from_tflite import network_of
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, stream
 

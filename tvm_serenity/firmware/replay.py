@@ -1,6 +1,6 @@
 """Reproducers of wrong C kernels: sources, memory and calls in a file, and running them again.
 
-python -m tvm_serenity.validation serenity-wrong-KERNEL.npz
+python -m tvm_serenity.replay serenity-wrong-KERNEL.npz
 """
 
 import tempfile

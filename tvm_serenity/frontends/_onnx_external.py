@@ -14,13 +14,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.frontends._onnx_tensors import is_external, stored_tensor
 from tvm_serenity.frontends.model_file import one_line
 
 MAX_TOTAL_BYTES = 4 * 2**30
 """All data of one model outside of its file; more is refused before it is read."""
-
-_EXTERNAL = 1
-"""TensorProto.DataLocation.EXTERNAL."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,6 @@ class Place:
     location: str
     offset: int
     length: int | None
-
-
-def is_external(tensor: Any) -> bool:
-    """Whether the data of a TensorProto is in another file."""
-    return int(tensor.data_location) == _EXTERNAL
 
 
 def stored_protos(model: Any) -> Iterator[Any]:
@@ -112,8 +105,6 @@ def embed(model: Any, folder: Path) -> None:
     Raises :class:`InputError` as :func:`read_tensor` does, and where all of it is more than
     ``MAX_TOTAL_BYTES``.
     """
-    from tvm_serenity.frontends._onnx_tensors import stored_tensor
-
     external = [tensor for tensor in stored_protos(model) if is_external(tensor)]
     sizes = [stored_tensor(tensor).size_bytes for tensor in external]
     if sum(sizes) > MAX_TOTAL_BYTES:
@@ -130,8 +121,6 @@ def embed_small(model: Any, folder: Path, most_bytes: int = 2**19) -> None:
 
     Sizes may depend on them; what is missing stays outside.
     """
-    from tvm_serenity.frontends._onnx_tensors import stored_tensor
-
     for tensor in stored_protos(model):
         if not is_external(tensor):
             continue

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.frontends._onnx_external import is_external
+from tvm_serenity.frontends._onnx_tensors import is_external
 
 Array = npt.NDArray[Any]
 

@@ -18,7 +18,8 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import Known, followed
-from tvm_serenity.frontends._onnx_tensors import inferred_types, set_dims
+from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
+from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
 BY_FUNCTION = (
     *("Attention", "BlackmanWindow", "CausalConvWithState", "Celu", "CenterCropPad"),
@@ -102,8 +103,6 @@ def _make_dense(graph: Any) -> None:
 
 def _dense(sparse: Any) -> Any:
     from onnx import numpy_helper
-
-    from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
     name, shape = sparse.values.name, tuple(sparse.dims)
     if any(extent < 0 for extent in shape) or _product(shape) > MAX_DENSE:

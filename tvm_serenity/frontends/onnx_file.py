@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
-from tvm_serenity.frontends._onnx_external import data_files, is_external, place_of, stored_protos
-from tvm_serenity.frontends._onnx_tensors import (
-    constant_tensor,
-    known_shapes,
-    stored_tensor,
-)
+from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
+from tvm_serenity.frontends._onnx_shapes import known_shapes
+from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
 from tvm_serenity.frontends.model_file import check_order, printable, unique
 from tvm_serenity.graph import Graph, Op, Tensor
 

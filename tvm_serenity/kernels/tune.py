@@ -28,6 +28,7 @@ from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.kernels.lean import LEAN, inline_stages, lean, may_change
 from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
+from tvm_serenity.kernels.workspace import workspace_of
 
 CHANNELS, COLUMNS = 32, 8
 """The largest tile that is tried."""
@@ -174,8 +175,6 @@ def tuned(path: Path, target: Any, limit: int = 0) -> Callable[[Any], Any]:
 
     ``limit``: bytes of scratch that a kernel may need at most.
     """
-    from tvm_serenity.relax.kernels import workspace_of
-
     known = _read(path)
 
     def best(kernel: Any) -> Any:

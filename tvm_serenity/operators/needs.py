@@ -1,12 +1,9 @@
 """Which rows of an input each row of a result is made from."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError, UnsupportedError
-
-if TYPE_CHECKING:
-    from tvm_serenity.operators.record import Seen
+from tvm_serenity.operators.seen import Seen
 
 Range = tuple[int, int]
 """Rows from the first to before the second."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, on_elements
-from tvm_serenity.operators.scene import Array, Calls, Expr, Options, Scene, Shape
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
+from tvm_serenity.operators.seen import Seen as Seen
 
 
 class Memory(Enum):
@@ -18,26 +19,6 @@ class Memory(Enum):
     CONCAT = "the output is its inputs put together along some axis, each element copied once"
     ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
     """Read before the output is written there: the output may take that input's storage."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """An operator of a file as rows see it.
-
-    ``height`` is that of its outputs, ``sources`` are those of its inputs that are no constants:
-    the rows of an NHWC tensor of batch 1, and 1 for what has no rows. ``shapes`` are those of all
-    inputs; ``constant(i)`` gives the integers of input ``i``, none where it has none. ``outputs``
-    counts the outputs.
-    """
-
-    name: str
-    kind: str
-    height: int
-    sources: Sequence[int]
-    outputs: int
-    shapes: Sequence[Shape]
-    options: Options
-    constant: Callable[[int], Sequence[int]]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import Graph
+from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
-from tvm_serenity.relax.kernels import placeable
 from tvm_serenity.relax.lower import functions_of, lowered
 from tvm_serenity.relax.read import Region, Value, read_function
 

@@ -7,11 +7,12 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError
-from tvm_serenity.frontends.relax._states import OPERATORS
 from tvm_serenity.quantize.fixed import ROUNDINGS
+from tvm_serenity.relax.attributes import OPERATORS
 from tvm_serenity.relax.quantize_exact import Exact
 from tvm_serenity.relax.quantize_read import Scope, label, variables
 from tvm_serenity.relax.quantize_region import Rewriter
+from tvm_serenity.relax.quantize_rules import RULES
 
 KEPT = "serenity.kept_float"
 """Module attribute: ``operator: reason`` of everything that stayed float."""
@@ -31,7 +32,7 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
     scope = Scope(function)
     operators = (function.attrs or {}).get(OPERATORS) if rounding != "float" else None
     exact = None if operators is None else Exact(scope, operators)
-    rewriter = Rewriter(scope, builder, rounding, fold_concat, exact)
+    rewriter = Rewriter(scope, builder, rounding, fold_concat, RULES, exact)
     rewriter.new.update(zip(function.params, params, strict=True))
     with builder.function("main", params):
         with builder.dataflow():

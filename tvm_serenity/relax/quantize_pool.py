@@ -11,6 +11,7 @@ from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import divided, multiplier
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
+from tvm_serenity.relax.quantize_scale import rescaled
 from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
 
 
@@ -57,8 +58,6 @@ def average_pool(rewriter: Rewriter, region: Region) -> Any:
 
 def max_pool(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``max_pool2d``: the largest stored value, which is the largest real one."""
-    from tvm_serenity.relax.quantize_rules import rescaled
-
     pool = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(pool.args[0])
     moved = rewriter.builder.emit(compat.call_like(pool, [rewriter.stored(x)]), "max_pool")
@@ -95,8 +94,6 @@ def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 def extreme(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``max`` and ``min`` over axes: those of stored values, in their own scale."""
-    from tvm_serenity.relax.quantize_rules import rescaled
-
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
     found = rewriter.builder.emit(compat.call_like(call, [rewriter.stored(x)]), region.name)

@@ -1,6 +1,6 @@
 """One region at a time: the rule that turns it into an integer kernel, or why none does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.quantize_exact import Exact
-from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, shape_of
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, shape_of, variables
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Rewriter:
     builder: Any
     rounding: str
     fold_concat: bool
+    rules: "Rules"
     exact: Exact | None = None
     new: dict[Any, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -45,8 +46,6 @@ class Rewriter:
     users: dict[Any, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from tvm_serenity.relax.quantize_read import variables
-
         for var, value in self.scope.values.items():
             for used in variables(value):
                 self.users.setdefault(used, []).append(var)
@@ -60,7 +59,7 @@ class Rewriter:
             return
         try:
             region = self.region(var, value)
-            made = self.special(value) if region is None else self.convert(region)
+            made = self.rules.composed(self, value) if region is None else self.convert(region)
             if made is not None:
                 self.new[var] = made
                 return
@@ -106,26 +105,13 @@ class Rewriter:
             high = min(high, result.stored(most)) if most is not None else high
             expr = relu.args[0]
 
-    def special(self, value: Any) -> Any:
-        """Return what stands for integer operators that the importer composes, or None."""
-        from tvm_serenity.relax.quantize_pool import stored_pool
-        from tvm_serenity.relax.quantize_rules import stored_wide
-
-        made = stored_pool(self, value)
-        return stored_wide(self, value) if made is None else made
-
     def convert(self, region: Region) -> Any:
         """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
-        from tvm_serenity.relax.quantize_rules import RULES, store
-
         if self.exact is not None and self.exact.is_float(region.expr):
-            return store(self, region)
+            return self.rules.given(self, region)
         call = self.scope.look(region.expr)
         name = compat.op_name(call) if compat.is_call(call) else ""
-        rule: Callable[[Rewriter, Region], Any] | None = RULES.get(name)
-        if rule is None:
-            rule = RULES["any"]
-        return rule(self, region)
+        return self.rules.by_operator.get(name, self.rules.other)(self, region)
 
     def kernel(self, name: str, kernel: Any, arguments: Sequence[Any]) -> Any:
         """Return the variable that holds the result of a new kernel."""
@@ -188,6 +174,24 @@ class Rewriter:
             and users[0] is not None
             and self.scope.call(self.scope.values[users[0]], "relax.clip") is not None
         )
+
+
+Rule = Callable[[Rewriter, Region], Any]
+"""Returns the new expression of a region; :class:`RefusedError` says why there is none."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What converts: a region ``by_operator`` that makes its value, or as any ``other``.
+
+    ``given``: a region that is computed in float in the file itself. ``composed`` returns what
+    stands for integer operators that the importer composes, from their last value, or None.
+    """
+
+    by_operator: Mapping[str, Rule]
+    other: Rule
+    given: Rule
+    composed: Callable[[Rewriter, Any], Any]
 
 
 def _is_operator(expr: Any) -> bool:

@@ -1,6 +1,5 @@
 """Rules for elementwise operators and softmax, and the table of all rules."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +7,14 @@ import numpy as np
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
-from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.quantize.params import Affine, affine
+from tvm_serenity.quantize.params import affine
 from tvm_serenity.relax import quantize_function, quantize_pool
 from tvm_serenity.relax.quantize_concat import concat
 from tvm_serenity.relax.quantize_read import MOVES, Leaf, RefusedError, label, shape_of
-from tvm_serenity.relax.quantize_region import Region, Rewriter
+from tvm_serenity.relax.quantize_region import Region, Rewriter, Rules
+from tvm_serenity.relax.quantize_scale import look_up, rescaled
 from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, find, weighted
 
@@ -126,31 +125,7 @@ def function(rewriter: Rewriter, region: Region) -> Any:
         raise RefusedError("a function of an int16 tensor")
     table = quantize_function.table(rewriter.scope, region.expr, leaf, region.result)
     table = np.clip(table, region.low, region.high)
-    return _look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
-
-
-def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any:
-    """Return ``source``, stored as ``leaf`` says, in the scale and limits of ``region``."""
-    same = (leaf.params.scale, leaf.params.zero_point, leaf.params.dtype) == (
-        region.result.scale,
-        region.result.zero_point,
-        region.result.dtype,
-    )
-    if same and region.is_unclamped:
-        return source
-    if {"int16", "int32"} & {leaf.params.dtype, region.result.dtype}:
-        finish = Requantise(
-            multiplier(leaf.params.scale / region.result.scale),
-            region.result.zero_point,
-            region.low,
-            region.high,
-            region.result.dtype,
-            rewriter.rounding,
-        )
-        kernel = pointwise.rescale(leaf.shape, leaf.params, finish)
-        return rewriter.kernel("q_rescale", kernel, [source])
-    table = tables.rescaled(leaf.params, region.result, region.low, region.high, rewriter.rounding)
-    return _look_up(rewriter, leaf, source, table, region.result)
+    return look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
 
 
 def stored_wide(rewriter: Rewriter, value: Any) -> Any:
@@ -175,11 +150,6 @@ def stored_wide(rewriter: Rewriter, value: Any) -> Any:
     return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
 
 
-def _look_up(rewriter: Rewriter, leaf: Leaf, source: Any, table: Any, result: Affine) -> Any:
-    kernel = pointwise.lookup(leaf.shape, leaf.params.dtype, result.dtype)
-    return rewriter.kernel("q_table", kernel, [source, compat.constant(np.asarray(table))])
-
-
 def _given(rewriter: Rewriter, region: Region) -> Any:
     """Round a tensor that is given as float."""
     scope = rewriter.scope
@@ -199,21 +169,30 @@ def store(rewriter: Rewriter, region: Region) -> Any:
     return rewriter.kernel("q_store", kernel, [source])
 
 
-RULES: dict[str, Callable[[Rewriter, Region], Any]] = {
-    CONV: weighted,
-    MATMUL: weighted,
-    "relax.add": addition,
-    "relax.subtract": addition,
-    "relax.multiply": product,
-    "relax.concat": concat,
-    "relax.nn.avg_pool2d": quantize_pool.average_pool,
-    "relax.nn.max_pool2d": quantize_pool.max_pool,
-    "relax.mean": quantize_pool.mean,
-    "relax.sum": quantize_pool.total,
-    "relax.max": quantize_pool.extreme,
-    "relax.min": quantize_pool.extreme,
-    "relax.image.resize2d": quantize_pool.resized,
-    "relax.nn.softmax": softmax,
-    "any": function,
-}
-"""What converts a region, by the operator that makes its value; ``any`` for all others."""
+def _composed(rewriter: Rewriter, value: Any) -> Any:
+    made = quantize_pool.stored_pool(rewriter, value)
+    return stored_wide(rewriter, value) if made is None else made
+
+
+RULES = Rules(
+    by_operator={
+        CONV: weighted,
+        MATMUL: weighted,
+        "relax.add": addition,
+        "relax.subtract": addition,
+        "relax.multiply": product,
+        "relax.concat": concat,
+        "relax.nn.avg_pool2d": quantize_pool.average_pool,
+        "relax.nn.max_pool2d": quantize_pool.max_pool,
+        "relax.mean": quantize_pool.mean,
+        "relax.sum": quantize_pool.total,
+        "relax.max": quantize_pool.extreme,
+        "relax.min": quantize_pool.extreme,
+        "relax.image.resize2d": quantize_pool.resized,
+        "relax.nn.softmax": softmax,
+    },
+    other=function,
+    given=store,
+    composed=_composed,
+)
+"""All rules."""

@@ -12,6 +12,7 @@ from tvm_serenity.kernels.convolution import Convolution, Dense, convolution, de
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.relax.quantize_concat import folded_pieces
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 
@@ -126,8 +127,6 @@ def _pieces(
     rewriter: Rewriter, x: Leaf, padding: tuple[int, int, int, int], layout: str, groups: int
 ) -> tuple[list[Any], tuple[int, int, int, int]]:
     """The tensors that hold ``x``: of a folded concat, or without its padding."""
-    from tvm_serenity.relax.quantize_concat import folded_pieces
-
     pad = rewriter.scope.call(x.expr, "relax.nn.pad")
     if pad is not None:
         amount = [int(p) for p in pad.attrs.pad_width]

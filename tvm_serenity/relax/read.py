@@ -16,7 +16,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph, Op, Role, Tensor
-from tvm_serenity.relax.kernels import workspace_of
+from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.relax.lower import lowered
 
 Value = int | tuple["Value", ...] | None

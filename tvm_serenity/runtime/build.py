@@ -10,8 +10,8 @@ from tvm import relax
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.tile import tiling_for
+from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.kernels import workspace_of
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pipeline import serenity_pipeline
@@ -27,8 +27,9 @@ from tvm_serenity.runtime.checks import (
     run_all,
     validated_kernels,
 )
-from tvm_serenity.runtime.vm import Run, compare, network_inputs
+from tvm_serenity.runtime.vm import Run, compare
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.network import Verdict
 

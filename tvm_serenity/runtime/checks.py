@@ -13,7 +13,8 @@ from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.relax.lower import lowered
-from tvm_serenity.runtime.vm import Run, network_inputs, run
+from tvm_serenity.runtime.vm import Run, run
+from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
 from tvm_serenity.validation.network import Judge, Verdict, judged

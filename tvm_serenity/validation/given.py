@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.runtime.vm import states_of
+from tvm_serenity.validation.drawn import states_of
 from tvm_serenity.validation.inputs import Array, Range
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
-from tvm_serenity.relax.kernels import placeable, workspace_of
+from tvm_serenity.kernels.workspace import placeable, workspace_of
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets

@@ -142,7 +142,7 @@ class Wrong:
 
 def command(reproducer: Path) -> str:
     """Return the command that runs a reproducer."""
-    return f"python -m tvm_serenity.validation {reproducer}"
+    return f"python -m tvm_serenity.replay {reproducer}"
 
 
 def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
@@ -153,7 +153,7 @@ def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
 def write_reproducer(path: Path, case: Mapping[str, Any], inputs: Sequence[Array]) -> Path:
     """Write a case and its inputs as ``.npz``; return where: a free name beside ``path``.
 
-    ``case`` is JSON: ``kind`` says who replays it ("tir": ``validation.replay``), the rest is
+    ``case`` is JSON: ``kind`` says who replays it (``tvm_serenity.replay``), the rest is
     its own.
     """
     path, number = path.with_suffix(".npz"), 0

@@ -7,7 +7,7 @@ from typing import Any
 from tvm_serenity import compat
 from tvm_serenity.firmware.names import identifier, unique
 from tvm_serenity.firmware.program import Quantisation, Tensor
-from tvm_serenity.frontends.relax._states import (
+from tvm_serenity.relax.attributes import (
     INPUT_SCALES,
     INPUTS,
     OUTPUT_SCALES,

@@ -6,7 +6,7 @@ from typing import Any
 import tvm
 from tvm import s_tir, tirx
 
-from tvm_serenity.relax.kernels import without_offsets
+from tvm_serenity.kernels.workspace import without_offsets
 
 
 def flattened(kernels: Mapping[str, Any], target: Any = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
 from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.relax.read import Region
-from tvm_serenity.runtime.vm import random_inputs
+from tvm_serenity.validation.drawn import random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:

@@ -22,7 +22,7 @@ from tvm_serenity.firmware.pack import (
 )
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.kernels.convolution import Convolution, Dense
-from tvm_serenity.kernels.spec import spec_of
+from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
 MOST_PIECES = 16

@@ -24,7 +24,7 @@ from tvm_serenity.firmware.tir.tuned import (
 )
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.rows import RowKernel
-from tvm_serenity.kernels.spec import spec_of
+from tvm_serenity.kernels.spec_read import spec_of
 
 COUNT = "n"
 """The last parameter of kernels that make several rows which follow each other: how many."""

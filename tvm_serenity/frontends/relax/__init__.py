@@ -20,10 +20,10 @@ from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
-from tvm_serenity.frontends.relax._states import INPUTS, OUTPUTS
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
+from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
 
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
 

@@ -56,12 +56,6 @@ from tvm_serenity.frontends.relax._reduce import (
     convert_range,
 )
 from tvm_serenity.frontends.relax._scene import Reading, converted
-from tvm_serenity.frontends.relax._states import (
-    INPUT_SCALES,
-    OPERATORS,
-    OUTPUT_SCALES,
-    STATES,
-)
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
     initial_values,
@@ -72,6 +66,7 @@ from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
 from tvm_serenity.operators import operator
 from tvm_serenity.quantize.fixed import half_away
+from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, STATES
 
 try:
     import tflite

@@ -1,0 +1,126 @@
+"""Sizes of the values of an ONNX graph, by shape inference and from what is stored."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._onnx_external import embed_small
+from tvm_serenity.frontends._onnx_fold import Known, followed
+from tvm_serenity.frontends._onnx_tensors import typed_tensor
+from tvm_serenity.graph import Role, Tensor
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What is known about the values of a graph, by name.
+
+    ``unset``: the named dimensions of its inputs that have no size; ``reason`` why inference
+    failed, where it did; ``makers``: the operator that makes each value.
+    """
+
+    known: Known
+    unset: tuple[str, ...]
+    reason: str
+    makers: Mapping[str, Any]
+
+    def tensor(self, name: str) -> Tensor:
+        """The activation called ``name``."""
+        if name not in self.known.types:
+            raise UnsupportedError(self._unknown(name, "its shape cannot be inferred"))
+        kind = self.known.types[name]
+        if not kind.HasField("tensor_type"):
+            raise UnsupportedError(f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor")
+        tensor = kind.tensor_type
+        if not tensor.HasField("shape"):
+            raise UnsupportedError(self._unknown(name, "its shape cannot be inferred"))
+        shape = [_dim(d) for d in tensor.shape.dim]
+        if any(isinstance(dim, str) for dim in shape):
+            text = ", ".join(map(str, shape))
+            raise UnsupportedError(self._unknown(name, f"unknown size in ({text})"))
+        maker = self.makers.get(name)
+        if not shape and maker is not None and maker.domain not in ("", "ai.onnx"):
+            raise UnsupportedError(
+                f"tensor {name!r}: made by the custom operator {maker.domain}.{maker.op_type}, "
+                "whose result has no stated shape (a scalar's shape is what exporters write where "
+                "they know none); state it in the file, [1] for a scalar"
+            )
+        return typed_tensor(name, [int(dim) for dim in shape], tensor.elem_type, Role.ACTIVATION)
+
+    def _unknown(self, name: str, what: str) -> str:
+        """That ``what`` is wrong with ``name``, and what can be done about it."""
+        if self.unset:
+            sizes = " ".join(f"--dim {dim}=1" for dim in self.unset)
+            return f"tensor {name!r}: {what}; set {sizes}"
+        maker = self.makers.get(name)
+        if maker is None:
+            return f"tensor {name!r}: {what}{self.reason}; store the model with fixed shapes"
+        kind = (
+            maker.op_type if maker.domain in ("", "ai.onnx") else f"{maker.domain}.{maker.op_type}"
+        )
+        return (
+            f"tensor {name!r}: {what} although all inputs have sizes: operator {kind} makes it, "
+            f"and its size depends on values or is not stated{self.reason}"
+        )
+
+
+def known_shapes(model: Any, dims: Mapping[str, int], folder: Path) -> Shapes:
+    """Return the shapes that the model states, ONNX infers or small constants decide.
+
+    ``dims`` are put in for the named dimensions; ``folder`` is where data outside of the file
+    lies.
+    """
+    fixed = type(model)()
+    fixed.CopyFrom(model)
+    embed_small(fixed, folder)
+    unset = set_dims(fixed.graph, dims)
+    types, reason = inferred_types(fixed)
+    makers = {name: node for node in fixed.graph.node for name in node.output if name}
+    return Shapes(followed(fixed, types), unset, reason, makers)
+
+
+def inferred_types(model: Any) -> tuple[dict[str, Any], str]:
+    """Return the types of the values of a graph by ONNX's inference, and why it failed if so."""
+    from onnx import shape_inference
+
+    reason = ""
+    try:
+        graph = shape_inference.infer_shapes(model, data_prop=True).graph
+    except Exception as error:  # the bindings raise RuntimeError and their own kinds
+        graph, reason = model.graph, f" ({error})"
+    values = (*graph.value_info, *graph.input, *graph.output)
+    return {value.name: value.type for value in values}, reason
+
+
+def set_dims(graph: Any, dims: Mapping[str, int]) -> tuple[str, ...]:
+    """Put ``dims`` into the shapes of ``graph``; return the inputs' names that have no size yet."""
+    for name, size in dims.items():
+        if size < 1:
+            raise InputError(f"dimension {name!r}: {size} is not a size, it must be at least 1")
+    stored = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in stored]
+    named = dict.fromkeys(_dim_names(inputs))
+    known = {*named, *_dim_names((*graph.value_info, *graph.output))}
+    for name in dims:
+        if name not in known:
+            there = ", ".join(named) or "none"
+            raise InputError(f"no dimension is named {name!r}; the model's inputs name: {there}")
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_param") and dim.dim_param in dims:
+                dim.dim_value = dims[dim.dim_param]
+    return tuple(name for name in named if name not in dims)
+
+
+def _dim_names(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_param") and dim.dim_param:
+                yield dim.dim_param
+
+
+def _dim(dim: Any) -> int | str:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value)
+    return dim.dim_param or "?"

@@ -1,0 +1,75 @@
+"""The specs of kernels read back: other forms of the same kernel start from here.
+
+    spec = spec_of(mod[kernel], arguments)
+
+gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
+``AveragePool`` or ``Mean``.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.kernels.convolution import Convolution, Dense
+from tvm_serenity.kernels.pooling import AveragePool, Mean
+from tvm_serenity.kernels.records import Lookup, Pair, Product, Requantise, Sum
+from tvm_serenity.kernels.spec import KIND, SPEC
+from tvm_serenity.kernels.svdf import FilterSum
+from tvm_serenity.quantize.fixed import Multiplier, multiplier
+from tvm_serenity.quantize.params import Affine
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        Affine,
+        AveragePool,
+        Convolution,
+        Dense,
+        FilterSum,
+        Lookup,
+        Mean,
+        Multiplier,
+        Pair,
+        Product,
+        Requantise,
+        Sum,
+    )
+}
+"""The classes that specs consist of, by their names."""
+
+
+def spec_of(kernel: Any, arguments: Sequence[Any] = ()) -> Any:
+    """Return the spec that ``kernel`` was made from, None if it was not made from one.
+
+    ``arguments``: the arrays of the call's arguments in order (anything for tensors that are no
+    constants); they are needed where every channel has its multiplier.
+    """
+    text = (kernel.attrs or {}).get(SPEC)
+    if text is None:
+        return None
+    spec = _decoded(json.loads(str(text)))
+    finish = getattr(spec, "requantise", None)
+    if finish is None or finish.multiplier is not None:
+        return spec
+    return replace(spec, requantise=replace(finish, multiplier=_from(finish.rounding, arguments)))
+
+
+def _from(rounding: str, arguments: Sequence[Any]) -> Multiplier:
+    """The multipliers among the last arguments of a call, as ``Requantise.arrays`` wrote them."""
+    if rounding in ("float", "double"):
+        return multiplier(np.asarray(arguments[-1]).tolist())
+    values, shifts = (np.asarray(a).astype(int).tolist() for a in arguments[-2:])
+    reals = tuple(v * 2.0 ** (s - 31) for v, s in zip(values, shifts, strict=True))
+    return Multiplier(tuple(values), tuple(shifts), reals)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(part) for part in value)
+    if not isinstance(value, dict):
+        return value
+    given = {key: _decoded(part) for key, part in value.items() if key != KIND}
+    return KINDS[value[KIND]](**given)
