@@ -1,9 +1,10 @@
 """Which rows of an input each row of a result is made from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.operators.seen import Seen
+from tvm_serenity.operators.scene import Options, Shape
 
 Range = tuple[int, int]
 """Rows from the first to before the second."""
@@ -15,6 +16,26 @@ SAME = 0
 """``Padding.SAME`` in options."""
 _PADDING, _STRIDE_H = 0, 2
 """Fields that the options of all operators with a window have."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An operator of a file as rows see it.
+
+    ``height`` is that of its outputs, ``sources`` are those of its inputs that are no constants:
+    the rows of an NHWC tensor of batch 1, and 1 for what has no rows. ``shapes`` are those of all
+    inputs; ``constant(i)`` gives the integers of input ``i``, none where it has none. ``outputs``
+    counts the outputs.
+    """
+
+    name: str
+    kind: str
+    height: int
+    sources: Sequence[int]
+    outputs: int
+    shapes: Sequence[Shape]
+    options: Options
+    constant: Callable[[int], Sequence[int]]
 
 
 def window(

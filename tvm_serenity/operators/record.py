@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, on_elements
+from tvm_serenity.operators.needs import Seen as Seen
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
-from tvm_serenity.operators.seen import Seen as Seen
 
 
 class Memory(Enum):
