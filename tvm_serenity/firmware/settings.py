@@ -154,6 +154,11 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
             f"{by_rows} does not take --order given: the order of the bands is what saves memory",
         ),
         (
+            rows and bool(settings.rewrite),
+            f"{by_rows} does not take --rewrite: its kernels add to, or write parts of, whole "
+            "tensors",
+        ),
+        (
             llvm and settings.in_place,
             "--codegen llvm does not take --in-place: its kernels do not overwrite their inputs",
         ),
