@@ -24,7 +24,7 @@ ARENA_ALIGNMENT = 64
 """Bytes TVM aligns its own allocations to, and lets kernels assume."""
 
 
-def lower_and_fuse(target: Any) -> Any:
+def lower_and_fuse(target: tvm.target.Target) -> Any:
     """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
     return tvm.transform.Sequential(
         [
@@ -42,7 +42,7 @@ def before_planning() -> Any:
     )
 
 
-def after_planning(target: Any) -> Any:
+def after_planning(target: tvm.target.Target) -> Any:
     """Return the passes between the plan and the virtual machine; they plan what is left over."""
     return tvm.transform.Sequential(
         [*cpu.dataflow_lower_passes(target), *cpu.finalize_passes(target)]
@@ -59,17 +59,17 @@ def current_target() -> Any:
     return tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
 
 
-def is_tensor(ty: Any) -> bool:
+def is_tensor(ty: relax.Type) -> bool:
     """Whether ``ty`` is the type of one tensor."""
     return isinstance(ty, relax.TensorType)
 
 
-def is_tuple(ty: Any) -> bool:
+def is_tuple(ty: relax.Type) -> bool:
     """Whether ``ty`` is the type of a tuple."""
     return isinstance(ty, relax.TupleType)
 
 
-def static_shape(ty: Any, name: str) -> tuple[int, ...]:
+def static_shape(ty: relax.Type, name: str) -> tuple[int, ...]:
     """Return the shape of a tensor type; :class:`UnsupportedError` where it is not constant."""
     shape = ty.shape
     values = getattr(shape, "values", None)
@@ -78,7 +78,7 @@ def static_shape(ty: Any, name: str) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-def dtype_name(ty: Any) -> str:
+def dtype_name(ty: relax.Type) -> str:
     """Return numpy's name of a tensor type's elements."""
     return str(ty.dtype.dtype)
 
@@ -96,49 +96,49 @@ def size_bytes(shape: Sequence[int], dtype: str) -> int:
     return (elements * dtype_bits(dtype) + 7) // 8
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: relax.Expr) -> bool:
     """Whether an expression is a tensor literal."""
     return isinstance(value, tvm.ir.expr.GenericConst)
 
 
-def op_name(call: Any) -> str:
+def op_name(call: relax.Expr) -> str:
     """Return the name of the operator or function that a call calls."""
     return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", "") or call.op)
 
 
-def is_prim_func(function: Any) -> bool:
+def is_prim_func(function: tvm.ir.BaseFunc) -> bool:
     """Whether a function of a module is a kernel."""
     return isinstance(function, tirx.PrimFunc)
 
 
-def is_call(value: Any) -> bool:
+def is_call(value: relax.Expr) -> bool:
     """Whether an expression is a call."""
     return isinstance(value, tvm.ir.expr.Call)
 
 
-def called_kernel(call: Any) -> Any:
+def called_kernel(call: relax.Expr) -> Any:
     """Return the GlobalVar of the kernel that ``call_tir`` runs, or None for any other call."""
     if op_name(call) in ("relax.call_tir", "relax.call_tir_inplace"):
         return call.args[0]
     return None
 
 
-def is_buffer_param(param: Any) -> bool:
+def is_buffer_param(param: tirx.Var) -> bool:
     """Whether a kernel's parameter is a tensor."""
     return bool(tirx.is_buffer_var(param))
 
 
-def buffer_shape(buffer: Any) -> tuple[int, ...]:
+def buffer_shape(buffer: tirx.Var) -> tuple[int, ...]:
     """Return the constant shape of a kernel's buffer."""
     return tuple(int(extent) for extent in buffer.ty.shape)
 
 
-def buffer_dtype(buffer: Any) -> str:
+def buffer_dtype(buffer: tirx.Var) -> str:
     """Return numpy's name of a kernel buffer's elements."""
     return str(getattr(buffer.ty.dtype, "dtype", buffer.ty.dtype))
 
 
-def offset_buffer(old: Any, alignment: int) -> Any:
+def offset_buffer(old: tirx.Var, alignment: int) -> Any:
     """Return a parameter like ``old`` that may start at any multiple of ``alignment`` bytes."""
     width = max(dtype_bits(buffer_dtype(old)) // 8, 1)
     return tirx.decl_buffer(
@@ -150,7 +150,7 @@ def offset_buffer(old: Any, alignment: int) -> Any:
     )
 
 
-def plain_buffer(old: Any) -> Any:
+def plain_buffer(old: tirx.Var) -> Any:
     """Return a buffer like ``old`` at its address; ``old`` itself unless it has an offset."""
     offset = old.ty.elem_offset
     if offset is None or (isinstance(offset, tirx.IntImm) and int(offset) == 0):
@@ -169,7 +169,7 @@ def workspace_buffer(size: int, alignment: int) -> Any:
     )
 
 
-def declare_on(buffer: Any, base: Any, offset: int) -> Any:
+def declare_on(buffer: tirx.Var, base: tirx.Var, offset: int) -> Any:
     """Return the statement that puts ``buffer`` onto ``base``, ``offset`` elements in."""
     rank = len(base.ty.shape)
     index = [0] * (rank - 1) + [offset] if rank else []  # a 0-d tensor has one element
@@ -188,13 +188,13 @@ _LOW_LEVEL = (
 )
 
 
-def is_high_level(call: Any) -> bool:
+def is_high_level(call: relax.Call) -> bool:
     """Whether a call is an operator that still has to be turned into a kernel."""
     name = op_name(call)
     return name.startswith("relax.") and not name.startswith(_LOW_LEVEL)
 
 
-def with_body(function: Any, body: Any, *, is_pure: bool | None = None) -> Any:
+def with_body(function: relax.Function, body: relax.SeqExpr, *, is_pure: bool | None = None) -> Any:
     """Return a Relax function with another body."""
     return relax.Function(
         function.params,
@@ -210,7 +210,7 @@ def alloc_storage(size: int) -> Any:
     return relax.op.memory.alloc_storage(relax.ShapeExpr([size]), 0, "global", "uint8")
 
 
-def alloc_in(storage: Any, offset: int, shape: Sequence[int], dtype: str) -> Any:
+def alloc_in(storage: tirx.Var, offset: int, shape: Sequence[int], dtype: str) -> Any:
     """Return the expression that makes a tensor ``offset`` bytes into ``storage``."""
     return relax.op.memory.alloc_tensor(storage, offset, relax.ShapeExpr(list(shape)), dtype)
 
@@ -220,7 +220,7 @@ def alloc_fresh(shape: Sequence[int], dtype: str) -> Any:
     return relax.op.builtin.alloc_tensor(relax.ShapeExpr(list(shape)), dtype, 0)
 
 
-def kernel_arguments(call: Any) -> list[Any]:
+def kernel_arguments(call: relax.Call) -> list[Any]:
     """Return the arguments that ``call_tir`` passes to its kernel, without the results."""
     arguments = call.args[1]
     if len(call.args) > 2:
@@ -228,7 +228,7 @@ def kernel_arguments(call: Any) -> list[Any]:
     return list(arguments.fields) if isinstance(arguments, relax.Tuple) else [arguments]
 
 
-def kernel_variable(name: str, kernel: Any) -> Any:
+def kernel_variable(name: str, kernel: tirx.PrimFunc) -> Any:
     """Return a GlobalVar for ``kernel``: calls are checked against the type it carries."""
     params = [
         relax.TensorType(buffer_shape(p), buffer_dtype(p)) if is_buffer_param(p) else p.ty
@@ -239,12 +239,12 @@ def kernel_variable(name: str, kernel: Any) -> Any:
     return variable
 
 
-def has_blocks(kernel: Any) -> bool:
+def has_blocks(kernel: tirx.PrimFunc) -> bool:
     """Whether a kernel is in block form, which schedules work on."""
     return isinstance(kernel.body, tvm.s_tir.SBlockRealize)
 
 
-def call_like(call: Any, arguments: Sequence[Any]) -> Any:
+def call_like(call: relax.Call, arguments: Sequence[Any]) -> Any:
     """Return the call of an operator again, with other arguments of its kinds."""
     return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
 
@@ -254,7 +254,7 @@ def fuse_primitives() -> Any:
     return tvm.transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseTIR()])
 
 
-def overwritten(call: Any) -> Any:
+def overwritten(call: relax.Expr) -> Any:
     """Return the argument that ``call_tir_inplace`` overwrites, None for any other expression."""
     if not is_call(call) or op_name(call) != "relax.call_tir_inplace":
         return None
@@ -265,12 +265,12 @@ def overwritten(call: Any) -> Any:
     return kernel_arguments(call)[indices[0]]
 
 
-def structural_key(function: Any) -> Any:
+def structural_key(function: relax.Function) -> Any:
     """Return a key that functions which compute the same have in common."""
     return tvm_ffi.StructuralKey(function)
 
 
-def constant_array(value: Any) -> Any:
+def constant_array(value: tirx.Expr) -> Any:
     """Return the numpy array of a tensor literal."""
     return value.value.numpy()
 
@@ -280,20 +280,22 @@ def constant(array: Any) -> Any:
     return relax.const(array, str(array.dtype))
 
 
-def call_kernel(builder: Any, kernel: Any, name: str, arguments: Sequence[Any]) -> Any:
+def call_kernel(
+    builder: relax.BlockBuilder, kernel: tirx.PrimFunc, name: str, arguments: Sequence[Any]
+) -> Any:
     """Return the call of a new kernel whose last parameter is its result."""
     out = kernel.params[-1]
     ty = relax.TensorType(buffer_shape(out), buffer_dtype(out))
     return relax.call_tir(builder.add_func(kernel, name), relax.Tuple(list(arguments)), ty)
 
 
-def scalar(expr: Any) -> float | None:
+def scalar(expr: relax.Expr) -> float | None:
     """Return the number that an argument of an operator is, if it is one."""
     value = getattr(expr, "value", expr)
     return float(value) if isinstance(value, int | float) else None
 
 
-def renamed(kernel: Any, name: str) -> Any:
+def renamed(kernel: tirx.PrimFunc, name: str) -> Any:
     """Return a kernel under another symbol, where it has one."""
     symbol = (kernel.attrs or {}).get("global_symbol")
     return kernel if symbol is None else kernel.with_attr("global_symbol", name)

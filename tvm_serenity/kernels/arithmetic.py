@@ -29,7 +29,7 @@ def high_product(a: Any, b: Any) -> Any:
     return tirx.shift_right(product + i64(1 << 30), i64(31)).astype("int32")
 
 
-def divided_by_power(x: Any, exponent: int) -> Any:
+def divided_by_power(x: tirx.Expr, exponent: int) -> Any:
     """Return ``round(x / 2**exponent)``, halves away from zero, for a known exponent."""
     if exponent == 0:
         return x
@@ -38,7 +38,7 @@ def divided_by_power(x: Any, exponent: int) -> Any:
     )
 
 
-def _divided(x: Any, exponent: Any, may_be_zero: bool) -> Any:
+def _divided(x: tirx.Expr, exponent: tirx.Expr, may_be_zero: bool) -> Any:
     half = tirx.shift_left(i32(1), exponent - i32(1))
     if not may_be_zero:
         return tirx.shift_right(x + half + tirx.shift_right(x, i32(31)), exponent)
@@ -47,7 +47,7 @@ def _divided(x: Any, exponent: Any, may_be_zero: bool) -> Any:
     return tirx.shift_right(x + half + negative, exponent)
 
 
-def scaled(x: Any, m: Multiplier, rounding: str = "tflite") -> Any:
+def scaled(x: tirx.Expr, m: Multiplier, rounding: str = "tflite") -> Any:
     """Return 32-bit ``x`` times one multiplier; ``x`` has 64 bits where that is "wide"."""
     if rounding == "float":
         return tirx.nearbyint(
@@ -79,12 +79,12 @@ def _in_double(x: Any, real: Any) -> Any:
     return te.max(te.min(nearest, limit), -limit).astype("int32")
 
 
-def clamped(x: Any, low: int, high: int, dtype: str) -> Any:
+def clamped(x: tirx.Expr, low: int, high: int, dtype: str) -> Any:
     """Return 32-bit ``x`` between two limits as ``dtype``."""
     return te.max(te.min(x, i32(high)), i32(low)).astype(dtype)
 
 
-def stored(x: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
+def stored(x: tirx.Expr, zero_point: int, low: int, high: int, dtype: str) -> Any:
     """Return ``x + zero_point`` clamped and narrowed."""
     return clamped(x + i32(zero_point) if zero_point else x, low, high, dtype)
 
@@ -92,14 +92,16 @@ def stored(x: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
 def finished(spec: Requantise, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
     """Return ``(sum, channel) -> stored value`` reading the constants from ``buffers``."""
 
-    def of(x: Any, channel: Any) -> Any:
+    def of(x: tirx.Expr, channel: tirx.Var | None) -> Any:
         whole = _requantised(spec, x, buffers, channel)
         return stored(whole, spec.zero_point, spec.low, spec.high, spec.dtype)
 
     return of
 
 
-def _requantised(spec: Requantise, x: Any, buffers: Sequence[Any], channel: Any) -> Any:
+def _requantised(
+    spec: Requantise, x: tirx.Expr, buffers: Sequence[Any], channel: tirx.Var | None
+) -> Any:
     if not spec.per_channel:
         return scaled(x, spec.multiplier, spec.rounding)
     if spec.rounding == "float":

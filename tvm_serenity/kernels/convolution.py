@@ -53,7 +53,9 @@ class Convolution:
         """The axis of the channels in stored tensors."""
         return self.layout.index("C")
 
-    def position(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, Any, Any, Any]:
+    def position(
+        self, n: tirx.Var | int, y: Any, x: tirx.Expr | int, c: Any
+    ) -> tuple[Any, Any, Any, Any]:
         """Return indices in the order the data is stored."""
         return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
 
@@ -106,12 +108,12 @@ def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
     return weight, bias, constants
 
 
-def _padded(spec: Convolution, source: Any) -> Fetch:
+def _padded(spec: Convolution, source: te.Tensor) -> Fetch:
     """Read ``source`` with the zero point around it."""
     _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
     top, left, bottom, right = spec.padding
 
-    def fetch(n: Any, y: Any, x: Any, c: Any) -> Any:
+    def fetch(n: tirx.Var, y: tirx.Expr, x: tirx.Expr, c: Any) -> Any:
         inside = []
         if top:
             inside.append(y >= top)
@@ -129,7 +131,7 @@ def _padded(spec: Convolution, source: Any) -> Fetch:
     return fetch
 
 
-def _sum(spec: Convolution, fetch: Fetch, weight: Any, first: int, channels: int) -> Any:
+def _sum(spec: Convolution, fetch: Fetch, weight: te.Tensor, first: int, channels: int) -> Any:
     """The int32 sums over the input channels ``first``.. of the piece that ``fetch`` reads."""
     kh, kw = spec.weight_shape[:2]
     ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
@@ -162,7 +164,7 @@ def _sum_type(dtype: str) -> str:
     return "int64" if dtype == "int16" else "int32"
 
 
-def _product(spec: Convolution, value: Any, weight: Any) -> Any:
+def _product(spec: Convolution, value: tirx.Expr, weight: tirx.Expr) -> Any:
     factor = weight.astype("int32")
     if spec.weight_zero:
         factor = factor - i32(spec.weight_zero)
@@ -193,7 +195,7 @@ def dense(spec: Dense) -> Any:
     ]
     k, wide = te.reduce_axis((0, spec.inputs), "k"), _sum_type(spec.dtype)
 
-    def term(i: Any, j: Any) -> Any:
+    def term(i: tirx.Var, j: tirx.Var) -> Any:
         w = weight[k, j].astype("int32")
         product = x[i, k].astype("int32") * (w - i32(spec.weight_zero) if spec.weight_zero else w)
         return te.sum(product.astype(wide), axis=[k])
@@ -201,7 +203,7 @@ def dense(spec: Dense) -> Any:
     total = te.compute((spec.rows, spec.units), term, name="sum")
     finish = finished(spec.requantise, constants)
 
-    def value(i: Any, j: Any) -> Any:
+    def value(i: tirx.Var, j: tirx.Var) -> Any:
         return finish(total[i, j] + bias[j].astype(wide), j)
 
     out = te.compute(total.shape, value, name="out")

@@ -39,7 +39,7 @@ MAX_REPEATED = 8
 """Operations of a stage that may be computed more than once."""
 
 
-def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
+def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
 
     ``tiling``: how many elements are summed up at once, where the kernel allows for it. A kernel
@@ -66,7 +66,7 @@ def lean(kernel: Any, tiling: Tiling = SCALAR) -> Any:
     return result if symbol is None else result.with_attr("global_symbol", symbol)
 
 
-def _in_tiles(schedule: Any, tiling: Tiling) -> Any:
+def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
     """The schedule with register tiles, None where the kernel has none."""
     trial = schedule.copy()
     found: list[bool] = []
@@ -74,14 +74,14 @@ def _in_tiles(schedule: Any, tiling: Tiling) -> Any:
     return trial if fits and found[0] else None
 
 
-def may_change(kernel: Any) -> bool:
+def may_change(kernel: tirx.PrimFunc) -> bool:
     """Whether a kernel has stages to schedule: it is not lean yet, and makes some element."""
     if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
         return False
     return all(0 not in extents_of(p) for p in kernel.params if tirx.is_buffer_var(p))
 
 
-def inline_stages(schedule: Any) -> None:
+def inline_stages(schedule: s_tir.Schedule) -> None:
     """Compute every elementwise stage where it is read; one pass per success, consumers change."""
     refused: set[str] = set()
     while True:
@@ -97,7 +97,7 @@ def inline_stages(schedule: Any) -> None:
             return
 
 
-def _repeats_work(schedule: Any, block: Any) -> bool:
+def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
     """Whether inlining would evaluate an expensive function, or much arithmetic, more often."""
     consumers = schedule.get_consumers(block)
     body = schedule.get(block).body
@@ -111,24 +111,24 @@ def _repeats_work(schedule: Any, block: Any) -> bool:
     return reads > steps
 
 
-def _reads(block: Any, buffers: list[Any]) -> int:
+def _reads(block: s_tir.SBlock, buffers: list[Any]) -> int:
     """How often the expression of a block names one of the buffers."""
     loads = parts(block.body, tvm.ir.expr.TensorLoad)
     return sum(any(load.source.same_as(buffer) for buffer in buffers) for load in loads)
 
 
-def _steps(block: Any) -> int:
+def _steps(block: s_tir.SBlock) -> int:
     steps = 1
     for variable in block.iter_vars:
         steps *= getattr(variable.dom.extent, "value", 1)
     return int(steps)
 
 
-def _arithmetic(body: Any) -> int:
+def _arithmetic(body: tirx.Stmt) -> int:
     """The operations of an expression on values; indices and conditions are free."""
     found: list[Any] = []
 
-    def enter(expr: Any) -> bool:
+    def enter(expr: tirx.Expr) -> bool:
         if isinstance(expr, tvm.ir.expr.TensorLoad | prim.CmpExpr | prim.LogicalExpr):
             return False
         if isinstance(expr, prim.BinaryOpExpr | prim.Cast) or _is_costly_call(expr):
@@ -139,7 +139,7 @@ def _arithmetic(body: Any) -> int:
     return len(found)
 
 
-def _compute_by_row(schedule: Any) -> None:
+def _compute_by_row(schedule: s_tir.Schedule) -> None:
     """Compute one number a row (softmax: maximum, sum) when the row of the result is made."""
     *stages, result = _blocks(schedule)
     loops = list(schedule.get_loops(result))
@@ -152,11 +152,11 @@ def _compute_by_row(schedule: Any) -> None:
         _try(schedule.compute_at, block, loops[len(shape) - 1], True)
 
 
-def _extent_of(schedule: Any, loop: Any) -> int:
+def _extent_of(schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV) -> int:
     return int(getattr(schedule.get(loop).extent, "value", 0))
 
 
-def _accumulate_in_place(schedule: Any, block: Any) -> None:
+def _accumulate_in_place(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
     """Keep the sums of ``block`` in a register where its only consumer allows for it."""
     consumers = schedule.get_consumers(block)
     reader = consumers[0] if len(consumers) == 1 else None
@@ -168,7 +168,9 @@ def _accumulate_in_place(schedule: Any, block: Any) -> None:
     _begin_first(schedule, block)
 
 
-def _follows(schedule: Any, block: Any, reader: Any) -> bool:
+def _follows(
+    schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, reader: s_tir.schedule.SBlockRV
+) -> bool:
     """Compute each element of ``reader`` right after the one of ``block`` that it reads.
 
     Returns whether that is shown to make every element; otherwise nothing is changed. The sum
@@ -190,7 +192,7 @@ def _follows(schedule: Any, block: Any, reader: Any) -> bool:
     return True
 
 
-def _begin_first(schedule: Any, block: Any) -> None:
+def _begin_first(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
     """Put reduction loops innermost and begin the sum before them."""
     spatial, reducing = kinds_of_loops(schedule, block)
     if not reducing:
@@ -202,16 +204,16 @@ def _begin_first(schedule: Any, block: Any) -> None:
     _try(schedule.decompose_reduction, block, reducing[0])
 
 
-def _sums(schedule: Any, block: Any) -> int:
+def _sums(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> int:
     """How many reductions a block reads."""
     return sum(_is_reduction(schedule, producer) for producer in schedule.get_producers(block))
 
 
-def _is_expensive(body: Any) -> bool:
+def _is_expensive(body: tirx.Stmt) -> bool:
     return any(_is_costly_call(call) for call in parts(body, tvm.ir.expr.Call))
 
 
-def _is_costly_call(expr: Any) -> bool:
+def _is_costly_call(expr: tirx.Expr) -> bool:
     if not isinstance(expr, tvm.ir.expr.Call):
         return False
     return str(getattr(expr.op, "name", "")).rpartition(".")[2] not in CHEAP

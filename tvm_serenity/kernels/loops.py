@@ -8,22 +8,24 @@ REDUCE = 2
 """``IterVar.CommReduce``."""
 
 
-def blocks_of(schedule: Any) -> list[Any]:
+def blocks_of(schedule: s_tir.Schedule) -> list[Any]:
     """Return the blocks (stages) of a kernel in order."""
     return list(schedule.get_child_blocks(schedule.get_sblock("root")))
 
 
-def is_reduction(schedule: Any, block: Any) -> bool:
+def is_reduction(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
     """Whether a block sums up, or takes a maximum, over some of its loops."""
     return any(int(v.iter_type) == REDUCE for v in schedule.get(block).iter_vars)
 
 
-def extents_of(buffer: Any) -> list[int | None]:
+def extents_of(buffer: tirx.Var) -> list[int | None]:
     """Return the extents of a buffer, None for one that is not constant."""
     return [int(e.value) if isinstance(e, tirx.IntImm) else None for e in buffer.ty.shape]
 
 
-def kinds_of_loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
+def kinds_of_loops(
+    schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV
+) -> tuple[list[Any], list[Any]]:
     """Return the innermost loops of a block, one an axis: over its result, and reducing.
 
     Both are empty where there are fewer loops than axes.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm_ffi
+from tvm import tirx
 
 
 def mapped(node: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
@@ -31,14 +32,14 @@ def walk(node: Any, kind: Any, visit: Callable[[Any], Any]) -> None:
     kept.release()
 
 
-def walk_down(node: Any, kind: Any, enter: Callable[[Any], bool]) -> None:
+def walk_down(node: tirx.Stmt, kind: Any, enter: Callable[[Any], bool]) -> None:
     """Call ``enter`` with parts of type ``kind``, the outer ones first; False leaves out its parts.
 
     Parts inside of a part that is left out are not visited.
     """
     kept = _Kept(enter)
 
-    def seen(part: Any) -> Any:
+    def seen(part: tirx.Expr) -> Any:
         advance, skip = tvm_ffi.WalkResult.ADVANCE, tvm_ffi.WalkResult.SKIP
         return advance if kept(part, False) else skip
 

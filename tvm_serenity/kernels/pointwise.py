@@ -32,7 +32,7 @@ def add(total: Sum) -> Any:
     minus = right.real[0] < 0
     signed = Multiplier((-right.value[0],), right.shift, right.real) if minus else right
 
-    def value(a: Any, b: Any) -> Any:
+    def value(a: tirx.Expr, b: tirx.Expr) -> Any:
         if spec.rounding == "float":
             return _add_real(spec, a, b, right.real[0] < 0)
         first = scaled(tirx.shift_left(a, i32(total.shift)), left, spec.rounding)
@@ -133,7 +133,7 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     most = te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
     j = te.reduce_axis((0, columns), "j")
 
-    def exponential(i: Any, c: Any) -> Any:
+    def exponential(i: tirx.Var, c: Any) -> Any:
         return table[most[i] - x[i, c].astype("int32")]
 
     total = te.compute(
@@ -142,7 +142,7 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     inverse = _reciprocal(rows, total)
     limits = np.iinfo(result)
 
-    def value(i: Any, c: Any) -> Any:
+    def value(i: tirx.Var, c: tirx.Var) -> Any:
         product = high_product(inverse[i], exponential(i, c))
         # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
         over_unit = tirx.bitwise_and(i32(12) - tirx.clz(total[i]), i32(15)).astype("int64")
@@ -177,18 +177,18 @@ def real_softmax(spec: RealSoftmax) -> Any:
     return prim_func([x, powers, te.compute((spec.rows, spec.columns), value, name="out")])
 
 
-def _rounded(x: Any, exponent: int) -> Any:
+def _rounded(x: tirx.Expr, exponent: int) -> Any:
     wide = x.astype("int64") + i64(1 << (exponent - 1))  # x may be the largest 32-bit value
     return tirx.shift_right(wide, i64(exponent)).astype("int32")
 
 
-def _reciprocal(rows: int, total: Any) -> Any:
+def _reciprocal(rows: int, total: te.Tensor) -> Any:
     """Return gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, as Q0.31.
 
     Newton's steps are stages of their own: as one expression they would double at each step.
     """
 
-    def half_denominator(i: Any) -> Any:
+    def half_denominator(i: tirx.Var) -> Any:
         shifted = tirx.shift_left(total[i].astype("int64"), tirx.clz(total[i]).astype("int64"))
         return tirx.shift_right(shifted, i64(1)).astype("int32")
 
@@ -199,15 +199,15 @@ def _reciprocal(rows: int, total: Any) -> Any:
     for step in range(1, 4):
         guess = te.compute((rows,), _newton(half, guess), name=f"guess{step}")
 
-    def doubled(i: Any) -> Any:
+    def doubled(i: tirx.Var) -> Any:
         wide = tirx.shift_left(guess[i].astype("int64"), i64(1))
         return te.min(wide, i64((1 << 31) - 1)).astype("int32")
 
     return te.compute((rows,), doubled, name="inverse")
 
 
-def _newton(half: Any, guess: Any) -> Any:
-    def step(i: Any) -> Any:
+def _newton(half: te.Tensor, guess: te.Tensor) -> Any:
+    def step(i: tirx.Var) -> Any:
         rest = i32(1 << 29) - high_product(half[i], guess[i])
         return guess[i] + tirx.shift_left(high_product(guess[i], rest), i32(2))
 

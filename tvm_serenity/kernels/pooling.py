@@ -76,7 +76,9 @@ def average_pool(spec: AveragePool) -> Any:
     return prim_func([x, te.compute(spec.output_shape, mean, name="out")], spec)
 
 
-def _inside(index: Any, stride: int, window: int, before: int, after: int, extent: int) -> Any:
+def _inside(
+    index: tirx.Expr, stride: int, window: int, before: int, after: int, extent: int
+) -> Any:
     """How many steps of a window lie inside the image."""
     if not before and not after:
         return i32(window)
@@ -84,7 +86,7 @@ def _inside(index: Any, stride: int, window: int, before: int, after: int, exten
     return te.min(start + i32(window), i32(extent)) - te.max(start, i32(0))
 
 
-def _rounded_mean(total: Any, count: Any, dtype: str) -> Any:
+def _rounded_mean(total: tirx.Expr, count: tirx.Expr, dtype: str) -> Any:
     half = tirx.truncdiv(count, i32(2))
     if dtype == "uint8":
         return tirx.truncdiv(total + half, count)

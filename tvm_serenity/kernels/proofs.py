@@ -7,12 +7,12 @@ tensor that is padded after a sum, the border is never written. Its own checks d
 from typing import Any
 
 import tvm
-from tvm import s_tir, sym
+from tvm import s_tir, sym, tirx
 
 from tvm_serenity.kernels.nodes import mapped, parts
 
 
-def runs_each_once(schedule: Any, block: Any) -> bool:
+def runs_each_once(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
     """Whether the loops around a block are shown to run it once for each element of its domain."""
     realised = _realised(schedule, block)
     if realised is None:
@@ -29,7 +29,7 @@ def runs_each_once(schedule: Any, block: Any) -> bool:
     return all(_is_whole(i, d.extent) for i, d in zip(found.indices, domain, strict=True))
 
 
-def _is_whole(index: Any, extent: Any) -> bool:
+def _is_whole(index: Any, extent: tirx.Expr) -> bool:
     """Whether a mapped index takes every value from 0 to ``extent``, from iterators of its own."""
     if _constant(index.base) != 0:
         return False
@@ -41,7 +41,9 @@ def _is_whole(index: Any, extent: Any) -> bool:
     return covered == _constant(extent)
 
 
-def reads_what_is_made(schedule: Any, producer: Any, consumer: Any) -> bool:
+def reads_what_is_made(
+    schedule: s_tir.Schedule, producer: s_tir.schedule.SBlockRV, consumer: s_tir.schedule.SBlockRV
+) -> bool:
     """Whether each run of ``consumer`` is shown to read only the element just made before it.
 
     Both stand in common loops; ``producer`` runs for one element in each step of these.
@@ -64,7 +66,9 @@ def reads_what_is_made(schedule: Any, producer: Any, consumer: Any) -> bool:
     return True
 
 
-def reads_once(schedule: Any, producer: Any, consumer: Any) -> bool:
+def reads_once(
+    schedule: s_tir.Schedule, producer: s_tir.schedule.SBlockRV, consumer: s_tir.schedule.SBlockRV
+) -> bool:
     """Whether ``consumer`` is shown to read no element of ``producer`` at two of its elements."""
     block = schedule.get(consumer)
     domain = {v.var: v.dom for v in block.iter_vars if _constant(v.dom.extent) != 1}
@@ -77,33 +81,33 @@ def reads_once(schedule: Any, producer: Any, consumer: Any) -> bool:
     return True
 
 
-def _realised(schedule: Any, block: Any) -> Any:
+def _realised(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> Any:
     wanted = schedule.get(block)
     body = schedule.mod["main"].body
     found = [r for r in parts(body, s_tir.SBlockRealize) if r.block.same_as(wanted)]
     return found[0] if len(found) == 1 else None
 
 
-def _ranges(schedule: Any, block: Any) -> dict[Any, Any]:
+def _ranges(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> dict[Any, Any]:
     loops = [schedule.get(loop) for loop in schedule.get_loops(block)]
     return {s.loop_var: tvm.ir.Range.from_min_extent(s.min, s.extent) for s in loops}
 
 
-def _loads(block: Any, buffer: Any) -> list[Any]:
+def _loads(block: s_tir.SBlock, buffer: tirx.Var) -> list[Any]:
     loads = parts(block.body, tvm.ir.expr.TensorLoad)
     return [load for load in loads if load.source.same_as(buffer)]
 
 
-def _inserted(index: Any, realised: Any) -> Any:
+def _inserted(index: tirx.Expr, realised: s_tir.SBlockRealize) -> Any:
     """An index of a block in terms of the loops around it."""
     pairs = list(zip(realised.block.iter_vars, realised.iter_values, strict=True))
 
-    def value(variable: Any) -> Any:
+    def value(variable: tirx.Var) -> Any:
         return next((v for i, v in pairs if variable.same_as(i.var)), variable)
 
     return mapped(index, tvm.tirx.Var, value)
 
 
-def _constant(expr: Any) -> int | None:
+def _constant(expr: tirx.Expr) -> int | None:
     simple = sym.Analyzer().simplify(expr)
     return int(simple.value) if isinstance(simple, tvm.tirx.IntImm) else None

@@ -14,7 +14,7 @@ MAX_UNROLLED = 64
 """Steps of a loop over rows that are written out at most."""
 
 
-def row_loops(kernel: Any) -> Any:
+def row_loops(kernel: tirx.PrimFunc) -> Any:
     """Return a kernel of blocks as loops, conditions and stores, axes kept."""
     s = s_tir.transform
     passes = [
@@ -32,27 +32,27 @@ def row_loops(kernel: Any) -> Any:
     return tvm.transform.Sequential(passes)(module)["main"]
 
 
-def integer(expr: Any) -> int | None:
+def integer(expr: tirx.Expr) -> int | None:
     """Return the value of a constant integer."""
     simple = sym.Analyzer().simplify(expr)
     return int(simple.value) if isinstance(simple, tirx.IntImm) else None
 
 
-def replaced(node: Any, variable: Any, value: Any) -> Any:
+def replaced(node: Any, variable: tirx.Var, value: Any) -> Any:
     """Return ``node`` with an integer or expression in place of a variable."""
     if isinstance(value, int):
         value = tirx.IntImm(str(variable.ty.dtype), value)
     return mapped(node, type(variable), lambda v: value if v.same_as(variable) else v)
 
 
-def conjuncts(condition: Any) -> list[Any]:
+def conjuncts(condition: tirx.Expr) -> list[Any]:
     """Return the conditions that ``condition`` joins by "and"."""
     if isinstance(condition, tirx.And):
         return [*conjuncts(condition.a), *conjuncts(condition.b)]
     return [condition]
 
 
-def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
+def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
     """Return ``body`` with the loops written out that the indices ``index_of`` gives depend on.
 
     ``index_of`` takes a load and returns one of its indices, or None.
@@ -60,7 +60,7 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
     indices = [index_of(load) for load in parts(body, tvm.ir.expr.TensorLoad)]
     wanted = [v for index in indices if index is not None for v in parts(index, tirx.Var)]
 
-    def write_out(loop: Any) -> Any:
+    def write_out(loop: tirx.For) -> Any:
         if not any(v.same_as(loop.loop_var) for v in wanted):
             return loop
         extent, first = integer(loop.extent), integer(loop.min)
@@ -73,7 +73,7 @@ def unrolled(body: Any, index_of: Callable[[Any], Any]) -> Any:
     return mapped(body, tirx.For, write_out)
 
 
-def _with_own_names(statement: Any) -> Any:
+def _with_own_names(statement: tirx.Stmt) -> Any:
     """A copy of a statement whose buffers and values are its own: TVM defines each once."""
     for allocation in parts(statement, tirx.AllocBuffer):
         old = allocation.buffer
@@ -101,7 +101,7 @@ class Affine:
         return self.rows
 
     @staticmethod
-    def of(expr: Any, row: Any, height: int) -> "Affine":
+    def of(expr: tirx.Expr, row: tirx.Var, height: int) -> "Affine":
         """Return the values of ``expr`` for all rows; it may depend on nothing else."""
         analyzer = sym.Analyzer()
         values = []
@@ -113,6 +113,6 @@ class Affine:
         return Affine(tuple(values))
 
     @staticmethod
-    def holds(condition: Any, row: Any, y: int) -> bool:
+    def holds(condition: Any, row: tirx.Var, y: int) -> bool:
         """Whether a condition of the row's number is true for row ``y``."""
         return bool(integer(replaced(condition, row, y)))

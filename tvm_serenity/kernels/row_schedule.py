@@ -9,7 +9,7 @@ taps of the window's rows come last, side by side; sums of floats keep the order
 from typing import Any
 
 import tvm
-from tvm import s_tir
+from tvm import s_tir, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import inline_stages
@@ -23,7 +23,7 @@ CHANNELS = 8
 """Neighbouring channels that are summed up side by side, where their number is a multiple."""
 
 
-def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
+def scheduled(kernel: tirx.PrimFunc, channels: int = CHANNELS) -> Any:
     """Return ``kernel`` (blocks, one a stage) with its loops as row kernels want them."""
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
@@ -37,7 +37,7 @@ def scheduled(kernel: Any, channels: int = CHANNELS) -> Any:
     return schedule.mod["main"]
 
 
-def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -> None:
+def _sum_up_before(schedule: s_tir.Schedule, sums: list[Any], result: Any, channels: int) -> None:
     """Compute ``sums`` inside of the loops of ``result``, for some channels at a time.
 
     TVM raises where that is impossible, for one where one sum reads another one.
@@ -70,19 +70,19 @@ def _sum_up_before(schedule: Any, sums: list[Any], result: Any, channels: int) -
         schedule.decompose_reduction(block, first)
 
 
-def _below(schedule: Any, block: Any, around: Any) -> list[Any]:
+def _below(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, around: Any) -> list[Any]:
     names = [schedule.get(loop).loop_var for loop in schedule.get_loops(block)]
     wanted = schedule.get(around).loop_var
     at = next(i for i, v in enumerate(names) if v.same_as(wanted))
     return list(schedule.get_loops(block)[at + 1 :])
 
 
-def _sums_integers(schedule: Any, block: Any) -> bool:
+def _sums_integers(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
     written = schedule.get(block).writes
     return len(written) == 1 and "int" in compat.buffer_dtype(written[0].source)
 
 
-def _split_reduction(schedule: Any, block: Any) -> None:
+def _split_reduction(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
     """Begin a reduction that is the result itself (a maximum) before its first step."""
     if not _is_reduction(schedule, block):
         return

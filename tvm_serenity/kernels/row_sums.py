@@ -42,7 +42,7 @@ class RowSums:
         return int(compat.size_bytes(self.shape, self.dtype))
 
 
-def row_sums(kernel: Any, data: Sequence[int]) -> RowSums:
+def row_sums(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowSums:
     """Return the parts of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
     Raises :class:`UnsupportedError` with the reason where it is no sum over all rows.

@@ -14,7 +14,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import s_tir, sym, tirx
+from tvm import relax, s_tir, sym, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
@@ -54,7 +54,7 @@ def has_rows(shape: Sequence[int]) -> bool:
     return len(shape) == 4 and shape[0] == 1
 
 
-def row_kernel(kernel: Any, data: Sequence[int]) -> RowKernel:
+def row_kernel(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowKernel:
     """Return the row form of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
     ``data`` are the parameters that hold activations; they are cut into rows, the others stay.
@@ -75,7 +75,7 @@ class _Loop:
     body: Any
 
 
-def _row_loop(function: Any, result: Any, height: int) -> _Loop:
+def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:
     """The outermost loop, which must be the one over the result's rows."""
     statement = function.body
     while isinstance(statement, tirx.For) and integer(statement.extent) == 1 and height > 1:
@@ -95,14 +95,16 @@ def _row_loop(function: Any, result: Any, height: int) -> _Loop:
     return _Loop(variable, statement.body)
 
 
-def _is(expr: Any, variable: Any) -> bool:
+def _is(expr: tirx.Expr, variable: tirx.Var) -> bool:
     return bool(tvm_ffi.structural_equal(sym.Analyzer().simplify(expr), variable))
 
 
 class _Cut:
     """One kernel being cut: the buffers of its slots, and what pads them."""
 
-    def __init__(self, function: Any, data: tuple[int, ...], row: Any, height: int) -> None:
+    def __init__(
+        self, function: tirx.PrimFunc, data: tuple[int, ...], row: tirx.Var, height: int
+    ) -> None:
         self.function = function
         self.row = row
         self.height = height
@@ -111,7 +113,7 @@ class _Cut:
         self.padding: dict[int, float] = {}
         self.guarded: set[int] = set()
 
-    def made(self, body: Any) -> RowKernel:
+    def made(self, body: tirx.Stmt) -> RowKernel:
         body = unrolled(body, self._is_row_index)
         body = self._with_slots(body)
         body = mapped(body, tvm.ir.expr.Call, self._without_guard)
@@ -130,21 +132,21 @@ class _Cut:
         slots = tuple(self._slot(i) for i in order)
         return RowKernel(variants, variant_of, slots, self.padding)
 
-    def _parameter(self, buffer: Any) -> int | None:
+    def _parameter(self, buffer: tirx.Var) -> int | None:
         for index in self.data:
             if self.function.params[index].same_as(buffer):
                 return index
         return None
 
-    def _is_row_index(self, load: Any) -> Any:
+    def _is_row_index(self, load: tvm.ir.TensorLoad) -> Any:
         """The index whose variables must be unrolled, of a load of activations."""
         parameter = self._parameter(load.source)
         if parameter is None or not has_rows(compat.buffer_shape(load.source)):
             return None
         return load.indices[1]
 
-    def _with_slots(self, body: Any) -> Any:
-        def slot(load: Any) -> Any:
+    def _with_slots(self, body: tirx.Stmt) -> Any:
+        def slot(load: tvm.ir.TensorLoad) -> Any:
             parameter = self._parameter(load.source)
             if parameter is None:
                 return load
@@ -155,7 +157,7 @@ class _Cut:
 
         return mapped(body, tvm.ir.expr.TensorLoad, slot)
 
-    def _slot_buffer(self, parameter: int, source: Any, place: Any) -> Any:
+    def _slot_buffer(self, parameter: int, source: tirx.Var, place: tirx.Expr) -> Any:
         where = Affine.of(place, self.row, self.height)
         for known, buffer, other in self.slots:
             if known == parameter and other == where:
@@ -176,7 +178,7 @@ class _Cut:
     def _slot(self, index: int) -> Slot:
         return Slot(self.slots[index][0], self._rows_of(index))
 
-    def _without_guard(self, call: Any) -> Any:
+    def _without_guard(self, call: relax.Call) -> Any:
         """A load without the part of its guard that keeps it inside of the image's rows."""
         if not str(getattr(call.op, "name", "")).endswith("if_then_else"):
             return call
@@ -206,14 +208,14 @@ class _Cut:
             kept = tirx.And(kept, condition)
         return tirx.if_then_else(kept, value, otherwise)
 
-    def _slots_in(self, value: Any) -> list[int]:
+    def _slots_in(self, value: tirx.Expr) -> list[int]:
         loads = parts(value, tvm.ir.expr.TensorLoad)
         slots = [(i, buffer) for i, (_, buffer, _) in enumerate(self.slots)]
         read = [i for load in loads for i, buffer in slots if buffer.same_as(load.source)]
         return list(dict.fromkeys(read))
 
     @staticmethod
-    def _is_load(value: Any) -> bool:
+    def _is_load(value: tirx.Expr) -> bool:
         return isinstance(value, tvm.ir.expr.TensorLoad)
 
     def _only_row(self, condition: Any) -> bool:
@@ -225,19 +227,19 @@ class _Cut:
             if index not in self.guarded and None in self._rows_of(index):
                 raise UnsupportedError("it reads rows outside of the image")
 
-    def _result_row(self, body: Any) -> tuple[Any, Any]:
+    def _result_row(self, body: tirx.Stmt) -> tuple[Any, Any]:
         """The body writing, and reading again, a row of the result."""
         result = self.function.params[-1]
         shape = compat.buffer_shape(result)
         first = 2 if has_rows(shape) else 0
         out = tirx.decl_buffer(shape[first:], compat.buffer_dtype(result), result.name)
 
-        def store(s: Any) -> Any:
+        def store(s: tirx.BufferStore) -> Any:
             if not s.buffer.same_as(result):
                 return s
             return tirx.BufferStore(out, s.value, list(s.indices[first:]))
 
-        def load(read: Any) -> Any:
+        def load(read: tvm.ir.TensorLoad) -> Any:
             if not read.source.same_as(result):
                 return read
             if first and self.height > 1 and not _is(read.indices[1], self.row):
@@ -248,9 +250,9 @@ class _Cut:
         return mapped(body, tirx.BufferStore, store), out
 
     def _variants(
-        self, body: Any, params: Sequence[Any]
+        self, body: tirx.Stmt, params: Sequence[Any]
     ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        def function(statement: Any) -> Any:
+        def function(statement: tirx.Stmt) -> Any:
             return tirx.PrimFunc(list(params), statement).with_attr("tirx.noalias", True)
 
         if not any(v.same_as(self.row) for v in _variables(body)):
@@ -282,7 +284,7 @@ def _variables(node: Any) -> list[Any]:
     return parts(node, tirx.Var)
 
 
-def _constant(expr: Any) -> float | None:
+def _constant(expr: tirx.Expr) -> float | None:
     simple = sym.Analyzer().simplify(expr)
     if isinstance(simple, tirx.IntImm):
         return int(simple.value)

@@ -14,7 +14,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, walk
 
 
-def in_place(kernel: Any, parameter: int) -> Any:
+def in_place(kernel: tirx.PrimFunc, parameter: int) -> Any:
     """Return ``kernel`` with its last parameter, the result, in the storage of another one.
 
     Every element must be read from there where the element of that index is written, and nowhere
@@ -28,7 +28,9 @@ def in_place(kernel: Any, parameter: int) -> Any:
     return _without_noalias(tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs))
 
 
-def into_part(kernel: Any, shape: tuple[int, ...], axis: int, start: int, *, begun: bool) -> Any:
+def into_part(
+    kernel: tirx.PrimFunc, shape: tuple[int, ...], axis: int, start: int, *, begun: bool
+) -> Any:
     """Return ``kernel`` writing its result to ``start`` on along ``axis`` of a tensor of ``shape``.
 
     If ``begun``, that tensor is the first parameter (the rest of it is kept), else the last one.
@@ -52,7 +54,7 @@ def into_part(kernel: Any, shape: tuple[int, ...], axis: int, start: int, *, beg
     return _without_noalias(made)
 
 
-def _beginning_with(realize: Any, statement: Any) -> Any:
+def _beginning_with(realize: s_tir.SBlockRealize, statement: tirx.Stmt) -> Any:
     """The root block ``realize`` with a statement before all others."""
     block = realize.block
     longer = s_tir.SBlock(
@@ -69,25 +71,25 @@ def _beginning_with(realize: Any, statement: Any) -> Any:
     return s_tir.SBlockRealize(realize.iter_values, realize.predicate, longer)
 
 
-def _renaming(old: Any, new: Any) -> Any:
-    def rename(var: Any) -> Any:
+def _renaming(old: tirx.Var, new: tirx.Var) -> Any:
+    def rename(var: tirx.Var) -> Any:
         return new if var.same_as(old) else var
 
     return rename
 
 
-def _without_noalias(kernel: Any) -> Any:
+def _without_noalias(kernel: tirx.PrimFunc) -> Any:
     return kernel.without_attr("tirx.noalias")
 
 
-def _same_element(body: Any, taken: Any, result: Any) -> bool:
+def _same_element(body: tirx.Stmt, taken: tirx.Var, result: tirx.Expr) -> bool:
     """Whether each block that reads ``taken`` or writes ``result`` does both, at the same place.
 
     A block that writes without reading would overwrite what a later one still reads.
     """
     fits = []
 
-    def visit(block: Any) -> None:
+    def visit(block: s_tir.SBlock) -> None:
         read = [r for r in block.reads if r.source.same_as(taken)]
         written = [r for r in block.writes if r.source.same_as(result)]
         if not read and not written:
@@ -98,7 +100,7 @@ def _same_element(body: Any, taken: Any, result: Any) -> bool:
         )
         fits.append(same and not nested)
 
-    def leaf(block: Any) -> None:
+    def leaf(block: s_tir.SBlock) -> None:
         if block.name_hint != "root" and block.name_hint:
             visit(block)
 

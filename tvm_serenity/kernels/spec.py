@@ -8,13 +8,15 @@ import json
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from tvm import tirx
+
 SPEC = "serenity.spec"
 """Attribute of a PrimFunc: its spec as JSON."""
 KIND = "kind"
 """Key of a spec's JSON: the name of its class."""
 
 
-def described(kernel: Any, spec: Any) -> Any:
+def described(kernel: tirx.PrimFunc, spec: Any) -> Any:
     """Return ``kernel`` with ``spec``, a frozen dataclass, as its attribute ``SPEC``."""
     finish = getattr(spec, "requantise", None)
     if finish is not None and finish.per_channel:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tvm import te
+from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import finished
 from tvm_serenity.kernels.build import prim_func
@@ -45,7 +45,7 @@ def filters(spec: FilterSum) -> Any:
     )
     finish = finished(spec.requantise, ())
 
-    def value(n: Any, u: Any) -> Any:
+    def value(n: tirx.Var, u: tirx.Var) -> Any:
         return finish((total[n, u] + bias[u].astype(wide)).astype("int32"), u)
 
     out = te.compute(total.shape, value, name="out")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-from tvm import tirx
+from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
@@ -44,7 +44,7 @@ HOST = Tiling(16, 5, vector=True)
 """For x86-64 and AArch64: 16 vector registers of four 32-bit sums."""
 
 
-def tiling_for(target: Any) -> Tiling:
+def tiling_for(target: tvm.target.Target) -> Tiling:
     """Return the tiling for a TVM target, by what its registers hold."""
     attrs = dict(target.attrs) if target.attrs else {}
     triple = f"{attrs.get('mtriple', '')} {attrs.get('mcpu', '')}"
@@ -54,7 +54,7 @@ def tiling_for(target: Any) -> Tiling:
     return HOST
 
 
-def tiled(schedule: Any, tiling: Tiling, sample: bool = False) -> bool:
+def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> bool:
     """Schedule a kernel of sums and one stage that reads them all; False if it is no such kernel.
 
     ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
@@ -89,7 +89,7 @@ class _Axes:
     contiguous: bool
 
 
-def _feeds(schedule: Any, block: Any, result: Any) -> bool:
+def _feeds(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, result: Any) -> bool:
     """Whether ``result`` alone reads what ``block`` makes, of the same shape."""
     readers = schedule.get_consumers(block)
     if len(readers) != 1 or not schedule.get(readers[0]).same_as(schedule.get(result)):
@@ -100,7 +100,7 @@ def _feeds(schedule: Any, block: Any, result: Any) -> bool:
     return None not in made and made == extents_of(schedule.get(result).writes[0].source)
 
 
-def _axes(schedule: Any, block: Any) -> _Axes | None:
+def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | None:
     """Find channels and columns; None where no axis is one of channels.
 
     Channels: the axis whose neighbours lie side by side in a factor of the sum, else one that a
@@ -128,14 +128,14 @@ def _axes(schedule: Any, block: Any) -> _Axes | None:
     return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide))
 
 
-def _size(buffer: Any) -> int:
+def _size(buffer: tirx.Var) -> int:
     size = 1
     for extent in buffer.ty.shape:
         size *= int(extent)
     return size
 
 
-def _last_index(load: Any) -> list[Any]:
+def _last_index(load: tvm.ir.TensorLoad) -> list[Any]:
     """The index along the last axis that has more than one element; none of a 0-d tensor."""
     pairs = list(zip(load.indices, load.source.ty.shape, strict=True))
     while len(pairs) > 1 and int(pairs[-1][1]) == 1:
@@ -143,21 +143,21 @@ def _last_index(load: Any) -> list[Any]:
     return [index for index, _ in pairs[-1:]]
 
 
-def _owners(factors: list[Any], var: Any) -> int:
+def _owners(factors: list[Any], var: tirx.Var) -> int:
     return sum(_names(load, var) for load in factors)
 
 
-def _names(load: Any, var: Any) -> bool:
+def _names(load: tvm.ir.TensorLoad, var: tirx.Var) -> bool:
     return any(used.same_as(var) for index in load.indices for used in parts(index, tirx.Var))
 
 
-def _extent(block: Any, axis: int) -> int:
+def _extent(block: s_tir.SBlock, axis: int) -> int:
     spatial = [v for v in block.iter_vars if int(v.iter_type) == 0]
     return int(spatial[axis].dom.extent)
 
 
 def _cut(
-    schedule: Any, result: Any, axes: _Axes, tiling: Tiling, vector: bool, sample: bool
+    schedule: s_tir.Schedule, result: Any, axes: _Axes, tiling: Tiling, vector: bool, sample: bool
 ) -> tuple[Any, Any, Any]:
     """Cut the loops of ``result``; return the loop around a tile, and the loops inside of it."""
     loops = list(schedule.get_loops(result))
@@ -174,7 +174,9 @@ def _cut(
     return outer[-1], columns, channels
 
 
-def _split(schedule: Any, loop: Any, most: int, power: bool, sample: bool) -> tuple[Any, Any]:
+def _split(
+    schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV, most: int, power: bool, sample: bool
+) -> tuple[Any, Any]:
     """Split a loop by its largest divisor up to ``most`` (a ``power`` of two), or a sampled one.
 
     Returns the loop and None where there is nothing to split.
@@ -189,7 +191,12 @@ def _split(schedule: Any, loop: Any, most: int, power: bool, sample: bool) -> tu
 
 
 def _sum_within(
-    schedule: Any, block: Any, around: Any, axes: _Axes, vector: bool, columns: bool
+    schedule: s_tir.Schedule,
+    block: s_tir.schedule.SBlockRV,
+    around: Any,
+    axes: _Axes,
+    vector: bool,
+    columns: bool,
 ) -> None:
     """Compute a sum inside of the tile: its reduction loops outside, the tile's loops inside."""
     schedule.compute_at(block, around, preserve_unit_loops=True)

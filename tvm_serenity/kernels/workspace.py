@@ -27,12 +27,12 @@ class Scratch:
     size_bytes: int
 
 
-def workspace_of(kernel: Any) -> int:
+def workspace_of(kernel: tirx.PrimFunc) -> int:
     """Return the bytes of scratch that ``kernel`` needs when its buffers share memory."""
     return scratch_of(kernel).size_bytes
 
 
-def scratch_of(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Scratch:
+def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Scratch:
     """Return how the root block's buffers of ``kernel`` pack into one workspace.
 
     A buffer is live from the first to the last loop nest of the root block that touches it.
@@ -54,7 +54,7 @@ def scratch_of(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Scratch:
     return Scratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
 
 
-def placeable(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Any:
+def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Any:
     """Return ``kernel`` with offsets on every parameter and scratch as its last parameter."""
     kernel = without_offsets(kernel)
     scratch = scratch_of(kernel, alignment)
@@ -76,7 +76,7 @@ def placeable(kernel: Any, alignment: int = compat.ARENA_ALIGNMENT) -> Any:
     return tirx.PrimFunc(params, tirx.SeqStmt([*statements, body]), kernel.ret_type, kernel.attrs)
 
 
-def without_offsets(kernel: Any) -> Any:
+def without_offsets(kernel: tirx.PrimFunc) -> Any:
     """Return ``kernel`` with parameters at their address: some of TVM's state an offset of theirs.
 
     The offset is a variable that nothing but TVM's own calling convention gives a value.
@@ -95,12 +95,12 @@ def _replacing(old: Any, new: Any) -> Any:
     return lambda var: new if var.same_as(old) else var
 
 
-def _root_block(kernel: Any) -> Any:
+def _root_block(kernel: tirx.PrimFunc) -> Any:
     body = kernel.body
     return body.block if isinstance(body, s_tir.SBlockRealize) else None
 
 
-def _without_allocations(realize: Any) -> Any:
+def _without_allocations(realize: s_tir.SBlockRealize) -> Any:
     block = realize.block
     bare = s_tir.SBlock(
         block.iter_vars,
@@ -116,7 +116,7 @@ def _without_allocations(realize: Any) -> Any:
     return s_tir.SBlockRealize(realize.iter_values, realize.predicate, bare)
 
 
-def _spans(kernel: Any, block: Any) -> list[tuple[int, int]]:
+def _spans(kernel: tirx.PrimFunc, block: s_tir.SBlock) -> list[tuple[int, int]]:
     """For each buffer of the root block, the half-open range of the nests that touch it."""
     schedule = s_tir.Schedule(kernel)
     nests = _nests(schedule, schedule.get_child_blocks(schedule.get_sblock(block.name_hint)))
@@ -127,7 +127,7 @@ def _spans(kernel: Any, block: Any) -> list[tuple[int, int]]:
     return spans
 
 
-def _nests(schedule: Any, blocks: Sequence[Any]) -> list[list[Any]]:
+def _nests(schedule: s_tir.Schedule, blocks: Sequence[Any]) -> list[list[Any]]:
     """The blocks by the outermost loop around them: those of one loop run in turns."""
     nests: list[tuple[Any, list[Any]]] = []
     for block in blocks:
@@ -139,7 +139,7 @@ def _nests(schedule: Any, blocks: Sequence[Any]) -> list[list[Any]]:
     return [inside for _, inside in nests]
 
 
-def _touches(block: Any, buffer: Any) -> bool:
+def _touches(block: s_tir.SBlock, buffer: tirx.Var) -> bool:
     """Whether a block names a buffer; what packed functions do with it no region says."""
     if any(region.source.same_as(buffer) for region in [*block.reads, *block.writes]):
         return True

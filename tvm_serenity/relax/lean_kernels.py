@@ -12,8 +12,8 @@ from tvm_serenity.relax.lower import lowered
 
 
 def lean_module(
-    mod: Any,
-    target: Any = None,
+    mod: tvm.IRModule,
+    target: tvm.target.Target | None = None,
     tiling: Tiling = SCALAR,
     tuned: Callable[[Any], Any] | None = None,
 ) -> Any:

@@ -8,24 +8,24 @@ from tvm import relax
 from tvm_serenity import compat
 
 
-def lowered(mod: Any, target: Any = None) -> Any:
+def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) -> Any:
     """Return ``mod`` as fused kernels in dataflow form, with reshapes as views."""
-    target = compat.current_target() if target is None else tvm.target.Target(target)
+    machine = compat.current_target() if target is None else tvm.target.Target(target)
     if not all(_is_lowered(f) for _, f in functions_of(mod)):
-        with target:
+        with machine:
             mod = tvm.transform.Sequential(
-                [relax.transform.ConvertToDataflow(), compat.lower_and_fuse(target)]
+                [relax.transform.ConvertToDataflow(), compat.lower_and_fuse(machine)]
             )(mod)
     return relax.transform.RewriteDataflowReshape()(mod)
 
 
-def functions_of(mod: Any) -> list[tuple[Any, Any]]:
+def functions_of(mod: tvm.IRModule) -> list[tuple[Any, Any]]:
     """The Relax functions of a module, in the order of their names."""
     found = [(g, f) for g, f in mod.functions.items() if isinstance(f, relax.Function)]
     return sorted(found, key=lambda item: item[0].name_hint)
 
 
-def _is_lowered(function: Any) -> bool:
+def _is_lowered(function: relax.Function) -> bool:
     """Whether a function holds no operator that LegalizeOps would turn into a kernel."""
     for block in function.body.blocks:
         for binding in block.bindings:

@@ -52,7 +52,7 @@ def serenity_pipeline(
         raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")
     order = ordering(method, options or Options())
 
-    def run(mod: Any) -> Any:
+    def run(mod: tvm.IRModule) -> Any:
         target = compat.current_target()
         steps: list[tuple[str, bool, Callable[[Any], Any]]] = [
             ("SerenityQuantize", quantized == "auto", lambda m: quantized_module(m, rounding)),

@@ -20,11 +20,11 @@ ATTRIBUTE = "serenity.arena_bytes"
 
 
 def plan_module(
-    mod: Any,
+    mod: tvm.IRModule,
     outputs: str = "fresh",
     method: str = "auto",
     options: PlanOptions | None = None,
-    target: Any = None,
+    target: tvm.target.Target | None = None,
 ) -> Any:
     """Return ``mod`` with ``main`` in one arena, as the pass SerenityPlanMemory specifies."""
     if outputs not in ("fresh", "arena"):
@@ -53,7 +53,7 @@ def plan_graph(
     return ranges, plan(buffers, method, options or PlanOptions())
 
 
-def _write(mod: Any, region: Region, ranges: Sequence[LiveRange], found: Plan) -> Any:
+def _write(mod: tvm.IRModule, region: Region, ranges: Sequence[LiveRange], found: Plan) -> Any:
     """Return ``mod`` with the plan in ``main`` and every kernel it calls made placeable."""
     calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     kernels, functions = {}, dict(mod.functions.items())
@@ -77,7 +77,7 @@ def _write(mod: Any, region: Region, ranges: Sequence[LiveRange], found: Plan) -
     return result
 
 
-def _called_elsewhere(mod: Any) -> set[Any]:
+def _called_elsewhere(mod: tvm.IRModule) -> set[Any]:
     """The kernels that functions other than ``main`` call: they need them as they are."""
     values = [
         binding.value
@@ -126,7 +126,7 @@ class _Writer:
                 raise UnsupportedError(f"op {name!r}: only kernels can run in an arena")
         return result
 
-    def call(self, op: int, binding: Any, kernel: Any) -> list[Any]:
+    def call(self, op: int, binding: relax.VarBinding, kernel: relax.GlobalVar) -> list[Any]:
         """The tensors that ``binding`` makes, its scratch, and the call."""
         made: list[Any] = []
         taken = compat.overwritten(binding.value)
@@ -145,7 +145,7 @@ class _Writer:
         tuples = [] if whole is None else [relax.VarBinding(binding.var, whole)]
         return [*made, run, *tuples]
 
-    def make(self, ty: Any, value: Value, var: Any, made: list[Any]) -> Any:
+    def make(self, ty: relax.Type, value: Value, var: relax.Var, made: list[Any]) -> Any:
         """Append the allocations for a call's result; return the tuple they form, if it is one."""
         if compat.is_tuple(ty):
             assert isinstance(value, tuple)
@@ -159,13 +159,13 @@ class _Writer:
         made.append(relax.VarBinding(var, self.allocate(ty, value)))
         return None
 
-    def allocate(self, ty: Any, tensor: int) -> Any:
+    def allocate(self, ty: relax.Type, tensor: int) -> Any:
         shape, dtype = compat.static_shape(ty, str(tensor)), compat.dtype_name(ty)
         if tensor in self.offset:
             return compat.alloc_in(self.arena, self.offset[tensor], shape, dtype)
         return compat.alloc_fresh(shape, dtype)
 
-    def view(self, binding: Any) -> list[Any]:
+    def view(self, binding: relax.VarBinding) -> list[Any]:
         """A reshape inside the arena is a tensor at the same offset; elsewhere it stays."""
         tensor = self.region.values[binding.var]
         if isinstance(tensor, int) and tensor in self.offset:

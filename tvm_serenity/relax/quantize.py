@@ -19,7 +19,7 @@ KEPT = "serenity.kept_float"
 IN_FILE = "it is float in the file"
 
 
-def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = True) -> Any:
+def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
     if rounding not in ROUNDINGS:
         raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
@@ -52,7 +52,7 @@ def quantized_module(mod: Any, rounding: str = "tflite", fold_concat: bool = Tru
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
 
 
-def is_quantised(mod: Any) -> bool:
+def is_quantised(mod: tvm.IRModule) -> bool:
     """Whether ``main`` converts between stored integers and real numbers."""
     if "main" not in {name.name_hint for name in mod.get_global_vars()}:
         return False
@@ -64,13 +64,13 @@ def is_quantised(mod: Any) -> bool:
     )
 
 
-def kept_float(mod: Any) -> tuple[str, ...]:
+def kept_float(mod: tvm.IRModule) -> tuple[str, ...]:
     """Return what stayed float in a module that ``SerenityQuantize`` made, with reasons."""
     attrs = mod.attrs or {}
     return tuple(str(line) for line in attrs[KEPT]) if KEPT in attrs else ()
 
 
-def _kept_float(mod: Any, reasons: dict[str, str], exact: Exact | None) -> list[str]:
+def _kept_float(mod: tvm.IRModule, reasons: dict[str, str], exact: Exact | None) -> list[str]:
     """One line for each float operator that is left, from inputs to outputs."""
     lines = []
     for block in mod["main"].body.blocks:
@@ -97,7 +97,7 @@ def _same_type(call: Any) -> bool:
     return bool(compat.dtype_name(call.args[0].ty) == compat.dtype_name(call.ty))
 
 
-def _is_float(ty: Any) -> bool:
+def _is_float(ty: relax.Type) -> bool:
     return bool(compat.is_tensor(ty)) and compat.dtype_name(ty).startswith("float")
 
 

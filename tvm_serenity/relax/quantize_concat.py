@@ -23,7 +23,7 @@ def concat(rewriter: Rewriter, region: Region) -> Any:
     return rewriter.builder.emit(relax.op.concat(made, int(call.attrs.axis)), region.name)
 
 
-def folded_pieces(rewriter: Rewriter, expr: Any, axis: int) -> list[Any] | None:
+def folded_pieces(rewriter: Rewriter, expr: relax.Expr, axis: int) -> list[Any] | None:
     """Return the new tensors a concat would join, if convolutions alone read it."""
     if not rewriter.fold_concat or not isinstance(expr, relax.Var):
         return None
@@ -41,7 +41,7 @@ def folded_pieces(rewriter: Rewriter, expr: Any, axis: int) -> list[Any] | None:
     return list(parts.fields)
 
 
-def _only_convolutions(rewriter: Rewriter, var: Any) -> bool:
+def _only_convolutions(rewriter: Rewriter, var: relax.Var) -> bool:
     """Whether every reader of ``var`` is a ``dequantize`` that convolutions read in pieces.
 
     An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
@@ -60,7 +60,7 @@ def _only_convolutions(rewriter: Rewriter, var: Any) -> bool:
     return True
 
 
-def _made_in_pieces(rewriter: Rewriter, var: Any, conv: Any) -> bool:
+def _made_in_pieces(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> bool:
     """Whether the result of a depthwise convolution, as it is stored, may stay in pieces."""
     layout, shape = str(conv.attrs.data_layout), shape_of(conv.args[0].ty)
     if int(conv.attrs.groups) != shape[layout.index("C")]:
@@ -79,7 +79,7 @@ def _made_in_pieces(rewriter: Rewriter, var: Any, conv: Any) -> bool:
             return _only_convolutions(rewriter, var)
 
 
-def _fields(rewriter: Rewriter, call: Any) -> list[Any]:
+def _fields(rewriter: Rewriter, call: relax.Call) -> list[Any]:
     parts = rewriter.scope.look(call.args[0])
     if not isinstance(parts, relax.Tuple):
         raise RefusedError("a concat of a tuple that is no literal")

@@ -25,7 +25,7 @@ class Exact:
                 self.users.setdefault(used, []).append(var)
         self._float: dict[Any, bool] = {}
 
-    def is_float(self, expr: Any) -> bool:
+    def is_float(self, expr: relax.Expr) -> bool:
         """Whether ``expr`` is computed from numbers that the file has as floats."""
         if isinstance(expr, relax.Var):
             if expr not in self._float:
@@ -46,7 +46,7 @@ class Exact:
         name = self._operator(var)
         return UnsupportedError(f"{name}: {reason} (--quantized off computes it in float)")
 
-    def check(self, function: Any, origins: Mapping[str, Any]) -> None:
+    def check(self, function: relax.Function, origins: Mapping[str, Any]) -> None:
         """Raise for the first ``dequantize`` left in ``function`` that is not marked.
 
         ``origins`` gives the variable of the original function for the names of new ones.
@@ -62,7 +62,7 @@ class Exact:
                 var = origins.get(binding.var.name)
                 raise self.refused(var, "it has no integer form")
 
-    def _is_mark(self, expr: Any, values: Mapping[Any, Any] | None = None) -> bool:
+    def _is_mark(self, expr: relax.Expr, values: Mapping[Any, Any] | None = None) -> bool:
         if not compat.is_call(expr) or compat.op_name(expr) != "relax.astype":
             return False
         inner = expr.args[0]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pooling, resize
@@ -15,7 +16,7 @@ from tvm_serenity.relax.quantize_scale import rescaled
 from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
 
 
-def stored_pool(rewriter: Rewriter, value: Any) -> Any:
+def stored_pool(rewriter: Rewriter, value: relax.Expr) -> Any:
     """Return the kernel call for a mean of stored values that the importer rounds by hand.
 
     ``astype(sign(p) * floor(abs(p) + 0.5))`` with ``p = avg_pool2d(astype(x))``; None otherwise.
@@ -117,7 +118,7 @@ def total(rewriter: Rewriter, region: Region) -> Any:
     return _sum(rewriter, region, x, _axes(call, x), 1)
 
 
-def _axes(call: Any, x: Leaf) -> tuple[int, ...]:
+def _axes(call: relax.Call, x: Leaf) -> tuple[int, ...]:
     axes = range(len(x.shape)) if call.attrs.axis is None else call.attrs.axis
     return tuple(sorted({int(a) % len(x.shape) for a in axes}))
 
@@ -140,7 +141,7 @@ def _finish(region: Region, real: float, rounding: str) -> Requantise:
     )
 
 
-def _spec(pool: Any, dtype: str, low: int, high: int) -> pooling.AveragePool:
+def _spec(pool: relax.Call, dtype: str, low: int, high: int) -> pooling.AveragePool:
     attrs = pool.attrs
     layout = str(attrs.layout)
     if layout not in ("NHWC", "NCHW") or [int(d) for d in attrs.dilation] != [1, 1]:

@@ -88,20 +88,20 @@ class Scope:
         for variable in variables(self.function.body.body):
             self.uses[variable] = self.uses.get(variable, 0) + 1
 
-    def look(self, expr: Any) -> Any:
+    def look(self, expr: relax.Expr) -> Any:
         """Return what ``expr`` is bound to, through renamings."""
         while isinstance(expr, relax.Var) and expr in self.values:
             expr = self.values[expr]
         return expr
 
-    def call(self, expr: Any, *names: str) -> Any:
+    def call(self, expr: relax.Expr, *names: str) -> Any:
         """Return the call of one of the operators ``names`` that ``expr`` is, or None."""
         found = self.look(expr)
         if compat.is_call(found) and compat.op_name(found) in names:
             return found
         return None
 
-    def constant(self, expr: Any) -> Array | None:
+    def constant(self, expr: relax.Expr) -> Array | None:
         """Return the value of an expression of literals and moves, or None."""
         found = self.look(expr)
         if compat.is_constant(found):
@@ -117,7 +117,7 @@ class Scope:
             return None if other is None else np.asarray(inner * other)
         return np.asarray(_mover(moved)(inner))
 
-    def params(self, call: Any, stored: Any, name: str) -> Affine:
+    def params(self, call: relax.Call, stored: relax.Type, name: str) -> Affine:
         """Return the checked parameters of a ``quantize`` or ``dequantize``."""
         scales, zeros = self.constant(call.args[1]), self.constant(call.args[2])
         if scales is None or zeros is None:
@@ -126,7 +126,7 @@ class Scope:
         axis = int(call.attrs.axis)
         return affine(name, scales, zeros, compat.dtype_name(stored), axis, shape)
 
-    def leaf(self, expr: Any) -> Leaf:
+    def leaf(self, expr: relax.Expr) -> Leaf:
         """Return the stored tensor that ``expr`` dequantises; :class:`RefusedError` otherwise."""
         moved = self.call(expr, *MOVES)
         if moved is not None:
@@ -141,7 +141,7 @@ class Scope:
         source = call.args[0]
         return Leaf(source, self.params(call, source.ty, label(source)), shape_of(source.ty))
 
-    def activation(self, expr: Any) -> Leaf:
+    def activation(self, expr: relax.Expr) -> Leaf:
         """Return the stored tensor of one 8- or 16-bit scale that ``expr`` dequantises."""
         leaf = self.leaf(expr)
         if leaf.params.dtype not in INTEGERS:
@@ -150,7 +150,7 @@ class Scope:
             raise RefusedError("an operand has a scale a channel")
         return leaf
 
-    def weight(self, expr: Any) -> Weight:
+    def weight(self, expr: relax.Expr) -> Weight:
         """Return the constant that ``expr`` dequantises."""
         found = self.look(expr)
         if compat.is_call(found) and compat.op_name(found) in MOVES:
@@ -172,7 +172,7 @@ class Scope:
         return Weight(data, np.broadcast_to(scale, data.shape), np.broadcast_to(zero, data.shape))
 
 
-def _mover(call: Any) -> Any:
+def _mover(call: relax.Call) -> Any:
     """Return the numpy function of an operator that only moves elements."""
     name = compat.op_name(call)
     if name == "relax.permute_dims":
@@ -184,12 +184,12 @@ def _mover(call: Any) -> Any:
     raise RefusedError(f"its weights pass through {name}")
 
 
-def shape_of(ty: Any) -> tuple[int, ...]:
+def shape_of(ty: relax.Type) -> tuple[int, ...]:
     """Return a tensor type's shape."""
     return tuple(compat.static_shape(ty, "tensor"))
 
 
-def image_shape(ty: Any) -> tuple[int, int, int, int]:
+def image_shape(ty: relax.Type) -> tuple[int, int, int, int]:
     """Return the four extents of a type of images; :class:`RefusedError` for any other."""
     shape = shape_of(ty)
     if len(shape) != 4:
@@ -197,12 +197,12 @@ def image_shape(ty: Any) -> tuple[int, int, int, int]:
     return shape[0], shape[1], shape[2], shape[3]
 
 
-def label(expr: Any) -> str:
+def label(expr: relax.Expr) -> str:
     """Return what a message calls an expression."""
     return str(getattr(expr, "name", None) or "constant")
 
 
-def variables(expr: Any) -> list[Any]:
+def variables(expr: relax.Expr) -> list[Any]:
     """Return the variables an expression names, in order."""
     if isinstance(expr, relax.Var):
         return [expr]

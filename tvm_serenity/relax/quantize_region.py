@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
@@ -52,7 +52,7 @@ class Rewriter:
         for used in variables(self.scope.function.body.body):
             self.users.setdefault(used, []).append(None)
 
-    def binding(self, binding: Any) -> None:
+    def binding(self, binding: relax.VarBinding) -> None:
         """Write one binding of the old function."""
         var, value = binding.var, binding.value
         if self._is_half_of_a_clip(var):
@@ -79,7 +79,7 @@ class Rewriter:
         self.reasons[made.name] = str(reason)
         return made
 
-    def region(self, var: Any, value: Any) -> Region | None:
+    def region(self, var: relax.Var, value: relax.Expr) -> Region | None:
         """Return the region whose result ``value`` is, or None for any other expression."""
         root = self.scope.look(value)
         limits = None
@@ -113,7 +113,7 @@ class Rewriter:
         name = compat.op_name(call) if compat.is_call(call) else ""
         return self.rules.by_operator.get(name, self.rules.other)(self, region)
 
-    def kernel(self, name: str, kernel: Any, arguments: Sequence[Any]) -> Any:
+    def kernel(self, name: str, kernel: tirx.PrimFunc, arguments: Sequence[Any]) -> Any:
         """Return the variable that holds the result of a new kernel."""
         call = compat.call_kernel(self.builder, kernel, name, arguments)
         return self.builder.emit(call, name)
@@ -122,20 +122,20 @@ class Rewriter:
         """Return the new expression of a stored tensor."""
         return self.emitted(self.rewritten(leaf.expr), label(leaf.expr))
 
-    def emitted(self, expr: Any, name: str) -> Any:
+    def emitted(self, expr: relax.Expr, name: str) -> Any:
         """Return ``expr`` bound to a variable."""
         if isinstance(expr, relax.Var) or compat.is_constant(expr):
             return expr
         return self.builder.emit(expr, name)
 
-    def reshaped(self, expr: Any, shape: Sequence[int]) -> Any:
+    def reshaped(self, expr: relax.Expr, shape: Sequence[int]) -> Any:
         """Return ``expr`` in another shape, a view."""
         expr = self.emitted(expr, "flat")
         if shape_of(expr.ty) == tuple(shape):
             return expr
         return self.builder.emit(relax.op.reshape(expr, tuple(shape)))
 
-    def rewritten(self, expr: Any) -> Any:
+    def rewritten(self, expr: relax.Expr) -> Any:
         """Return ``expr`` with old variables replaced by what stands for them."""
         if isinstance(expr, relax.Var):
             if expr not in self.new:  # the first half of a clip that another operator reads
@@ -160,12 +160,12 @@ class Rewriter:
         except RefusedError as reason:
             return self._kept(var, value, reason)
 
-    def _normal(self, call: Any) -> Any:
+    def _normal(self, call: relax.Call) -> Any:
         """A call whose arguments are variables, as the builder wants nested calls."""
         arguments = [self.emitted(a, "inner") if _is_operator(a) else a for a in call.args]
         return compat.call_like(call, arguments)
 
-    def _is_half_of_a_clip(self, var: Any) -> bool:
+    def _is_half_of_a_clip(self, var: relax.Var) -> bool:
         """Whether ``var`` is a ``quantize`` that only one integer clip reads."""
         users = self.users.get(var, [])
         return (
@@ -194,18 +194,18 @@ class Rules:
     composed: Callable[[Rewriter, Any], Any]
 
 
-def _is_operator(expr: Any) -> bool:
+def _is_operator(expr: relax.Expr) -> bool:
     return bool(compat.is_call(expr))
 
 
-def _clip_limits(clip: Any) -> tuple[float, float]:
+def _clip_limits(clip: relax.Call) -> tuple[float, float]:
     low, high = (compat.scalar(argument) for argument in clip.args[1:3])
     if low is None or high is None:
         raise RefusedError("a clip whose limits are no numbers")
     return low, high
 
 
-def _real_limits(call: Any) -> tuple[float | None, float | None]:
+def _real_limits(call: relax.Call) -> tuple[float | None, float | None]:
     name = compat.op_name(call)
     if name == "relax.nn.relu":
         return 0.0, None

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
@@ -128,7 +129,7 @@ def function(rewriter: Rewriter, region: Region) -> Any:
     return look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
 
 
-def stored_wide(rewriter: Rewriter, value: Any) -> Any:
+def stored_wide(rewriter: Rewriter, value: relax.Expr) -> Any:
     """Return the kernel call for 32-bit integers as the importer stores them, or None.
 
     ``add(astype(round(divide(dequantize(x), scale))), zero_point)``.
@@ -169,7 +170,7 @@ def store(rewriter: Rewriter, region: Region) -> Any:
     return rewriter.kernel("q_store", kernel, [source])
 
 
-def _composed(rewriter: Rewriter, value: Any) -> Any:
+def _composed(rewriter: Rewriter, value: relax.Expr) -> Any:
     made = quantize_pool.stored_pool(rewriter, value)
     return stored_wide(rewriter, value) if made is None else made
 

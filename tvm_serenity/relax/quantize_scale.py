@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
@@ -14,7 +15,7 @@ from tvm_serenity.relax.quantize_read import Leaf
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 
 
-def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any:
+def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: relax.Var) -> Any:
     """Return ``source``, stored as ``leaf`` says, in the scale and limits of ``region``."""
     same = (leaf.params.scale, leaf.params.zero_point, leaf.params.dtype) == (
         region.result.scale,
@@ -38,7 +39,7 @@ def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, source: Any) -> Any
     return look_up(rewriter, leaf, source, table, region.result)
 
 
-def look_up(rewriter: Rewriter, leaf: Leaf, source: Any, table: Any, result: Affine) -> Any:
+def look_up(rewriter: Rewriter, leaf: Leaf, source: relax.Var, table: Any, result: Affine) -> Any:
     """Return ``source`` with each stored value replaced by what ``table`` has for it."""
     kernel = pointwise.lookup(leaf.shape, leaf.params.dtype, result.dtype)
     return rewriter.kernel("q_table", kernel, [source, compat.constant(np.asarray(table))])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.records import Requantise
@@ -12,7 +13,7 @@ from tvm_serenity.relax.quantize_read import RefusedError, Scope
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 
 
-def filtered(scope: Scope, expr: Any) -> tuple[Any, Any] | None:
+def filtered(scope: Scope, expr: relax.Expr) -> tuple[Any, Any] | None:
     """Return the product and the bias (or None) of ``sum(x * weights, -1) [+ bias]``."""
     bias = None
     total = scope.call(expr, "relax.add")

@@ -30,7 +30,7 @@ def weighted(rewriter: Rewriter, region: Region) -> Any:
     return _dense(rewriter, region, call, bias)
 
 
-def find(rewriter: Rewriter, expr: Any) -> tuple[Any, Any]:
+def find(rewriter: Rewriter, expr: relax.Expr) -> tuple[Any, Any]:
     """Return the convolution or matmul of ``expr`` and what is added to it, or (None, None)."""
     scope = rewriter.scope
     call = scope.call(expr, CONV, MATMUL)
@@ -46,7 +46,7 @@ def find(rewriter: Rewriter, expr: Any) -> tuple[Any, Any]:
     return None, None
 
 
-def _is_fixed(rewriter: Rewriter, bias: Any) -> bool:
+def _is_fixed(rewriter: Rewriter, bias: relax.Var) -> bool:
     if rewriter.scope.constant(bias) is not None:
         return True
     try:
@@ -56,7 +56,7 @@ def _is_fixed(rewriter: Rewriter, bias: Any) -> bool:
     return True
 
 
-def _convolution(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
+def _convolution(rewriter: Rewriter, region: Region, call: relax.Call, bias: relax.Var) -> Any:
     attrs = call.attrs
     layout = str(attrs.data_layout)
     if layout not in ("NHWC", "NCHW"):
@@ -154,7 +154,7 @@ def _canonical(weight: Weight, layout: str) -> Weight:
     return weight.moved(lambda array: np.transpose(array, order))
 
 
-def _dense(rewriter: Rewriter, region: Region, call: Any, bias: Any) -> Any:
+def _dense(rewriter: Rewriter, region: Region, call: relax.Call, bias: relax.Var) -> Any:
     x = summable(rewriter, rewriter.scope.activation(call.args[0]), region)
     weight = rewriter.scope.weight(call.args[1])
     if weight.data.ndim != 2:
@@ -222,7 +222,12 @@ def real_multipliers(source: float, scales: Array, result: float, in_float: bool
 
 
 def bias_of(
-    rewriter: Rewriter, bias: Any, x: Leaf, scales: Array, result: float, channels: int
+    rewriter: Rewriter,
+    bias: relax.Var,
+    x: Leaf,
+    scales: Array,
+    result: float,
+    channels: int,
 ) -> npt.NDArray[np.int64]:
     """Return the bias in steps of the products, one number a channel."""
     if bias is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import tvm
 from tvm import relax
 
 from tvm_serenity import compat
@@ -63,7 +64,7 @@ class _Reader:
     values: dict[Any, Value] = field(default_factory=dict)
     scratch: dict[Any, int] = field(default_factory=dict)
 
-    def declare(self, ty: Any, name: str, role: Role) -> Value:
+    def declare(self, ty: relax.Type, name: str, role: Role) -> Value:
         if compat.is_tuple(ty):
             return tuple(self.declare(t, f"{name}.{i}", role) for i, t in enumerate(ty.fields))
         if not compat.is_tensor(ty):
@@ -73,7 +74,7 @@ class _Reader:
         self.tensors.append(Tensor(name, size, shape, dtype, role))
         return len(self.tensors) - 1
 
-    def value(self, expr: Any) -> Value:
+    def value(self, expr: relax.Expr) -> Value:
         """The tensors an argument names; a literal becomes a constant of the graph."""
         if expr in self.values:
             return self.values[expr]
@@ -88,7 +89,7 @@ class _Reader:
             return found
         return None
 
-    def binding(self, index: int, binding: Any) -> None:
+    def binding(self, index: int, binding: relax.VarBinding) -> None:
         value, var = binding.value, binding.var
         name = f"{var.name}_{index}"
         if isinstance(value, relax.If):
@@ -117,7 +118,7 @@ class _Reader:
 
 
 def read_region(
-    module: Any,
+    module: tvm.IRModule,
     params: Iterable[Any],
     bindings: Sequence[Any],
     results: Iterable[Any],
@@ -187,7 +188,7 @@ def _extend(
     ops[index] = replace(op, inputs=(*op.inputs, *inputs), outputs=(*op.outputs, *outputs))
 
 
-def read_function(module: Any, name: str = "main", **options: Any) -> Region:
+def read_function(module: tvm.IRModule, name: str = "main", **options: Any) -> Region:
     """Return the graph of a whole function; options as for :func:`read_region`.
 
     Parameters from ``num_input`` on (an attribute importers set) are weights.
@@ -204,14 +205,14 @@ def read_function(module: Any, name: str = "main", **options: Any) -> Region:
     )
 
 
-def weights_of(function: Any) -> frozenset[Any]:
+def weights_of(function: relax.Function) -> frozenset[Any]:
     """Return the parameters of a function that hold weights."""
     attrs = function.attrs or {}
     count = int(attrs["num_input"]) if "num_input" in attrs else len(function.params)
     return frozenset(function.params[count:])
 
 
-def _variables(expr: Any) -> list[Any]:
+def _variables(expr: relax.Expr) -> list[Any]:
     """The variables an expression names, in order."""
     if isinstance(expr, relax.Var):
         return [expr]

@@ -31,7 +31,7 @@ class Outcome:
 
 
 def rewrite_module(
-    mod: Any, options: Options | None = None, target: Any = None
+    mod: tvm.IRModule, options: Options | None = None, target: Any = None
 ) -> tuple[Any, Outcome]:
     """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
     options = options or Options()
@@ -53,7 +53,7 @@ def rewrite_module(
     return made, Outcome(found)
 
 
-def rewrite_by(mod: Any, options: Options, target: Any = None) -> Any:
+def rewrite_by(mod: tvm.IRModule, options: Options, target: Any = None) -> Any:
     """Return ``mod`` after :func:`rewrite_module`, with "rows" as one more name of a rule.
 
     It splits ``main`` into rows if no other rule named changed the module, and only where that can
@@ -73,7 +73,7 @@ def rewrite_by(mod: Any, options: Options, target: Any = None) -> Any:
         return mod
 
 
-def _peak(mod: Any, target: Any) -> int:
+def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:
     """The peak of the best order of a module's lean kernels, scratch included."""
     with target:
         graph = read_function(lean_module(mod, target)).graph

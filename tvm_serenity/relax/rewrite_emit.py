@@ -25,7 +25,7 @@ from tvm_serenity.relax.rewrite_read import Reading
 from tvm_serenity.rewrite.net import Kind, Net, Node
 
 
-def emit(mod: Any, reading: Reading, net: Net, target: Any) -> Any:
+def emit(mod: tvm.IRModule, reading: Reading, net: Net, target: tvm.target.Target) -> Any:
     """Return ``mod`` with a ``main`` that runs ``net``, settled, in its order."""
     writer = _Functions(reading, net)
     plans = [writer.plan(node) for node in net.nodes]
@@ -107,7 +107,9 @@ def _finished(reading: Reading, node: Node, held: dict[int, Any]) -> Any:
     return called_again(source.head, dict(zip(source.operands, values, strict=True)), lambda c: c)
 
 
-def _kernels(functions: Sequence[Any], source: Any, target: Any) -> list[Any]:
+def _kernels(
+    functions: Sequence[Any], source: tvm.IRModule, target: tvm.target.Target
+) -> list[Any]:
     """One lean kernel for each function; ``source`` holds the kernels that they call."""
     names = [f"rewritten_{i}" for i in range(len(functions))]
     mod = _called(functions, names)
@@ -189,11 +191,11 @@ def _is_same(net: Net, node: Node) -> bool:
     return shown.shape == net.values[node.output].shape
 
 
-def _result(expr: Any, reading: Reading, held: dict[int, Any]) -> Any:
+def _result(expr: relax.Expr, reading: Reading, held: dict[int, Any]) -> Any:
     number = {s.var: n.output for n in reading.net.nodes for s in [reading.sources[n.source]]}
     number.update({p: i for i, p in enumerate(reading.params)})
 
-    def again(part: Any) -> Any:
+    def again(part: relax.Var) -> Any:
         if isinstance(part, relax.Tuple):
             return relax.Tuple([again(f) for f in part.fields])
         return held[number[part]]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tvm
 from tvm import relax
 
 from tvm_serenity import compat
@@ -43,13 +44,13 @@ class OpFunction:
             read.append(node.base)
         return read
 
-    def _parameter(self, key: Any, ty: Any) -> Any:
+    def _parameter(self, key: tvm.ir.GenericConst | int, ty: relax.Type) -> Any:
         var = relax.Var(f"p{len(self.params)}", ty)
         self.keys.append(key)
         self.params.append(var)
         return var
 
-    def _constant(self, constant: Any) -> Any:
+    def _constant(self, constant: tvm.ir.GenericConst) -> Any:
         """A constant as a parameter of its own; numbers stay in the function."""
         return self._parameter(constant, constant.ty) if shape_of(constant) else constant
 
@@ -76,7 +77,7 @@ class OpFunction:
                     prepared[f"through {s}", i, j] = self._constant(constant)
         return prepared
 
-    def _sliced(self, constant: Any) -> Any:
+    def _sliced(self, constant: tvm.ir.GenericConst) -> Any:
         """A constant's part for the channels made: itself where it is the same for all of them."""
         node, shape = self.node, shape_of(constant)
         if node.makes is not None and node.axis is not None:
@@ -144,7 +145,11 @@ class OpFunction:
         return y
 
     def _step(
-        self, binding: Any, known: dict[Any, Any], prepared: dict[Any, Any], key: tuple[str, int]
+        self,
+        binding: relax.VarBinding,
+        known: dict[Any, Any],
+        prepared: dict[Any, Any],
+        key: tuple[str, int],
     ) -> Any:
         """The call of a binding again, with other arguments."""
         count = itertools.count()
@@ -154,14 +159,14 @@ class OpFunction:
 
         return self._emit(called_again(binding.value, known, constant))
 
-    def _emit(self, call: Any) -> Any:
+    def _emit(self, call: relax.Call) -> Any:
         return self.builder.emit(call)
 
 
-def called_again(call: Any, known: Mapping[Any, Any], constant: Callable[[Any], Any]) -> Any:
+def called_again(call: relax.Call, known: Mapping[Any, Any], constant: Callable[[Any], Any]) -> Any:
     """Return a call with its variables replaced by what is ``known`` and its constants mapped."""
 
-    def argument(expr: Any) -> Any:
+    def argument(expr: relax.Expr) -> Any:
         if isinstance(expr, relax.Var):
             return known[expr]
         if compat.is_constant(expr):
@@ -173,7 +178,7 @@ def called_again(call: Any, known: Mapping[Any, Any], constant: Callable[[Any], 
     return compat.call_like(call, [argument(a) for a in call.args])
 
 
-def _conv_like(call: Any, x: Any, weight: Any, node: Node) -> Any:
+def _conv_like(call: relax.Call, x: relax.Expr, weight: relax.Var, node: Node) -> Any:
     attrs = call.attrs
     assert node.conv is not None
     groups = node.conv.groups
@@ -193,7 +198,7 @@ def _conv_like(call: Any, x: Any, weight: Any, node: Node) -> Any:
     )
 
 
-def _sliced_weight(call: Any, node: Node) -> Any:
+def _sliced_weight(call: relax.Call, node: Node) -> Any:
     """The weights of the channels that an op reads and makes."""
     layout = str(call.attrs.kernel_layout)
     assert node.conv is not None
@@ -205,7 +210,7 @@ def _sliced_weight(call: Any, node: Node) -> Any:
     return _taken(call.args[1], parts)
 
 
-def _taken(constant: Any, parts: Sequence[tuple[int, Range]]) -> Any:
+def _taken(constant: tvm.ir.GenericConst, parts: Sequence[tuple[int, Range]]) -> Any:
     """A constant's part between two indices along some axes; itself where there are none."""
     if not parts:
         return constant
@@ -215,7 +220,7 @@ def _taken(constant: Any, parts: Sequence[tuple[int, Range]]) -> Any:
     return relax.const(np.ascontiguousarray(array), str(array.dtype))
 
 
-def _constants_of(call: Any) -> list[Any]:
+def _constants_of(call: relax.Call) -> list[Any]:
     found = []
     for a in call.args:
         if compat.is_constant(a):
@@ -225,7 +230,7 @@ def _constants_of(call: Any) -> list[Any]:
     return found
 
 
-def _only_var(call: Any) -> Any:
+def _only_var(call: relax.Call) -> Any:
     return next(a for a in call.args if isinstance(a, relax.Var) and compat.is_tensor(a.ty))
 
 

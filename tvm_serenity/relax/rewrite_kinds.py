@@ -5,6 +5,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import tvm
 from tvm import relax
 from tvm.relax.dpl import is_const, is_op, wildcard
 
@@ -62,7 +63,9 @@ _PATTERNS = (
 """The first pattern that a call matches tells its kind, if ``_refusal`` has nothing against it."""
 
 
-def kind_of(binding: Any, tensors: Sequence[Any], mod: Any) -> tuple[Kind, str]:
+def kind_of(
+    binding: relax.VarBinding, tensors: Sequence[Any], mod: tvm.IRModule
+) -> tuple[Kind, str]:
     """Return the kind of the op that a binding begins, and why it is opaque if it is.
 
     Kernels in block form and matrix products are opaque for no reason: they can read pieces.
@@ -85,7 +88,7 @@ def kind_of(binding: Any, tensors: Sequence[Any], mod: Any) -> tuple[Kind, str]:
     return (kind, "") if reason is None else (Kind.OPAQUE, reason)
 
 
-def _refusal(kind: Kind, binding: Any, tensors: Sequence[Any]) -> str | None:
+def _refusal(kind: Kind, binding: relax.VarBinding, tensors: Sequence[Any]) -> str | None:
     """Why the rules cannot work on a call of a kind, if they cannot."""
     call = binding.value
     if kind is Kind.CONV and not (len(tensors) == 1 and tensors[0].same_as(call.args[0])):
@@ -117,12 +120,12 @@ def channel_axis(kind: Kind, bindings: Sequence[Any]) -> int | None:
     return None
 
 
-def operands_of(call: Any) -> list[Any]:
+def operands_of(call: relax.Call) -> list[Any]:
     """Return the variables a call reads, each once."""
     return list(dict.fromkeys(variables_of(call)))
 
 
-def shape_of(var: Any) -> tuple[int, ...]:
+def shape_of(var: relax.Expr) -> tuple[int, ...]:
     """Return the constant shape of a variable or constant."""
     shape: tuple[int, ...] = compat.static_shape(var.ty, getattr(var, "name", "constant"))
     return shape
@@ -140,13 +143,13 @@ def is_cheap(bindings: Sequence[Any]) -> bool:
     return True
 
 
-def widens(binding: Any, var: Any) -> bool:
+def widens(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a map makes wider elements than it reads: its readers do that for themselves."""
     made, read = (compat.dtype_bits(compat.dtype_name(v.ty)) for v in (binding.var, var))
     return bool(made > read)
 
 
-def is_bias(binding: Any, var: Any) -> bool:
+def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a binding adds a constant to ``var``, in its type."""
     if not _BIAS.match(binding.value):
         return False
@@ -169,7 +172,7 @@ def is_rename(value: Any) -> bool:
     return isinstance(value, relax.Var | relax.Tuple | relax.TupleGetItem)
 
 
-def variables_of(expr: Any) -> list[Any]:
+def variables_of(expr: relax.Expr) -> list[Any]:
     """Return the variables in an expression, as often as they occur."""
     if isinstance(expr, relax.Var):
         return [expr]

@@ -78,7 +78,7 @@ class _Reader:
     groups: list[_Group] = field(default_factory=list)
     owner: dict[Any, _Group] = field(default_factory=dict)
 
-    def add(self, binding: Any) -> None:
+    def add(self, binding: relax.VarBinding) -> None:
         call = binding.value
         tensors = [a for a in call.args if isinstance(a, relax.Var) and compat.is_tensor(a.ty)]
         group = self._follow(binding, tensors)
@@ -90,7 +90,7 @@ class _Reader:
             self.groups.append(group)
         self.owner[binding.var] = group
 
-    def _follow(self, binding: Any, tensors: list[Any]) -> _Group | None:
+    def _follow(self, binding: relax.VarBinding, tensors: list[Any]) -> _Group | None:
         """The group that ``binding`` continues, if it maps the elements of its result."""
         if compat.op_name(binding.value) not in MAPS or len(tensors) != 1:
             return None
@@ -134,7 +134,7 @@ class _Reader:
         return group
 
 
-def prepared(mod: Any) -> Any:
+def prepared(mod: tvm.IRModule) -> Any:
     """Return the module as ``read_net`` wants it: constants computed, parts of splits as slices."""
     passes = [
         relax.transform.ConvertToDataflow(),
@@ -145,7 +145,7 @@ def prepared(mod: Any) -> Any:
     return tvm.transform.Sequential(passes)(mod)
 
 
-def read_net(mod: Any, *, name: str = "main", external: bool = True) -> Reading:
+def read_net(mod: tvm.IRModule, *, name: str = "main", external: bool = True) -> Reading:
     """Return the net of a fresh module's ``main``; its caller owns inputs and outputs if external.
 
     Raises :class:`UnsupportedError` on symbolic shapes, control flow and several functions.
@@ -171,12 +171,12 @@ def read_net(mod: Any, *, name: str = "main", external: bool = True) -> Reading:
     return _net(function, reader, name, external)
 
 
-def _net(function: Any, reader: _Reader, name: str, external: bool) -> Reading:
+def _net(function: relax.Function, reader: _Reader, name: str, external: bool) -> Reading:
     outside = Role.EXTERNAL if external else Role.ACTIVATION
     values: list[Tensor] = []
     number: dict[Any, int] = {}
 
-    def declare(var: Any, role: Role) -> int:
+    def declare(var: relax.Var, role: Role) -> int:
         shape, dtype = shape_of(var), compat.dtype_name(var.ty)
         number[var] = len(values)
         values.append(Tensor(var.name, compat.size_bytes(shape, dtype), shape, dtype, role))

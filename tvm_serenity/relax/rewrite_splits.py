@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import tvm
 from tvm import relax
 from tvm.relax.dpl import is_op, is_tuple_get_item, rewrite_call, wildcard
 
@@ -15,7 +16,9 @@ class SlicesOfSplits:
     A split of which something else than single parts is used stays.
     """
 
-    def transform_function(self, function: Any, _mod: Any, _context: Any) -> Any:
+    def transform_function(
+        self, function: relax.Function, _mod: tvm.IRModule, _context: tvm.transform.PassContext
+    ) -> Any:
         """Return the function without parts of splits."""
         whole = wildcard()
         split = is_op("relax.split")(whole)

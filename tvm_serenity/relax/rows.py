@@ -24,7 +24,9 @@ from tvm_serenity.rows.split import SOURCE, Call, heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 
-def by_rows(mod: Any, target: Any = None, limits: Limits | None = None) -> tuple[Any, Streaming]:
+def by_rows(
+    mod: tvm.IRModule, target: Any = None, limits: Limits | None = None
+) -> tuple[Any, Streaming]:
     """Return ``mod`` in rows of one, and the order and placement they were made for.
 
     1. A fresh module is quantised to integer kernels where it can be, and fused.
@@ -146,7 +148,7 @@ class _Emitter:
             self.pads[key] = compat.constant(array)
         return self.pads[key]
 
-    def shaped(self, value: Any, param: Any) -> Any:
+    def shaped(self, value: relax.Expr, param: relax.Var) -> Any:
         """A tensor under the shape that a kernel's parameter has."""
         shape = compat.buffer_shape(param)
         if compat.static_shape(value.ty, "row") == tuple(shape):
@@ -165,7 +167,7 @@ class _Emitter:
             )
         return self.made[feature, y]
 
-    def part(self, function: Any, shape: Sequence[int], y: int) -> Any:
+    def part(self, function: tirx.PrimFunc, shape: Sequence[int], y: int) -> Any:
         """A row kernel that writes row ``y`` of a whole tensor."""
         key = (function, tuple(shape), y)
         if key not in self.kernels:
@@ -173,13 +175,20 @@ class _Emitter:
         return self.kernels[key]
 
     def emit(
-        self, kernel: Any, name: str, arguments: list[Any], shape: Sequence[int], dtype: str
+        self,
+        kernel: tirx.PrimFunc,
+        name: str,
+        arguments: list[Any],
+        shape: Sequence[int],
+        dtype: str,
     ) -> Any:
         variable = self.builder.add_func(_bare(kernel), f"{name}_row")
         ty = relax.TensorType(list(shape), dtype)
         return self.builder.emit(relax.call_tir(variable, arguments, ty))
 
-    def emit_in_place(self, kernel: Any, name: str, arguments: list[Any], taken: Any) -> Any:
+    def emit_in_place(
+        self, kernel: tirx.PrimFunc, name: str, arguments: list[Any], taken: relax.Var
+    ) -> Any:
         """A call that continues ``taken``, the kernel's last parameter."""
         arranged = _result_first(kernel)
         variable = self.builder.add_func(_bare(arranged), f"{name}_more")
@@ -187,7 +196,7 @@ class _Emitter:
         return self.builder.emit(call)
 
 
-def _bare(kernel: Any) -> Any:
+def _bare(kernel: tirx.PrimFunc) -> Any:
     """A kernel that passes leave as it is: one block around its loops."""
     if not compat.has_blocks(kernel):
         root = s_tir.SBlock([], [], [], "root", kernel.body)
@@ -196,13 +205,13 @@ def _bare(kernel: Any) -> Any:
     return kernel.without_attr("global_symbol").with_attr({"op_pattern": OPAQUE, LEAN: True})
 
 
-def _result_first(kernel: Any) -> Any:
+def _result_first(kernel: tirx.PrimFunc) -> Any:
     *params, result = kernel.params
     made = tirx.PrimFunc([result, *params], kernel.body, kernel.ret_type, kernel.attrs)
     return made.without_attr("tirx.noalias")
 
 
-def _into_row(kernel: Any, shape: Sequence[int], y: int) -> Any:
+def _into_row(kernel: tirx.PrimFunc, shape: Sequence[int], y: int) -> Any:
     *params, row = kernel.params
     dtype = compat.buffer_dtype(row)
     whole = tirx.decl_buffer(tuple(shape), dtype, "whole")

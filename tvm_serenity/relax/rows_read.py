@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
@@ -63,7 +64,9 @@ class RowModule:
         return tvm.compile(self.lowered, target="llvm")
 
 
-def read_rows(module: Any, name: str, target: Any = None) -> RowModule:
+def read_rows(
+    module: tvm.IRModule, name: str, target: tvm.target.Target | None = None
+) -> RowModule:
     """Return a fresh Relax module as a network of rows.
 
     Quantised models become integer kernels first. Raises :class:`UnsupportedError` on state,
@@ -76,14 +79,14 @@ def read_rows(module: Any, name: str, target: Any = None) -> RowModule:
         return rows_of(lowered(module, target), name)
 
 
-def rows_of(module: Any, name: str) -> RowModule:
+def rows_of(module: tvm.IRModule, name: str) -> RowModule:
     """Return a lowered Relax module as a network of rows; raises as :func:`read_rows` does."""
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
     return _Reader(module, region).read(name)
 
 
 class _Reader:
-    def __init__(self, module: Any, region: Region) -> None:
+    def __init__(self, module: tvm.IRModule, region: Region) -> None:
         self.module = module
         self.region = region
         self.graph: Graph = region.graph
@@ -182,14 +185,14 @@ class _Reader:
             (finish, LayerKernel(f"{name}_finish", (0,), (), whole=cut.finish)),
         ]
 
-    def tensor(self, argument: Any, op: Op) -> int:
+    def tensor(self, argument: relax.Expr, op: Op) -> int:
         value = self.region.values.get(argument)
         if not isinstance(value, int):
             raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
         return value
 
     def by_rows(
-        self, variable: Any, data: tuple[int, ...], op: Op
+        self, variable: relax.GlobalVar, data: tuple[int, ...], op: Op
     ) -> RowKernel | RowSums | UnsupportedError:
         """The form by rows of a kernel, or why there is none; found once a kernel."""
         key = (variable, data)
@@ -201,7 +204,9 @@ class _Reader:
         return self.cut[key]
 
 
-def kernel_by_rows(kernel: Any, data: tuple[int, ...]) -> RowKernel | RowSums | UnsupportedError:
+def kernel_by_rows(
+    kernel: tirx.PrimFunc, data: tuple[int, ...]
+) -> RowKernel | RowSums | UnsupportedError:
     """Return the form by rows of a fused kernel, or why there is none.
 
     ``data`` are the parameters that are no constants.

@@ -28,7 +28,7 @@ def ordering(method: str, options: Options, on_chip_bytes: int | None = None) ->
     return best
 
 
-def order_module(mod: Any, order_of: OrderOf) -> Any:
+def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
     """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph."""
     result = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for name, function in functions_of(mod):
@@ -43,7 +43,7 @@ def order_module(mod: Any, order_of: OrderOf) -> Any:
     return result
 
 
-def _block_region(mod: Any, function: Any, index: int) -> Region:
+def _block_region(mod: tvm.IRModule, function: relax.Function, index: int) -> Region:
     """Read block ``index`` of ``function``: what comes before it makes its inputs."""
     blocks = function.body.blocks
     before = [b.var for block in blocks[:index] for b in block.bindings]

@@ -24,7 +24,7 @@ ALIGNMENT = 8
 
 
 def build_aot(
-    mod: Any,
+    mod: tvm.IRModule,
     target: str = "c",
     *,
     params: Mapping[str, Any] | None = None,

@@ -16,7 +16,7 @@ def target_of(target: Any) -> Any:
     return tvm.target.Target(target) if isinstance(target, str) else target
 
 
-def fused(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> Any:
+def fused(mod: tvm.IRModule, target: Any = None, params: Mapping[str, Any] | None = None) -> Any:
     """Return ``mod`` as fused calls: the very passes that ``relay.build`` would run for ``target``.
 
     A module of fused calls comes back as it is. ``params`` become constants first. What the
@@ -43,7 +43,7 @@ def context_like(
     )
 
 
-def bound(mod: Any, params: Mapping[str, Any] | None) -> Any:
+def bound(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> Any:
     """Return typed ``mod`` with ``params`` as constants of ``main``."""
     if params:
         main = relay.build_module.bind_params_by_name(main_of(mod), dict(params))
@@ -51,14 +51,14 @@ def bound(mod: Any, params: Mapping[str, Any] | None) -> Any:
     return relay.transform.InferType()(mod)
 
 
-def with_main(mod: Any, main: Any) -> Any:
+def with_main(mod: tvm.IRModule, main: Any) -> Any:
     """Return ``mod`` with another ``main``; ``mod`` itself stays as it is."""
     result = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions, attrs=mod.attrs)
     result["main"] = main
     return result
 
 
-def main_of(mod: Any) -> Any:
+def main_of(mod: tvm.IRModule) -> Any:
     """Return the function ``main`` of a module."""
     if "main" not in {g.name_hint for g in mod.get_global_vars()}:
         raise InputError("the module has no function 'main'")
@@ -68,17 +68,17 @@ def main_of(mod: Any) -> Any:
     return main
 
 
-def static(mod: Any) -> None:
+def static(mod: tvm.IRModule) -> None:
     """Raise :class:`UnsupportedError` where a parameter of ``main`` has no constant shape."""
     for param in relay.transform.InferType()(mod)["main"].params:
         tensor_types(param.checked_type, param.name_hint)
 
 
-def is_fused(function: Any) -> bool:
+def is_fused(function: relay.Function) -> bool:
     """Whether a function calls kernels (primitive functions) rather than operators."""
     found = False
 
-    def look(expr: Any) -> None:
+    def look(expr: relay.Expr) -> None:
         nonlocal found
         found = found or is_kernel(expr)
 
@@ -86,7 +86,7 @@ def is_fused(function: Any) -> bool:
     return found
 
 
-def is_kernel(expr: Any) -> bool:
+def is_kernel(expr: relay.Expr) -> bool:
     """Whether an expression is a function that is one kernel."""
     return isinstance(expr, relay.Function) and bool((expr.attrs or {}).get("Primitive", 0))
 

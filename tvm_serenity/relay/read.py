@@ -50,7 +50,7 @@ class Region:
 
 
 def read_function(
-    function: Any, *, scratch: Scratch | None = None, external_outputs: bool = False
+    function: relay.Function, *, scratch: Scratch | None = None, external_outputs: bool = False
 ) -> Region:
     """Return the calls of a typed function of fused calls as a graph, in Relay's own order.
 
@@ -86,7 +86,7 @@ class _Reader:
     calls: list[Any] = field(default_factory=list)
     values: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
-    def declare(self, expr: Any, ty: Any, name: str, role: Role) -> tuple[int, ...]:
+    def declare(self, expr: relay.Expr, ty: Any, name: str, role: Role) -> tuple[int, ...]:
         types = lower.tensor_types(ty, name)
         first = len(self.tensors)
         for i, part in enumerate(types):
@@ -109,7 +109,7 @@ class _Reader:
                 stack.append((expr, True))
                 stack += [(part, False) for part in reversed(_parts(expr))]
 
-    def read(self, expr: Any) -> None:
+    def read(self, expr: relay.Expr) -> None:
         parts = [self.values[part] for part in _parts(expr)]
         if isinstance(expr, relay.Call):
             self.call(expr, tuple(t for values in parts for t in values))
@@ -126,7 +126,7 @@ class _Reader:
         else:
             self.values[expr] = tuple(t for values in parts for t in values)
 
-    def call(self, expr: Any, inputs: tuple[int, ...]) -> None:
+    def call(self, expr: relay.Expr, inputs: tuple[int, ...]) -> None:
         kind = kind_of(expr)
         name = f"{kind}_{len(self.ops)}"
         outputs = self.declare(expr, expr.checked_type, name, Role.ACTIVATION)
@@ -142,7 +142,7 @@ class _Writer:
     bound: dict[Any, Any]
     known: dict[Any, Any] = field(default_factory=dict)
 
-    def again(self, expr: Any) -> Any:
+    def again(self, expr: relay.Expr) -> Any:
         expr = self.bound.get(expr, expr)
         if expr in self.known:
             return self.known[expr]
@@ -156,7 +156,7 @@ class _Writer:
         return made
 
 
-def _parts(expr: Any) -> list[Any]:
+def _parts(expr: relay.Expr) -> list[Any]:
     """What an expression is made of, in the order in which Relay runs it."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
@@ -170,7 +170,7 @@ def _parts(expr: Any) -> list[Any]:
     raise UnsupportedError(f"{what} in 'main': only calls and tuples can be ordered")
 
 
-def kind_of(call: Any) -> str:
+def kind_of(call: relay.Call) -> str:
     """Return what a call computes: its operators' names, or that of the external function."""
     if isinstance(call.op, relay.GlobalVar):
         return str(call.op.name_hint)
@@ -181,7 +181,7 @@ def kind_of(call: Any) -> str:
         return str(attrs["global_symbol"] if "global_symbol" in attrs else attrs["Compiler"])
     names: list[str] = []
 
-    def look(expr: Any) -> None:
+    def look(expr: relay.Expr) -> None:
         if isinstance(expr, relay.Call) and not isinstance(expr.op, relay.Function):
             names.append(str(expr.op.name).split(".")[-1])
 
@@ -189,7 +189,7 @@ def kind_of(call: Any) -> str:
     return "_".join(names) or "copy"
 
 
-def is_view(call: Any) -> bool:
+def is_view(call: relay.Call) -> bool:
     """Whether a call's kernel only gives its input another shape."""
     attrs = getattr(call.op, "attrs", None) or {}
     return "relay.reshape_only" in attrs and int(attrs["relay.reshape_only"]) == 1

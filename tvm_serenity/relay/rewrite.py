@@ -30,7 +30,7 @@ class Outcome:
 
 
 def rewrite_module(
-    mod: Any,
+    mod: tvm.IRModule,
     options: Options | None = None,
     target: Any = None,
     executor: str = "graph",
@@ -62,7 +62,7 @@ def rewrite_module(
     return best
 
 
-def force(mod: Any, rules: str) -> tuple[Any, tuple[Match, ...]]:
+def force(mod: tvm.IRModule, rules: str) -> tuple[Any, tuple[Match, ...]]:
     """Return ``mod`` with rules applied wherever they match, and the matches: for tests."""
     mod = _typed(mod)
     reading = read_net(prepared(mod), external_outputs=False)
@@ -70,11 +70,11 @@ def force(mod: Any, rules: str) -> tuple[Any, tuple[Match, ...]]:
     return _typed(lower.with_main(mod, emit(reading, net))), done
 
 
-def _typed(mod: Any) -> Any:
+def _typed(mod: tvm.IRModule) -> Any:
     return relay.transform.InferType()(mod)
 
 
-def _peak(mod: Any, target: Any, executor: str) -> int:
+def _peak(mod: tvm.IRModule, target: Any, executor: str) -> int:
     """The peak of the best order of a module as ``relay.build`` would fuse it.
 
     Constants are left unfolded, which takes long and moves no activation.

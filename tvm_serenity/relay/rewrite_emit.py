@@ -73,7 +73,7 @@ class _Writer:
         else:
             self.held[node.output] = made
 
-    def again(self, expr: Any) -> Any:
+    def again(self, expr: relay.Expr) -> Any:
         """An expression of the old function in the new one."""
         expr = self.reading.region.bound.get(expr, expr)
         if isinstance(expr, relay.Call):
@@ -116,7 +116,7 @@ class _Writer:
 def _step(source: Source, step: Any, known: dict[Any, Any], change: Change) -> Any:
     """The call of a step again, with other tensors and constants."""
 
-    def argument(expr: Any) -> Any:
+    def argument(expr: relay.Expr) -> Any:
         if expr in known:
             return known[expr]
         if isinstance(expr, relay.Tuple):

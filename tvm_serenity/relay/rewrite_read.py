@@ -55,12 +55,12 @@ class Source:
         """The steps after a convolution's sum."""
         return self.steps[len(self.params) + self.biases :]
 
-    def constant(self, expr: Any) -> Any:
+    def constant(self, expr: relay.Expr) -> Any:
         """The literal that an argument of a step is, None for any other."""
         found = self.constants.get(expr, expr)
         return found if isinstance(found, relay.Constant) else None
 
-    def is_constant(self, expr: Any) -> bool:
+    def is_constant(self, expr: relay.Expr) -> bool:
         """Whether an argument of a step is a literal, or a tuple of them."""
         if isinstance(expr, relay.Tuple):
             return all(self.is_constant(f) for f in expr.fields)
@@ -76,7 +76,7 @@ class Reading:
     region: Region
 
 
-def prepared(mod: Any) -> Any:
+def prepared(mod: tvm.IRModule) -> Any:
     """Return a module fused at the level of its operators, ``qnn`` among them."""
     steps = [
         relay.transform.InferType(),
@@ -88,7 +88,7 @@ def prepared(mod: Any) -> Any:
     return tvm.transform.Sequential(steps)(mod)
 
 
-def read_net(mod: Any, external_outputs: bool) -> Reading:
+def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
     """Return the net of a prepared module's ``main``.
 
     A convolution whose kernel takes in another tensor after its activation is two ops here: then it
@@ -147,14 +147,14 @@ def _apart(source: Source) -> tuple[Source, Source] | None:
     )
 
 
-def _source(call: Any) -> Source:
+def _source(call: relay.Call) -> Source:
     single = all(isinstance(a.checked_type, relay.TensorType) for a in call.args)
     if not lower.is_kernel(call.op) or not single:
         return Source(call)
     pairs = list(zip(call.op.params, call.args, strict=True))
     steps: list[Any] = []
 
-    def look(expr: Any) -> None:
+    def look(expr: relay.Expr) -> None:
         if isinstance(expr, relay.Call):
             steps.append(expr)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import tvm
 from tvm import relay
 
 from tvm_serenity.errors import InputError
@@ -19,7 +20,7 @@ EXECUTORS = ("graph", "aot")
 
 
 def schedule_module(
-    mod: Any,
+    mod: tvm.IRModule,
     target: Any = None,
     method: str = "auto",
     options: Options | None = None,
@@ -37,7 +38,7 @@ def schedule_module(
     return relay.transform.InferType()(mod), found
 
 
-def region_of(mod: Any, target: Any, executor: str) -> Region:
+def region_of(mod: tvm.IRModule, target: Any, executor: str) -> Region:
     """Return the fused calls of ``mod`` with the bytes that count under ``executor``."""
     if executor not in EXECUTORS:
         raise InputError(f"executor={executor!r}: there are {', '.join(EXECUTORS)}")

@@ -135,7 +135,7 @@ class RelayNet(Net):
         """The softmax of a vector."""
         return self._emit(relay.nn.softmax(x.var), "softmax", 1.0)
 
-    def _emit(self, call: Any, name: str, moment: float) -> Feature:
+    def _emit(self, call: relay.Call, name: str, moment: float) -> Feature:
         ty = relay.transform.InferTypeLocal(call)
         var = relay.Var(self._prefix + name, ty)
         self.bindings.append((var, call))

@@ -29,7 +29,7 @@ class Run:
 
 
 def run(
-    executable: Any,
+    executable: relax.VMExecutable,
     inputs: Sequence[np.ndarray[Any, Any]],
     function: str = "main",
     poison: int | None = None,

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tvm
 
 from tvm_serenity.relax.attributes import STATES
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
 
 
-def random_inputs(module: Any, seed: int = 0, function: str = "main") -> list[np.ndarray[Any, Any]]:
+def random_inputs(
+    module: tvm.IRModule, seed: int = 0, function: str = "main"
+) -> list[np.ndarray[Any, Any]]:
     """Return seeded inputs for the parameters of a module's function.
 
     Standard normal floats; integers over the whole range of their type, or within what they index.
@@ -36,13 +39,13 @@ def random_inputs(module: Any, seed: int = 0, function: str = "main") -> list[np
     return result
 
 
-def states_of(module: Any, function: str = "main") -> tuple[int, ...]:
+def states_of(module: tvm.IRModule, function: str = "main") -> tuple[int, ...]:
     """Return what fills each state at first: the last parameters and results are states."""
     return tuple(int(v) for v in (module[function].attrs or {}).get(STATES, ()))
 
 
 def network_inputs(
-    module: Any, seed: int = 0, results: Sequence[np.ndarray[Any, Any]] | None = None
+    module: tvm.IRModule, seed: int = 0, results: Sequence[np.ndarray[Any, Any]] | None = None
 ) -> list[np.ndarray[Any, Any]]:
     """Return seeded inputs; states are as at first, or as the ``results`` of a run left them."""
     inputs, states = random_inputs(module, seed), states_of(module)

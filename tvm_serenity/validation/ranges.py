@@ -22,7 +22,7 @@ _ANY = Range(-(2**63), 2**63 - 1)
 
 
 def parameter_ranges(
-    kernel: Any, wanted: Mapping[int, Range] | None = None, *, clips: bool = True
+    kernel: tirx.PrimFunc, wanted: Mapping[int, Range] | None = None, *, clips: bool = True
 ) -> dict[int, Range]:
     """Return what the parameters of ``kernel`` (a PrimFunc) must lie within, by position.
 
@@ -42,7 +42,7 @@ def parameter_ranges(
     }
 
 
-def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[int, Range]:
+def input_ranges(module: tvm.IRModule, name: str = "main", target: Any = None) -> dict[int, Range]:
     """Return what the parameters of a network must lie within, by position.
 
     ``module``: Relax, fresh or lowered. Indices are those that are meant: other runtimes refuse
@@ -52,7 +52,7 @@ def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[in
     region = read_function(mod, name, workspace=False)
     need: dict[int, Range] = {}
 
-    def narrow(expr: Any, allowed: Range) -> None:
+    def narrow(expr: tirx.Expr, allowed: Range) -> None:
         tensor = region.values.get(expr)
         if isinstance(tensor, int):
             need[tensor] = need.get(tensor, _ANY).within(allowed)
@@ -78,7 +78,7 @@ def input_ranges(module: Any, name: str = "main", target: Any = None) -> dict[in
 class _Kernel:
     """The stores of a kernel, the extents of its variables, and what buffers must lie within."""
 
-    def __init__(self, kernel: Any, clips: bool) -> None:
+    def __init__(self, kernel: tirx.PrimFunc, clips: bool) -> None:
         self.clips = clips
         self.stores = parts(kernel.body, tirx.BufferStore)
         self.domains: dict[Any, Any] = {}
@@ -88,7 +88,7 @@ class _Kernel:
         for loop in parts(kernel.body, tirx.For):
             self.domains[loop.loop_var] = tvm.ir.Range.from_min_extent(loop.min, loop.extent)
 
-    def read(self, store: Any) -> None:
+    def read(self, store: tirx.BufferStore) -> None:
         """Take over what one store asks of the buffers it reads."""
         loads = _found((store.value, *store.indices), tvm.ir.expr.TensorLoad)
         for indices, buffer in [
@@ -112,7 +112,7 @@ class _Kernel:
             allowed = Range(min(allowed.low, 0), allowed.high // steps)
         self.narrow(store.value, allowed, store.buffer)
 
-    def narrow(self, value: Any, allowed: Range, itself: Any = None) -> None:
+    def narrow(self, value: tirx.Expr, allowed: Range, itself: tirx.Var | None = None) -> None:
         """Keep ``value`` within ``allowed``: by what the buffers it is computed from hold.
 
         ``itself``: a buffer that ``value`` is added to.
@@ -131,7 +131,7 @@ class _Kernel:
             return
         variables = {s: tirx.Var(s.name, compat.buffer_dtype(s)) for s in sources}
 
-        def replaced(load: Any) -> Any:
+        def replaced(load: tvm.ir.TensorLoad) -> Any:
             if itself is not None and load.source.same_as(itself):
                 return tirx.const(0, compat.buffer_dtype(itself))
             return variables.get(load.source, load)
@@ -142,10 +142,10 @@ class _Kernel:
             for source in sources:
                 self._keep(source, found)
 
-    def _keep(self, source: Any, allowed: Range) -> None:
+    def _keep(self, source: tirx.Var, allowed: Range) -> None:
         self.need[source] = self.need.get(source, _ANY).within(allowed)
 
-    def _widest(self, value: Any, variables: list[Any], allowed: Range) -> Range:
+    def _widest(self, value: tirx.Expr, variables: list[Any], allowed: Range) -> Range:
         """What all ``variables`` may hold for ``value`` to be within ``allowed``."""
         if allowed.holds(self._bounds(value, [], _ANY)):
             return _ANY
@@ -164,7 +164,7 @@ class _Kernel:
                 most = middle - 1
         return Range(low, least)
 
-    def _bounds(self, value: Any, variables: list[Any], tried: Range) -> Range:
+    def _bounds(self, value: tirx.Expr, variables: list[Any], tried: Range) -> Range:
         """What is known of ``value`` while ``variables`` are within ``tried``."""
         analyzer = sym.Analyzer()
         for variable, domain in self.domains.items():
@@ -178,7 +178,7 @@ class _Kernel:
         return Range(int(found.min_value), int(found.max_value))
 
 
-def _unclipped(index: Any) -> Any:
+def _unclipped(index: tirx.Expr) -> Any:
     """An index without the limits that keep it in place: what is meant to be within."""
 
     def inner(part: Any) -> Any:
@@ -194,18 +194,18 @@ def _found(roots: Iterable[Any], kind: Any) -> list[Any]:
     return [part for root in roots for part in parts(root, kind)]
 
 
-def _is_integer(buffer: Any) -> bool:
+def _is_integer(buffer: tirx.Var) -> bool:
     return str(compat.buffer_dtype(buffer)).startswith(("int", "uint"))
 
 
-def _elements(buffer: Any) -> int:
+def _elements(buffer: tirx.Var) -> int:
     count = 1
     for extent in buffer.ty.shape:
         count *= int(getattr(extent, "value", 1))
     return count
 
 
-def parameters_of(function: Any) -> list[tuple[str, tuple[int, ...], str]]:
+def parameters_of(function: relax.Function) -> list[tuple[str, tuple[int, ...], str]]:
     """Return name, shape and type of each parameter of a Relax function."""
     return [
         (p.name, compat.static_shape(p.ty, p.name), compat.dtype_name(p.ty))

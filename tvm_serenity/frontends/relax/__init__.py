@@ -92,7 +92,7 @@ def _named(mod: tvm.IRModule, graph: Graph) -> tvm.IRModule:
     return mod
 
 
-def _is_static(kind: Any) -> bool:
+def _is_static(kind: relax.Type) -> bool:
     if isinstance(kind, relax.TupleType):
         return all(_is_static(field) for field in kind.fields)
     if isinstance(kind, relax.TensorType):

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 _PLAIN = ("float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool")
 
 
-def _transposed(array: Array, call: Any) -> Array:
+def _transposed(array: Array, call: relax.Call) -> Array:
     axes = call.attrs.axes
     return np.transpose(array, None if axes is None else [int(axis) for axis in axes])
 
@@ -49,7 +49,7 @@ def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
     return tvm.transform.Sequential(passes)(made)
 
 
-def _block(block: Any, known: dict[Any, Any]) -> Any:
+def _block(block: relax.DataflowBlock, known: dict[Any, Any]) -> Any:
     """``block`` with what is known bound to its value; ``known`` gains it."""
     bindings = []
     for binding in block.bindings:
@@ -61,7 +61,7 @@ def _block(block: Any, known: dict[Any, Any]) -> Any:
     return type(block)(bindings)
 
 
-def _moved(binding: Any, known: dict[Any, Any]) -> Any:
+def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or len(call.args) == 0:
         return None

@@ -237,7 +237,9 @@ def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Se
 
 
 def _recurrent(name: str) -> Converter:
-    def convert(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    def convert(
+        bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+    ) -> Any:
         made = recurrent(name, bb, inputs, attributes)
         count = attributes["tvm_custom"]["num_outputs"]
         return made if count > 1 else made.fields[0]

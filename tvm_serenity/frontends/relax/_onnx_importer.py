@@ -81,7 +81,7 @@ def _inputs(*values: Any) -> Any:
     return onnx_input(values)
 
 
-def _differs(found: Any, extents: list[Any], dtype: str) -> bool:
+def _differs(found: relax.Type, extents: list[Any], dtype: str) -> bool:
     if str(found.dtype.dtype) != dtype:
         return True
     values = getattr(found.shape, "values", None)

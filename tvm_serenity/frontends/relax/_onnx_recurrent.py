@@ -45,40 +45,40 @@ class _Layer:
     attributes: Mapping[str, Any]
     hidden: int
 
-    def gate(self, of: Any, index: int) -> Any:
+    def gate(self, of: relax.Var, index: int) -> Any:
         """The columns of a gate."""
         first = index * self.hidden
         return self.emit(relax.op.strided_slice(of, [1], [first], [first + self.hidden]))
 
-    def activated(self, function: int, x: Any) -> Any:
+    def activated(self, function: int, x: relax.Expr) -> Any:
         """A function of the layer on ``x``, which is clipped before."""
         limit = self.attributes.get("clip", 0.0)
         if limit:
             x = self.emit(relax.op.clip(x, -limit, limit))
         return self.emit(self.functions[function](x))
 
-    def projected(self, x: Any) -> Any:
+    def projected(self, x: relax.Expr) -> Any:
         """The input's part of all gates."""
         return self._affine(x, self.weight, self.biases[:1])
 
-    def returned(self, hidden: Any) -> Any:
+    def returned(self, hidden: relax.Expr) -> Any:
         """The state's part of all gates."""
         return self._affine(hidden, self.recurrent, self.biases[1:])
 
-    def _affine(self, x: Any, weight: Any, biases: Sequence[Any]) -> Any:
+    def _affine(self, x: relax.Expr, weight: relax.Var, biases: Sequence[Any]) -> Any:
         made = self.emit(relax.op.matmul(x, weight))
         for bias in biases:
             made = self.emit(relax.op.add(made, bias))
         return made
 
 
-def _lstm_step(layer: _Layer, x: Any, states: Sequence[Any]) -> list[Any]:
+def _lstm_step(layer: _Layer, x: relax.Expr, states: Sequence[Any]) -> list[Any]:
     hidden, cell = states
     emit = layer.emit
     total = emit(relax.op.add(layer.projected(x), layer.returned(hidden)))
     into, out, keep, new = (layer.gate(total, g) for g in range(4))
 
-    def seen(gate: Any, which: int, state: Any) -> Any:
+    def seen(gate: relax.Var, which: int, state: relax.Var) -> Any:
         if not layer.peepholes:
             return gate
         return emit(relax.op.add(gate, emit(relax.op.multiply(layer.peepholes[which], state))))
@@ -95,7 +95,7 @@ def _lstm_step(layer: _Layer, x: Any, states: Sequence[Any]) -> list[Any]:
     return [emit(relax.op.multiply(out, shown)), cell]
 
 
-def _gru_step(layer: _Layer, x: Any, states: Sequence[Any]) -> list[Any]:
+def _gru_step(layer: _Layer, x: relax.Expr, states: Sequence[Any]) -> list[Any]:
     (hidden,) = states
     emit, given, kept = layer.emit, layer.projected(x), layer.returned(hidden)
     sums = [emit(relax.op.add(layer.gate(given, g), layer.gate(kept, g))) for g in range(2)]
@@ -113,7 +113,7 @@ def _gru_step(layer: _Layer, x: Any, states: Sequence[Any]) -> list[Any]:
     return [emit(relax.op.add(emit(first), emit(second)))]
 
 
-def _rnn_step(layer: _Layer, x: Any, states: Sequence[Any]) -> list[Any]:
+def _rnn_step(layer: _Layer, x: relax.Expr, states: Sequence[Any]) -> list[Any]:
     total = layer.emit(relax.op.add(layer.projected(x), layer.returned(states[0])))
     return [layer.activated(0, total)]
 
@@ -136,7 +136,7 @@ _KINDS = {
 
 
 def recurrent(
-    name: str, bb: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]
+    name: str, bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> relax.Tuple:
     """Return all states of every step, and the last states of every direction.
 
@@ -192,7 +192,7 @@ def _run(
     return results, states
 
 
-def _one(emit: Callable[[Any], Any], of: Any, index: int) -> Any:
+def _one(emit: Callable[[Any], Any], of: relax.Expr, index: int) -> Any:
     """One element of the first axis, which goes."""
     part = emit(relax.op.strided_slice(of, [0], [index], [index + 1]))
     return emit(relax.op.squeeze(part, [0]))
@@ -202,7 +202,9 @@ def _swapped(emit: Callable[[Any], Any], state: Any) -> Any:
     return None if state is None else emit(relax.op.permute_dims(state, [1, 0, 2]))
 
 
-def _cuts(emit: Callable[[Any], Any], of: Any, row: int, size: int) -> list[Any]:
+def _cuts(
+    emit: Callable[[Any], Any], of: tvm.ir.GenericConst | None, row: int, size: int
+) -> list[Any]:
     """A row of a matrix in parts of ``size``, each (1, size); none of nothing."""
     if of is None:
         return []
@@ -212,7 +214,7 @@ def _cuts(emit: Callable[[Any], Any], of: Any, row: int, size: int) -> list[Any]
     return [emit(relax.op.strided_slice(whole, [1], [a], [b])) for a, b in cuts]
 
 
-def _check_lengths(name: str, lengths: Any, steps: int) -> None:
+def _check_lengths(name: str, lengths: relax.Var | None, steps: int) -> None:
     if lengths is None:
         return
     constant = isinstance(lengths, tvm.ir.GenericConst)

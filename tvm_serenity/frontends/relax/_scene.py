@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
@@ -101,10 +101,10 @@ def _params(found: Any, dtype: str) -> Affine | None:
 class Writer:
     """Writes calls into a function that is being built."""
 
-    def __init__(self, builder: Any) -> None:
+    def __init__(self, builder: relax.BlockBuilder) -> None:
         self.builder = builder
 
-    def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
+    def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel; arrays among the arguments become constants."""
         made = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
         made = [a if isinstance(a, relax.Var) else self._bound(a) for a in made]
@@ -115,5 +115,5 @@ class Writer:
         made = getattr(relax.op, name)(*arguments, **attributes)
         return self.builder.normalize(made)
 
-    def _bound(self, expr: Any) -> Any:
+    def _bound(self, expr: relax.Expr) -> Any:
         return expr if compat.is_constant(expr) else self.builder.emit(expr)

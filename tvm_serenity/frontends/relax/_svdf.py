@@ -84,5 +84,5 @@ def _real(converter: Any, tensor: Any) -> Any:
     return expr if tensor.qnn_params is None else converter.dequantize(expr, tensor)
 
 
-def _weighted(value: Any, weights: Any, shape: tuple[int, int, int]) -> Any:
+def _weighted(value: relax.Expr, weights: relax.Call, shape: tuple[int, int, int]) -> Any:
     return relax.op.sum(relax.op.multiply(value, relax.op.reshape(weights, shape)), axis=[-1])

@@ -222,7 +222,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             self.model.labels[made.name] = label
         return made
 
-    def _check_result(self, op: Any, made: Any) -> None:
+    def _check_result(self, op: Any, made: relax.Expr) -> None:
         """Refuse results of another type than the file says; shapes of rank 0 may be unknown."""
         (result, *others) = self.get_output_tensors(op) or (None,)
         kind = made.ty
@@ -344,7 +344,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return relax.op.reshape(expr, [int(dim) for dim in made])
 
     def convert_qnn_fused_activation_function(
-        self, expr: Any, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
+        self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
         """Clip stored values; limits are rounded in float32, halves away from zero."""
         if fused_activation_fn not in _LIMITS:
@@ -360,7 +360,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 limits[end] = max(limits[0], stored) if end == 0 else min(limits[1], stored)
         return relax.op.clip(expr, *(float(limit) for limit in limits))
 
-    def dequantize(self, expr: Any, tensor: Any) -> Any:
+    def dequantize(self, expr: relax.Expr, tensor: Any) -> Any:
         """Real numbers; 64-bit constants (biases of int16 operators) are read as 32-bit ones."""
         if self.get_tensor_type_str(tensor.tensor.Type()) == "int64":
             values = self.get_tensor_value(tensor)
@@ -407,7 +407,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return relax.op.reshape(result, [int(dim) for dim in made])
 
 
-def _rounded(expr: Any) -> Any:
+def _rounded(expr: relax.Expr) -> Any:
     """``expr`` with the integer ``avg_pool2d`` in it done in float32, halves away from zero."""
     if expr.op.name == "relax.nn.avg_pool2d":
         (source,) = expr.args[0].args
