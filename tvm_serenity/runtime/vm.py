@@ -29,7 +29,7 @@ class Run:
 
 
 def run(
-    executable: relax.VMExecutable,
+    executable: relax.VMExecutable | tvm.runtime.Module,
     inputs: Sequence[np.ndarray[Any, Any]],
     function: str = "main",
     poison: int | None = None,
