@@ -64,8 +64,8 @@ _COMPILED: dict[Any, Any] = {}
 _compile = tvm.compile
 
 
-def _once(module: Any, target: Any) -> Any:
-    """TVM's kernels of a network, compiled for the first mutant."""
+def once(module: Any, target: Any) -> Any:
+    """TVM's kernels of a network, compiled for the first test that asks."""
     key = compat.structural_key(module)
     if key not in _COMPILED:
         _COMPILED[key] = _compile(module, target=target)
@@ -90,7 +90,7 @@ def build(
         command, "source", lambda _model, _dims: SimpleNamespace(module=lambda: network)
     )
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
-    monkeypatch.setattr(tvm, "compile", _once)
+    monkeypatch.setattr(tvm, "compile", once)
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])
     try:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Node, T, tflite
-from tests.firmware.projects import needs_host
+from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.small import build, positions, windows
 from tests.firmware.test_command import TWO_MEMORIES
 from tvm_serenity.cli.build import advice
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware import image
+from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.replay import replay
@@ -108,6 +109,31 @@ def test_an_older_project_outlives_a_failing_link(
     assert build(monkeypatch, positions(), tmp_path, *options, linked=True) == 2
     assert old.read_text() == "old"
     assert sorted(f.name for f in tmp_path.iterdir()) == ["made"]
+
+
+@needs_board
+def test_code_is_measured_not_assumed(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
+    """Flash is exact: what is linked fits a board of that size, and none that is a byte smaller."""
+    board = tmp_path / "exact.toml"
+    board.write_text(TWO_MEMORIES)
+    options = ("--board", str(board), "--no-check", "--json", "--force")
+    assert build(monkeypatch, windows(), tmp_path, *options, linked=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    taken = sizes(tmp_path / "made" / "build" / "firmware.elf").flash_bytes
+    assert found["regions"][0]["need_bytes"] == taken
+    assert found["code_bytes"] == taken - found["constant_bytes"] < 12_288
+    left = sorted(f.name for f in (tmp_path / "made" / "build").iterdir())
+    assert [name for name in left if name.endswith((".elf", ".map"))] == [
+        "firmware.elf",
+        "firmware.map",
+    ]
+    for size, status in ((taken, 0), (taken - 1, 1)):
+        board.write_text(TWO_MEMORIES.replace("1_048_576", str(size)))
+        assert build(monkeypatch, windows(), tmp_path, *options, linked=True) == status
+        found = json.loads(capsys.readouterr().out)
+        assert found["regions"][0]["shortfall_bytes"] == status
+    assert sorted(f.name for f in (tmp_path / "made" / "build").iterdir()) == left
+    assert [f.name for f in tmp_path.iterdir() if f.is_dir()] == ["made"]
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,23 @@ from pathlib import Path
 
 from tvm_serenity.firmware.toolchain import require
 
+FLASH = (".vectors", ".text", ".rodata", ".ARM.exidx")
+"""Sections that lie in flash, the first at its start; the initial values of data follow them."""
+
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a firmware: code and constants in flash, data, bss and arenas in RAM."""
+    """Bytes of a firmware: code and constants in flash, data, bss and arenas in RAM.
+
+    ``flash_bytes`` is all of the flash that is taken, gaps between sections included.
+    """
 
     code_bytes: int
     const_bytes: int
     data_bytes: int
     bss_bytes: int
     arena_bytes: int
-
-    @property
-    def flash_bytes(self) -> int:
-        """All that lies in flash."""
-        return self.code_bytes + self.const_bytes
+    flash_bytes: int
 
 
 def sizes(elf: Path) -> Sizes:
@@ -29,16 +31,17 @@ def sizes(elf: Path) -> Sizes:
     text = subprocess.run(
         ["arm-none-eabi-size", "-A", str(elf)], capture_output=True, text=True, check=True
     ).stdout
-    section = {
-        line.split()[0]: int(line.split()[1])
-        for line in text.splitlines()
-        if line.startswith(".") and len(line.split()) >= 2
-    }
-    get = section.get
+    rows = [line.split() for line in text.splitlines() if line.startswith(".")]
+    size = {row[0]: int(row[1]) for row in rows if len(row) >= 3}
+    start = {row[0]: int(row[2]) for row in rows if len(row) >= 3}
+    get = size.get
+    end = max((start[name] + size[name] for name in FLASH if name in size), default=0)
+    first = min((start[name] for name in FLASH if name in size), default=0)
     return Sizes(
         get(".text", 0) + get(".vectors", 0) + get(".ARM.exidx", 0),
         get(".rodata", 0) + get(".data", 0),
         get(".data", 0),
         get(".bss", 0),
-        sum(size for name, size in section.items() if name.startswith(".arena_")),
+        sum(n for name, n in size.items() if name.startswith(".arena_")),
+        end - first + get(".data", 0),
     )

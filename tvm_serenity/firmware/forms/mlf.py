@@ -17,8 +17,8 @@ VERSION = 7
 
 LIST_MAGIC, ARRAY_MAGIC = 0xF7E58D4F05049CB7, 0xDD5E40F096B4A13F
 """What a list of parameters, and each array in it, begins with (TVM's ``param_dict.h``)."""
-KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}
-"""DLPack's codes of numpy's kinds of types."""
+KINDS = {"i": 0, "u": 1, "f": 2, "b": 1}
+"""DLPack's codes of numpy's kinds of types; TVM 0.17 has booleans as integers of one bit."""
 CPU = (1, 0)
 
 
@@ -45,7 +45,8 @@ def params(arrays: Mapping[str, Array]) -> bytes:
         out.append(struct.pack("<Q", len(name.encode())) + name.encode())
     out.append(struct.pack("<Q", len(arrays)))
     for array in arrays.values():
-        kind = struct.pack("<BBH", KINDS[array.dtype.kind], array.dtype.itemsize * 8, 1)
+        bits = 1 if array.dtype.kind == "b" else array.dtype.itemsize * 8
+        kind = struct.pack("<BBH", KINDS[array.dtype.kind], bits, 1)
         shape = struct.pack(f"<{array.ndim}q", *array.shape)
         head = struct.pack("<QQiii", ARRAY_MAGIC, 0, *CPU, array.ndim)
         out.append(head + kind + shape + struct.pack("<q", array.nbytes) + array.tobytes())
