@@ -114,7 +114,7 @@ def build_command(
     )
     target = board(board_name)
     check_target(Path(output), force)
-    module = source(model, dim or ()).module()
+    module = source(model, dim or ()).module("off" if quantized == "off" else "tflite")
     show.warn_without_core()
     try:
         project = build(module, target, settings)

@@ -74,7 +74,8 @@ def compile_command(
     dequantise and quantise. With -o, DIR receives lib.so (load it with
     tvm.runtime.load_module), graph.txt and report.json.
     """
-    module = source(model, dim or ()).module()
+    opened = source(model, dim or ())
+    module = opened.module("off")
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.validation.given import given_inputs
 
@@ -84,7 +85,7 @@ def compile_command(
         raise InputError("--rows and --rewrite: choose one")
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
-    before, said = integer_module(model, module, quantized, rounding)
+    before, said = integer_module(opened, module, quantized, rounding)
     changed = before
     if rows:
         changed, splitting = _in_rows(changed, time_limit, target)

@@ -34,8 +34,8 @@ class Source:
         graph = module_graph(self.module(), self.spec)
         return TextFile(Path(self.spec), graph)
 
-    def module(self) -> Any:
-        """Return the model as a Relax module."""
+    def module(self, integers: str = "tflite") -> Any:
+        """Return the model as a Relax module; ``integers`` as :func:`to_relax` takes it."""
         if self.is_zoo:
             from tvm_serenity import zoo
 
@@ -45,7 +45,7 @@ class Source:
         model = load(self.spec, self.dims)  # before TVM, whose import takes seconds
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(model, self.dims)
+        return to_relax(model, self.dims, integers)
 
 
 def source(spec: str, dims: Sequence[str] = ()) -> Source:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_serenity.cli.models import Source
 from tvm_serenity.errors import InputError
 
 Quantized = Annotated[
@@ -25,14 +26,20 @@ Rounding = Annotated[
 
 
 def integer_module(
-    model: str, module: Any, quantized: str, rounding: str
+    opened: Source, module: Any, quantized: str, rounding: str
 ) -> tuple[Any, dict[str, Any]]:
     """Return the module with integer kernels, and what JSON says of that.
 
-    ``module`` itself and nothing where it is not quantised or ``quantized`` is "off".
+    ``module`` is what was opened, in float: itself and nothing is returned where it is not
+    quantised or ``quantized`` is "off".
     """
     from tvm_serenity.relax.pipeline import QUANTIZED
-    from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module
+    from tvm_serenity.relax.quantize import (
+        check_rounding,
+        is_quantised,
+        kept_float,
+        quantized_module,
+    )
     from tvm_serenity.runtime.weights import weight_bytes
 
     if quantized not in QUANTIZED:
@@ -40,7 +47,10 @@ def integer_module(
     if quantized == "off" or not is_quantised(module):
         return module, {}
     if rounding == "auto":
-        rounding = "float" if model.lower().endswith(".onnx") else "tflite"
+        rounding = "float" if opened.spec.lower().endswith(".onnx") else "tflite"
+    check_rounding(rounding)
+    if opened.spec.lower().endswith(".tflite"):  # read anew: operators as integers
+        module = opened.module(rounding)
     made = quantized_module(module, rounding)
     kept = list(kept_float(made))
     said = {"rounding": rounding, "kept_float": kept, "weight_bytes": weight_bytes(made)}

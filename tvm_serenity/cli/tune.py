@@ -31,7 +31,8 @@ def tune_command(
     Every candidate is a lean schedule. FILE is added to where it exists; serenity compile --tuned
     FILE uses what it holds.
     """
-    module = source(model, dim or ()).module()
+    opened = source(model, dim or ())
+    module = opened.module("off")
     import tvm
 
     from tvm_serenity import compat
@@ -39,7 +40,7 @@ def tune_command(
     from tvm_serenity.relax.lower import lowered
 
     machine = tvm.target.Target(target)
-    changed, _ = integer_module(model, module, quantized, rounding)
+    changed, _ = integer_module(opened, module, quantized, rounding)
     functions = lowered(changed, machine).functions.items()
     kernels = {
         variable.name_hint: function

@@ -1,30 +1,13 @@
 """Integer average pooling and means."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import finished, i32, stored
 from tvm_serenity.kernels.build import prim_func
-from tvm_serenity.kernels.records import Requantise
-
-
-@dataclass(frozen=True)
-class AveragePool:
-    """A mean over windows, of the elements inside the image."""
-
-    layout: str
-    shape: tuple[int, int, int, int]
-    output_shape: tuple[int, int, int, int]
-    dtype: str
-    window: tuple[int, int]
-    strides: tuple[int, int]
-    padding: tuple[int, int, int, int]
-    low: int
-    high: int
-    zero_point: int
-    requantise: Requantise | None = None
+from tvm_serenity.kernels.records import AveragePool as AveragePool
+from tvm_serenity.kernels.records import Mean as Mean
 
 
 def average_pool(spec: AveragePool) -> Any:
@@ -91,18 +74,6 @@ def _rounded_mean(total: tirx.Expr, count: tirx.Expr, dtype: str) -> Any:
     if dtype == "uint8":
         return tirx.truncdiv(total + half, count)
     return tirx.truncdiv(tirx.Select(total > 0, total + half, total - half), count)
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A sum over ``axes`` times one multiplier: a mean where that contains the count."""
-
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    keep: bool
-    dtype: str
-    zero_point: int
-    requantise: Requantise
 
 
 def mean(spec: Mean) -> Any:

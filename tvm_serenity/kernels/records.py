@@ -140,3 +140,61 @@ class TransposedConvolution:
     input_zero: int
     weight_zero: int
     requantise: Requantise
+
+
+@dataclass(frozen=True)
+class AveragePool:
+    """A mean over windows, of the elements inside the image."""
+
+    layout: str
+    shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    dtype: str
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    low: int
+    high: int
+    zero_point: int
+    requantise: Requantise | None = None
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A sum over ``axes`` times one multiplier: a mean where that contains the count."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keep: bool
+    dtype: str
+    zero_point: int
+    requantise: Requantise
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """An image ``[batch, height, width, channels]`` to another ``size``.
+
+    ``coordinates``: "asymmetric", "align_corners" or "half_pixel".
+    """
+
+    shape: tuple[int, int, int, int]
+    size: tuple[int, int]
+    dtype: str
+    coordinates: str
+
+
+@dataclass(frozen=True)
+class FilterSum:
+    """Values ``[batch, units, inputs]`` with weights ``[units, inputs]`` to ``[batch, units]``.
+
+    ``shared``: the values are ``[batch, 1, inputs]``, the same for all units.
+    """
+
+    batch: int
+    units: int
+    inputs: int
+    shared: bool
+    dtype: str
+    weight_dtype: str
+    requantise: Requantise

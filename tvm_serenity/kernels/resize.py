@@ -1,6 +1,5 @@
 """Bilinear resizing of stored values, as LiteRT's reference kernels round it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,23 +7,11 @@ import numpy.typing as npt
 from tvm import te, tirx
 
 from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.records import Bilinear as Bilinear
 
 Array = npt.NDArray[Any]
 _ONE = 1 << 10
 """A weight of 1 in fixed point."""
-
-
-@dataclass(frozen=True)
-class Bilinear:
-    """An image ``[batch, height, width, channels]`` to another ``size``.
-
-    ``coordinates``: "asymmetric", "align_corners" or "half_pixel".
-    """
-
-    shape: tuple[int, int, int, int]
-    size: tuple[int, int]
-    dtype: str
-    coordinates: str
 
 
 def bilinear(spec: Bilinear) -> Any:

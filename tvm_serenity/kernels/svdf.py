@@ -1,29 +1,12 @@
 """SVDF's sums: each filter weights the input, each unit the elements of its own state."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import finished
 from tvm_serenity.kernels.build import prim_func
-from tvm_serenity.kernels.records import Requantise
-
-
-@dataclass(frozen=True)
-class FilterSum:
-    """Values ``[batch, units, inputs]`` with weights ``[units, inputs]`` to ``[batch, units]``.
-
-    ``shared``: the values are ``[batch, 1, inputs]``, the same for all units.
-    """
-
-    batch: int
-    units: int
-    inputs: int
-    shared: bool
-    dtype: str
-    weight_dtype: str
-    requantise: Requantise
+from tvm_serenity.kernels.records import FilterSum as FilterSum
 
 
 def filters(spec: FilterSum) -> Any:

@@ -13,7 +13,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair, Sum
 from tvm_serenity.operators.pairs import centred, read_pair, stored
 from tvm_serenity.operators.record import elementwise
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import Multiplier, divided_by_power, multiplier, scaled
 
 _ACTIVATION, _POWERS = 0, 1
@@ -28,12 +28,10 @@ class SumOfPowers:
     minus: bool
 
 
-def _read(scene: Scene) -> Sum | SumOfPowers | None:
-    """ADD and SUB of 16 bits; those of 8 bits the importer writes in a form that is exact."""
-    if scene.result().dtype != "int16":
-        return None
-    pair, minus = read_pair(scene, ("int16",), _ACTIVATION), scene.kind == "SUB"
-    shifts = _power_shifts(pair) if scene.options.u8(_POWERS, 1) else None
+def _read(scene: Scene) -> Sum | SumOfPowers:
+    pair, minus = read_pair(scene, ALL, _ACTIVATION), scene.kind == "SUB"
+    wide = pair.result.dtype == "int16"
+    shifts = _power_shifts(pair) if wide and scene.options.u8(_POWERS, 1) else None
     if shifts is None:
         return sum_of(pair, minus)
     if min(shifts) < 0 or all(shifts):
@@ -89,9 +87,14 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        in_float=True,
     ),
     replace(
-        elementwise("SUB", "Sub", free=True), read=_read, compute=_compute, reference=_reference
+        elementwise("SUB", "Sub", free=True),
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+        in_float=True,
     ),
     elementwise("Sum", adds=True),
 )

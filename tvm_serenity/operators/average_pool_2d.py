@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, windowed
 from tvm_serenity.operators.record import Operator, Seen
-from tvm_serenity.operators.scene import Shape
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
+from tvm_serenity.operators.windows import Windows, cut, read_windows
 
 _FILTER_H = 4
 
@@ -23,9 +26,52 @@ def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
     return 4 * shapes[0][-1]
 
 
+def _read(scene: Scene) -> Windows:
+    (source,), result = scene.inputs(), scene.result()
+    scene.only(ALL, source, result)
+    scene.unscaled(source, result)
+    return read_windows(scene, source, result)
+
+
+def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.pooling import AveragePool, average_pool
+
+    spec = AveragePool(
+        layout="NHWC",
+        shape=op.shape,
+        output_shape=op.made,
+        dtype=op.dtype,
+        window=op.size,
+        strides=op.strides,
+        padding=op.padding,
+        low=op.low,
+        high=op.high,
+        zero_point=0,
+    )
+    return calls.kernel("q_avg_pool", average_pool(spec), *values)
+
+
+def _reference(op: Windows, x: Array) -> Array:
+    """The sum of stored values over their number, halves away from zero; uint8 rounds up."""
+    elements, inside = cut(op, x)
+    total, count = elements.sum((-2, -1)), inside.sum((-2, -1))
+    half = count // 2
+    sign = 1 if op.dtype == "uint8" else np.where(total > 0, 1, -1)
+    mean = sign * ((sign * total + half) // count)
+    return np.asarray(np.clip(mean, op.low, op.high)).astype(op.dtype)
+
+
 OPERATORS = (
     Operator(
-        kinds=("AVERAGE_POOL_2D",), by_rows=_by_rows, sums_rows=True, channel=3, scratch=_scratch
+        kinds=("AVERAGE_POOL_2D",),
+        by_rows=_by_rows,
+        sums_rows=True,
+        channel=3,
+        scratch=_scratch,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+        in_float=True,
     ),
     Operator(kinds=("AveragePool",), channel=1),
 )

@@ -1,8 +1,18 @@
-"""MEAN: the mean of elements along axes."""
+"""MEAN and SUM along axes: a sum times one multiplier, which of a mean is divided by the count."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import Mean, Requantise
+from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.needs import Need, everything
 from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.reductions import Reduction, read_reduction
+from tvm_serenity.operators.scene import Array, Calls, Expr
+from tvm_serenity.quantize.fixed import Multiplier, divided, multiplier, scaled
 
 _AXES = 1
 
@@ -13,4 +23,35 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return (everything(op.height, op.sources[0]),)
 
 
-OPERATORS = (Operator(kinds=("MEAN",), by_rows=_by_rows, sums_rows=True),)
+def _multiplier(op: Reduction) -> Multiplier:
+    ratio, count = op.source.scale / op.result.scale, op.count if op.kind == "MEAN" else 1
+    if op.rounding == "float" or count == 1:
+        return multiplier(ratio / count)
+    return divided(multiplier(ratio), count)
+
+
+def _compute(op: Reduction, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.pooling import mean
+
+    source, result = op.source, op.result
+    finish = Requantise(
+        _multiplier(op), result.zero, *result.params.limits, result.dtype, op.rounding
+    )
+    spec = Mean(source.shape, op.axes, op.keep, source.dtype, source.zero, finish)
+    return calls.kernel("q_mean", mean(spec), values[0])
+
+
+def _reference(op: Reduction, x: Array, _axes: Array) -> Array:
+    """``QuantizedMeanOrSum``."""
+    total = (x.astype(np.int64) - op.source.zero).sum(op.axes, keepdims=op.keep)
+    m = _multiplier(op)
+    return clamped(scaled(total, m.value[0], m.shift[0]), op.result)
+
+
+_READ = Operator(
+    kinds=(), read=read_reduction, compute=_compute, reference=_reference, in_float=True
+)
+OPERATORS = (
+    replace(_READ, kinds=("MEAN",), by_rows=_by_rows, sums_rows=True),
+    replace(_READ, kinds=("SUM",)),
+)

@@ -20,7 +20,7 @@ def read_pair(scene: Scene, dtypes: Sequence[str], activation: int | None = None
     scene.only(dtypes, first, second, result)
     limits = result.params.limits if activation is None else scene.limits(result, activation)
     shapes, sources = (first.shape, second.shape), (first.params, second.params)
-    return Pair(shapes, sources, result.params, *limits)
+    return Pair(shapes, sources, result.params, *limits, scene.rounding)
 
 
 def of_two(

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.needs import on_elements
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
+
+_TYPES = (*ALL, "int32")
 
 
 @dataclass(frozen=True)
@@ -19,24 +23,34 @@ class Rescaling:
 
     source: Stored
     result: Stored
+    rounding: str
 
 
 def _read(scene: Scene) -> Rescaling | None:
-    """QUANTIZE of 32-bit integers; the rest the importer writes in a form that is exact."""
-    if scene.dtype(0) != "int32":
+    """QUANTIZE of integers; floats are stored by the importer's own operator."""
+    if scene.dtype(0).startswith("float"):
         return None
     (source,), result = scene.inputs(), scene.result()
-    scene.only(SIGNED, result)
-    return Rescaling(source, result)
+    if not {source.dtype, result.dtype} <= set(_TYPES):
+        raise UnsupportedError(f"no QUANTIZE of {source.dtype} to {result.dtype} in LiteRT")
+    return Rescaling(source, result, scene.rounding)
 
 
 def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import pointwise
 
-    m = multiplier(op.source.scale / op.result.scale)
-    finish = Requantise(m, op.result.zero, *op.result.params.limits, op.result.dtype)
-    kernel = pointwise.rescale(op.source.shape, op.source.params, finish)
-    return calls.kernel("q_rescale", kernel, *values)
+    source, result, limits = op.source, op.result, op.result.params.limits
+    if (source.scale, source.zero, source.dtype) == (result.scale, result.zero, result.dtype):
+        return values[0]
+    if source.dtype in EIGHT and result.dtype in EIGHT:
+        table = tables.rescaled(source.params, result.params, *limits, op.rounding)
+        kernel = pointwise.lookup(source.shape, source.dtype, result.dtype)
+        return calls.kernel("q_table", kernel, values[0], table)
+    m = multiplier(source.scale / result.scale)
+    finish = Requantise(m, result.zero, *limits, result.dtype, op.rounding)
+    return calls.kernel(
+        "q_rescale", pointwise.rescale(source.shape, source.params, finish), *values
+    )
 
 
 def _reference(op: Rescaling, x: Array) -> Array:
@@ -54,6 +68,7 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        in_float=True,
     ),
     Operator(kinds=("DEQUANTIZE",), by_rows=on_elements, scratch=no_scratch),
     Operator(kinds=("CAST",), by_rows=on_elements),

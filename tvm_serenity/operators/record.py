@@ -57,6 +57,7 @@ class Operator:
     meaning in LiteRT. None: the importer's own form of this one is exact.
     ``compute``: the expression that computes a record from its inputs. ``reference``: the same on
     numpy arrays, written from LiteRT's documented kernels.
+    ``in_float``: the importer has it in float too, which is read where that is asked for.
     ``moves``: the importer's operator works on stored values. ``float_only``: LiteRT has none
     on quantised tensors, though the importer takes them.
     """
@@ -75,6 +76,7 @@ class Operator:
     read: Callable[[Scene], Any] | None = None
     compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
     reference: Callable[..., Array] | None = None
+    in_float: bool = False
     moves: bool = False
     float_only: bool = False
 

@@ -19,6 +19,8 @@ Expr = Any
 EIGHT = ("int8", "uint8")
 SIGNED = ("int8", "int16")
 ALL = ("int8", "uint8", "int16")
+_SAME_SCALE = 1e-6
+"""LiteRT takes scales that differ by less as the same."""
 _LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Limits of fused activations: RELU, RELU_N1_TO_1, RELU6."""
 
@@ -44,6 +46,9 @@ class Calls(Protocol):
 
     def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel."""
+
+    def leave(self, operand: int, value: Expr) -> Expr:
+        """Return ``value``, which is what an input, a state, is after the operator."""
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
         """Return the call of an operator of the representation's own."""
@@ -84,13 +89,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class Scene:
-    """An operator: its kind, its inputs (None: left out), its results and its options."""
+    """An operator: its kind, its inputs (None: left out), its results and its options.
+
+    ``rounding`` is how integer sums are asked to be rounded (``quantize.fixed``).
+    """
 
     kind: str
     operands: Sequence[Operand | None]
     results: Sequence[Operand]
     options: Options
     has_options: bool = True
+    rounding: str = "tflite"
 
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first``, all of which are quantised."""
@@ -135,6 +144,26 @@ class Scene:
         if activation not in _LIMITS:
             raise UnsupportedError(f"quantised {self.kind} with activation {activation}")
         return lookups.limits(result.params, *_LIMITS[activation])
+
+    def constant(self, operand: int) -> list[int]:
+        """Return the integers of an input that is a constant."""
+        found = self.operands[operand]
+        if found is None or found.values is None:
+            raise UnsupportedError("its axes or sizes are computed at run time")
+        return [int(value) for value in np.asarray(found.values).reshape(-1)]
+
+    def unscaled(self, source: Stored, result: Stored) -> None:
+        """Refuse a result in another scale than its input, as LiteRT does."""
+        if abs(source.scale - result.scale) > _SAME_SCALE or source.zero != result.zero:
+            raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
+
+
+def four(shape: Shape) -> tuple[int, int, int, int]:
+    """Return the shape of an image."""
+    if len(shape) != 4:
+        raise UnsupportedError(f"a tensor of shape {list(shape)}")
+    n, height, width, channels = shape
+    return n, height, width, channels
 
 
 def flat(shape: Shape) -> tuple[int, int]:

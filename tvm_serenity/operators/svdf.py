@@ -1,5 +1,114 @@
-"""SVDF: a filter over time whose memory is a state of the model."""
+"""SVDF: a filter over time whose memory is a state of the model.
 
+    state[b, f] <- state[b, f, 1:], sum_i x[b, i] * feature[f, i]
+    y[b, u]      = activation(bias[u] + sum over f of unit u, m of state[b, f, m] * time[f, m])
+
+The state comes in as a parameter of ``main`` and goes out as a result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import FilterSum, Requantise
 from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.weighted import bias_of, narrow
+from tvm_serenity.quantize.fixed import multiplier
 
-OPERATORS = (Operator(kinds=("SVDF",), moves=True),)
+_SOURCE, _FEATURE, _TIME, _BIAS, _STATE = range(5)
+_RANK, _ACTIVATION = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Weighting:
+    """Sums of values that are weighted by ``weights`` (units, inputs)."""
+
+    spec: FilterSum
+    weights: Array
+    bias: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Svdf:
+    """``newest`` makes the last column of the state, ``units`` the result from all of it."""
+
+    batch: int
+    filters: int
+    memory: int
+    newest: Weighting
+    units: Weighting
+
+
+def _read(scene: Scene) -> Svdf:
+    source, state, result = scene.stored(_SOURCE), scene.stored(_STATE), scene.result()
+    feature, time = (filters_or_wide(scene, operand) for operand in (_FEATURE, _TIME))
+    (filters, memory), rank = time[0].shape, scene.options.i32(_RANK)
+    if rank < 1 or filters % rank:
+        raise UnsupportedError(f"{filters} filters of rank {rank}")
+    batch, units = source.shape[0], filters // rank
+    spread = time[0].reshape(units, rank * memory)
+    limits = scene.limits(result, _ACTIVATION)
+    bias = bias_of(scene, _BIAS, units)
+    first = _weighting(scene, source, feature, state, state.params.limits, None, batch)
+    last = _weighting(scene, state, (spread, time[1]), result, limits, bias, batch)
+    return Svdf(batch, filters, memory, first, last)
+
+
+def filters_or_wide(scene: Scene, operand: int) -> tuple[Array, float]:
+    """Return constant weights of 8 or 16 bits and their one scale."""
+    found = scene.operands[operand]
+    if found is None or found.params is None or found.values is None:
+        raise UnsupportedError("its weights are no quantised constants")
+    stored = scene.stored(operand)
+    if stored.dtype not in ALL or stored.zero:
+        raise UnsupportedError("a sum weighted with an offset")
+    return found.values, stored.scale
+
+
+def _weighting(
+    scene: Scene,
+    source: Stored,
+    weights: tuple[Array, float],
+    result: Stored,
+    limits: tuple[int, int],
+    bias: npt.NDArray[np.int64] | None,
+    batch: int,
+) -> Weighting:
+    data, scale = np.ascontiguousarray(weights[0]), weights[1]
+    units, inputs = data.shape
+    offset = np.zeros(units, np.int64) if bias is None else bias
+    offset = offset - source.zero * data.astype(np.int64).sum(axis=1)
+    m = multiplier(source.scale * scale / result.scale)
+    finish = Requantise(m, result.zero, *limits, result.dtype, scene.rounding)
+    shared = bias is None and units > 1
+    spec = FilterSum(batch, units, inputs, shared, source.dtype, str(data.dtype), finish)
+    return Weighting(spec, data, narrow(offset))
+
+
+def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
+    batch, filters, memory = op.batch, op.filters, op.memory
+    inputs = op.newest.spec.inputs
+    kept = []
+    if memory > 1:
+        old = calls.apply("reshape", values[_STATE], (batch, filters, memory))
+        kept = [calls.apply("strided_slice", old, axes=[2], begin=[1], end=[memory])]
+    made = _weighted(op.newest, calls.apply("reshape", values[_SOURCE], (batch, 1, inputs)), calls)
+    new = calls.apply("reshape", made, (batch, filters, 1))
+    new = calls.apply("concat", [*kept, new], axis=2) if kept else new
+    flat = calls.leave(_STATE, calls.apply("reshape", new, (batch, filters * memory)))
+    spec = op.units.spec
+    held = calls.apply("reshape", flat, (batch, spec.units, spec.inputs))
+    return _weighted(op.units, held, calls)
+
+
+def _weighted(op: Weighting, values: Expr, calls: Calls) -> Expr:
+    from tvm_serenity.kernels.svdf import filters
+
+    return calls.kernel("q_svdf", filters(op.spec), values, op.weights, op.bias)
+
+
+OPERATORS = (Operator(kinds=("SVDF",), moves=True, read=_read, compute=_compute, in_float=True),)

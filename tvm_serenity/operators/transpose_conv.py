@@ -15,7 +15,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
 from tvm_serenity.operators.record import Operator, Seen
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import (
     bias_of,
     filters_of,
@@ -62,8 +62,8 @@ def _read(scene: Scene) -> TransposeConv:
     ]
     data = np.ascontiguousarray(np.transpose(filters.data, (1, 2, 3, 0)))
     spec = TransposedConvolution(
-        _four(source.shape),
-        _four(result.shape),
+        four(source.shape),
+        four(result.shape),
         source.dtype,
         (height, width, depth, units),
         str(data.dtype),
@@ -80,13 +80,6 @@ def _check_shape(scene: Scene, made: Sequence[int]) -> None:
     said = scene.operands[_SHAPE]
     if said is not None and said.values is not None and said.values.tolist() != list(made):
         raise UnsupportedError(f"it asks for {said.values.tolist()}, its result is {list(made)}")
-
-
-def _four(shape: Sequence[int]) -> tuple[int, int, int, int]:
-    if len(shape) != 4:
-        raise UnsupportedError(f"a tensor of shape {list(shape)}")
-    n, height, width, channels = shape
-    return n, height, width, channels
 
 
 def _compute(op: TransposeConv, values: Sequence[Expr], calls: Calls) -> Expr:

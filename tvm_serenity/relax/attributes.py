@@ -3,6 +3,9 @@
 STATES = "serenity.states"
 """Attribute of ``main``: its last parameters and results are states, filled with these values."""
 
+ROUNDING = "serenity.rounding"
+"""Attribute of ``main``: how operators of the file that were read as integers round."""
+
 OPERATORS = "serenity.operators"
 """Attribute of ``main`` of a ``.tflite`` file: what a message calls each variable's operator."""
 

@@ -8,7 +8,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.quantize.fixed import ROUNDINGS
-from tvm_serenity.relax.attributes import OPERATORS
+from tvm_serenity.relax.attributes import OPERATORS, ROUNDING
 from tvm_serenity.relax.quantize_exact import Exact
 from tvm_serenity.relax.quantize_read import Scope, label, variables
 from tvm_serenity.relax.quantize_region import Rewriter
@@ -21,10 +21,15 @@ IN_FILE = "it is float in the file"
 
 def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
-    if rounding not in ROUNDINGS:
-        raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
+    check_rounding(rounding)
     if not is_quantised(mod):
         return mod
+    held = (mod["main"].attrs or {}).get(ROUNDING)
+    if held is not None and str(held) != rounding:
+        raise InputError(
+            f"rounding={rounding!r}: the module was imported with integers rounded as {held!r}; "
+            f"import it by to_relax(..., integers={rounding!r})"
+        )
     function = mod["main"]
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
@@ -50,6 +55,12 @@ def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: b
         exact.check(made["main"], rewriter.origins)
     kept = _kept_float(made, rewriter.reasons, exact)
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
+
+
+def check_rounding(rounding: str) -> None:
+    """Raise :class:`InputError` unless there is a rounding of that name."""
+    if rounding not in ROUNDINGS:
+        raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
 
 
 def is_quantised(mod: tvm.IRModule) -> bool:

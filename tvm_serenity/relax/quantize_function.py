@@ -78,25 +78,8 @@ def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
     dequantised = scope.call(value.args[0], "relax.dequantize") is not None
     if name == "relax.nn.leakyrelu" and dequantised:
         return tables.leaky_relu(float(value.attrs.alpha), leaf.params, result)
-    if _is_hard_swish(scope, value):
-        return tables.hard_swish(leaf.params, result)
     with np.errstate(all="ignore"):
         return tables.from_real(lambda x: _evaluated(scope, expr, x), leaf.params, result)
-
-
-def _is_hard_swish(scope: Scope, value: Any) -> bool:
-    """``x * clip(x + 3, 0, 6) / 6``, as TFLite's importer writes it."""
-    if compat.op_name(value) != "relax.divide" or scope.constant(value.args[1]) != 6:
-        return False
-    product = scope.call(value.args[0], "relax.multiply")
-    if product is None or scope.call(product.args[0], "relax.dequantize") is None:
-        return False
-    clip = scope.call(product.args[1], "relax.clip")
-    total = None if clip is None else scope.call(clip.args[0], "relax.add")
-    if clip is None or total is None or scope.call(total.args[0], "relax.dequantize") is None:
-        return False
-    limits = [compat.scalar(argument) for argument in clip.args[1:3]]
-    return limits == [0.0, 6.0] and scope.constant(total.args[1]) == 3
 
 
 def _evaluated(scope: Scope, expr: Any, x: Array) -> Array:

@@ -7,35 +7,12 @@ import numpy as np
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.kernels import pooling, resize
+from tvm_serenity.kernels import pooling
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import divided, multiplier
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, image_shape, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter
 from tvm_serenity.relax.quantize_scale import rescaled
-from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
-
-
-def stored_pool(rewriter: Rewriter, value: relax.Expr) -> Any:
-    """Return the kernel call for a mean of stored values that the importer rounds by hand.
-
-    ``astype(sign(p) * floor(abs(p) + 0.5))`` with ``p = avg_pool2d(astype(x))``; None otherwise.
-    """
-    scope = rewriter.scope
-    cast = scope.call(value, "relax.astype")
-    if cast is None or compat.dtype_name(cast.ty) not in ("int8", "uint8"):
-        return None
-    product = scope.call(cast.args[0], "relax.multiply")
-    sign = None if product is None else scope.call(product.args[0], "relax.sign")
-    pool = None if sign is None else scope.call(sign.args[0], "relax.nn.avg_pool2d")
-    source = None if pool is None else scope.call(pool.args[0], "relax.astype")
-    dtype = compat.dtype_name(cast.ty)
-    if source is None or compat.dtype_name(source.args[0].ty) != dtype:
-        return None
-    limits = np.iinfo(dtype)
-    spec = _spec(pool, dtype, int(limits.min), int(limits.max))
-    argument = rewriter.emitted(rewriter.rewritten(source.args[0]), "pooled")
-    return rewriter.kernel("q_avg_pool", pooling.average_pool(spec), [argument])
 
 
 def average_pool(rewriter: Rewriter, region: Region) -> Any:
@@ -65,34 +42,6 @@ def max_pool(rewriter: Rewriter, region: Region) -> Any:
     return rescaled(rewriter, region, Leaf(moved, x.params, shape_of(pool.ty)), moved)
 
 
-def resized(rewriter: Rewriter, region: Region) -> Any:
-    """Convert bilinear ``resize2d``: of stored values, as its result has the same scale."""
-    call = rewriter.scope.look(region.expr)
-    x = rewriter.scope.activation(call.args[0])
-    attrs = call.attrs
-    if (
-        rewriter.rounding != "tflite"
-        or str(attrs.method) != "linear"
-        or str(attrs.layout) != "NHWC"
-    ):
-        raise RefusedError("a resize that is not LiteRT's bilinear one")
-    if x.params != region.result or not region.is_unclamped:
-        raise RefusedError("a resize to another scale")
-    made = shape_of(call.ty)
-    coordinates = str(attrs.coordinate_transformation_mode)
-    spec = resize.Bilinear(_four(x.shape), (made[1], made[2]), x.params.dtype, coordinates)
-    tables = resize.constants(spec)
-    if tables[0].max() >= x.shape[1] or tables[2].max() >= x.shape[2]:
-        raise RefusedError("a resize whose fixed-point steps leave the image")
-    arguments = [rewriter.stored(x), *(compat.constant(table) for table in tables)]
-    return rewriter.kernel("q_resize", resize.bilinear(spec), arguments)
-
-
-def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    n, h, w, c = shape
-    return n, h, w, c
-
-
 def extreme(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``max`` and ``min`` over axes: those of stored values, in their own scale."""
     call = rewriter.scope.look(region.expr)
@@ -110,9 +59,7 @@ def mean(rewriter: Rewriter, region: Region) -> Any:
 
 
 def total(rewriter: Rewriter, region: Region) -> Any:
-    """Convert ``sum`` over axes, and SVDF's sums."""
-    if filtered(rewriter.scope, region.expr) is not None:
-        return filter_sum(rewriter, region)
+    """Convert ``sum`` over axes."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
     return _sum(rewriter, region, x, _axes(call, x), 1)

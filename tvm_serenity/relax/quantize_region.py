@@ -59,9 +59,8 @@ class Rewriter:
             return
         try:
             region = self.region(var, value)
-            made = self.rules.composed(self, value) if region is None else self.convert(region)
-            if made is not None:
-                self.new[var] = made
+            if region is not None:
+                self.new[var] = self.convert(region)
                 return
         except RefusedError as reason:
             self.new[var] = self._kept(var, value, reason)
@@ -184,14 +183,12 @@ Rule = Callable[[Rewriter, Region], Any]
 class Rules:
     """What converts: a region ``by_operator`` that makes its value, or as any ``other``.
 
-    ``given``: a region that is computed in float in the file itself. ``composed`` returns what
-    stands for integer operators that the importer composes, from their last value, or None.
+    ``given``: a region that is computed in float in the file itself.
     """
 
     by_operator: Mapping[str, Rule]
     other: Rule
     given: Rule
-    composed: Callable[[Rewriter, Any], Any]
 
 
 def _is_operator(expr: relax.Expr) -> bool:

@@ -4,19 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.quantize.params import affine
 from tvm_serenity.relax import quantize_function, quantize_pool
 from tvm_serenity.relax.quantize_concat import concat
-from tvm_serenity.relax.quantize_read import MOVES, Leaf, RefusedError, label, shape_of
+from tvm_serenity.relax.quantize_read import MOVES, Leaf, RefusedError, shape_of
 from tvm_serenity.relax.quantize_region import Region, Rewriter, Rules
 from tvm_serenity.relax.quantize_scale import look_up, rescaled
-from tvm_serenity.relax.quantize_svdf import filter_sum, filtered
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, find, weighted
 
 
@@ -24,8 +21,6 @@ def addition(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``add`` and ``subtract``, of a convolution and its bias or of two tensors."""
     if find(rewriter, region.expr)[0] is not None:
         return weighted(rewriter, region)
-    if filtered(rewriter.scope, region.expr) is not None:
-        return filter_sum(rewriter, region)
     pair = _pair(rewriter, region)
     if pair is None:
         return function(rewriter, region)
@@ -129,28 +124,6 @@ def function(rewriter: Rewriter, region: Region) -> Any:
     return look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
 
 
-def stored_wide(rewriter: Rewriter, value: relax.Expr) -> Any:
-    """Return the kernel call for 32-bit integers as the importer stores them, or None.
-
-    ``add(astype(round(divide(dequantize(x), scale))), zero_point)``.
-    """
-    scope = rewriter.scope
-    total = scope.call(value, "relax.add")
-    cast = None if total is None else scope.call(total.args[0], "relax.astype")
-    whole = None if cast is None else scope.call(cast.args[0], "relax.round")
-    ratio = None if whole is None else scope.call(whole.args[0], "relax.divide")
-    if ratio is None or cast is None or total is None or compat.dtype_name(cast.ty) != "int32":
-        return None
-    scale, zero_point = scope.constant(ratio.args[1]), scope.constant(total.args[1])
-    if scale is None or zero_point is None:
-        return None
-    leaf = scope.activation(ratio.args[0])
-    name = label(leaf.expr)
-    result = affine(name, scale, zero_point.astype(np.int32), "int32", 0, leaf.shape)
-    region = Region(name, ratio.args[0], result, *result.limits)
-    return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
-
-
 def _given(rewriter: Rewriter, region: Region) -> Any:
     """Round a tensor that is given as float."""
     scope = rewriter.scope
@@ -170,11 +143,6 @@ def store(rewriter: Rewriter, region: Region) -> Any:
     return rewriter.kernel("q_store", kernel, [source])
 
 
-def _composed(rewriter: Rewriter, value: relax.Expr) -> Any:
-    made = quantize_pool.stored_pool(rewriter, value)
-    return stored_wide(rewriter, value) if made is None else made
-
-
 RULES = Rules(
     by_operator={
         CONV: weighted,
@@ -189,11 +157,9 @@ RULES = Rules(
         "relax.sum": quantize_pool.total,
         "relax.max": quantize_pool.extreme,
         "relax.min": quantize_pool.extreme,
-        "relax.image.resize2d": quantize_pool.resized,
         "relax.nn.softmax": softmax,
     },
     other=function,
     given=store,
-    composed=_composed,
 )
 """All rules."""

@@ -9,11 +9,14 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
 
+OFF = "off"
+
 
 def opened(model: Any, settings: Settings) -> tuple[Any, str | None]:
     """Return a model as a Relax module, and the file it is from, if it is known."""
     if isinstance(model, tvm.IRModule):
         return model, settings.model
+    integers = OFF if settings.quantized == OFF else "tflite"
     if isinstance(model, str | os.PathLike):
-        return to_relax(load(model)), str(model)
-    return to_relax(model), settings.model
+        return to_relax(load(model), integers=integers), str(model)
+    return to_relax(model, integers=integers), settings.model

@@ -31,12 +31,16 @@ MAX_TENSOR_BYTES = 2**31
 """Larger tensors are refused: the importers compute constants in full, several times over."""
 
 
-def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule:
+def to_relax(
+    source: Any, dims: Mapping[str, int] | None = None, integers: str = "tflite"
+) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
     ``source`` is the path of a ``.tflite`` or ``.onnx`` file, what ``load`` returned for it with
     the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named dimensions
-    of an ``.onnx`` file. Raises :class:`InputError` for what ``load`` refuses, and
+    of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite`` file round
+    ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float what TVM's
+    importer has in float. Raises :class:`InputError` for what ``load`` refuses, and
     :class:`UnsupportedError` naming the operator that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
@@ -47,16 +51,16 @@ def to_relax(source: Any, dims: Mapping[str, int] | None = None) -> tvm.IRModule
     path = model.path
     try:
         _check_sizes(model.graph)
-        return _named(_checked(_convert(path, model, dims or {})), model.graph)
+        return _named(_checked(_convert(path, model, dims or {}, integers)), model.graph)
     except SerenityError as error:
         raise type(error)(one_line(f"{path}: {error}")) from None
 
 
-def _convert(path: Path, model: Any, dims: Mapping[str, int]) -> tvm.IRModule:
+def _convert(path: Path, model: Any, dims: Mapping[str, int], integers: str) -> tvm.IRModule:
     if isinstance(model, TfliteFile):
         from tvm_serenity.frontends.relax import from_tflite
 
-        return from_tflite.convert(model)
+        return from_tflite.convert(model, integers)
     if isinstance(model, OnnxFile):
         from tvm_serenity.frontends.relax import from_onnx
 

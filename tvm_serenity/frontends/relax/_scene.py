@@ -5,6 +5,7 @@ says; here the importer's tensors become a :class:`Scene`, and kernels become ca
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.operators import Operator
 from tvm_serenity.operators.scene import Array, Expr, Operand, Scene
 from tvm_serenity.quantize.params import Affine
+
+OFF = "off"
+"""Leave operators in float that the importer has in float too."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,12 @@ def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
     """Return the expression of a quantised operator; None where the importer's own is exact."""
     if known.read is None or known.compute is None:
         return None
+    if known.in_float and converter.model.integers == OFF:
+        return None
     record = known.read(scene_of(converter, op, kind))
     if record is None:
         return None
+    converter.model.rounds |= known.in_float
     if converter.model.readings is not None:
         converter.model.readings.append(_reading(converter, op, kind, record))
     values = [
@@ -45,7 +52,7 @@ def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
         for wrapper in converter.get_input_tensors(op)
     ]
     values = [None if v is None else converter.bb.normalize(v) for v in values]
-    return known.compute(record, values, Writer(converter.bb))
+    return known.compute(record, values, Writer(converter, op))
 
 
 def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
@@ -69,6 +76,7 @@ def scene_of(converter: Any, op: Any, kind: str) -> Scene:
         [_tensor(converter, wrapper, False) for wrapper in converter.get_output_tensors(op)],
         empty_table() if options is None else options,
         options is not None,
+        converter.model.integers,
     )
 
 
@@ -101,8 +109,9 @@ def _params(found: Any, dtype: str) -> Affine | None:
 class Writer:
     """Writes calls into a function that is being built."""
 
-    def __init__(self, builder: relax.BlockBuilder) -> None:
-        self.builder = builder
+    def __init__(self, converter: Any, op: Any) -> None:
+        self.converter, self.op = converter, op
+        self.builder = converter.bb
 
     def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel; arrays among the arguments become constants."""
@@ -112,8 +121,15 @@ class Writer:
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
         """Return the call of one of Relax's operators."""
-        made = getattr(relax.op, name)(*arguments, **attributes)
-        return self.builder.normalize(made)
+        made = attrgetter(name)(relax.op)(*arguments, **attributes)
+        return self.builder.emit(made)
+
+    def leave(self, operand: int, value: Expr) -> Expr:
+        """Return ``value``, which is what a state is after the operator."""
+        state = self.converter.get_input_tensors(self.op)[operand]
+        held = self.builder.emit(value)
+        self.converter.exp_tab.set_expr(state.tensor.Name().decode(), held, force_override=True)
+        return held
 
     def _bound(self, expr: relax.Expr) -> Any:
         return expr if compat.is_constant(expr) else self.builder.emit(expr)

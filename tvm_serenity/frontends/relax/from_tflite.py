@@ -66,7 +66,7 @@ from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
 from tvm_serenity.operators import operator
 from tvm_serenity.quantize.fixed import half_away
-from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, STATES
+from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, ROUNDING, STATES
 
 try:
     import tflite
@@ -108,12 +108,15 @@ _OVERRIDES: dict[str, Callable[..., Any]] = {
 """Conversions of ours, called with the converter and the operator, by kind."""
 
 
-def convert(model: TfliteFile) -> tvm.IRModule:
-    """Return ``model`` as a Relax module; the operators that stop it are named."""
+def convert(model: TfliteFile, integers: str = "tflite") -> tvm.IRModule:
+    """Return ``model`` as a Relax module; the operators that stop it are named.
+
+    ``integers``: how quantised operators round, or "off" (``to_relax``).
+    """
     for op in model.graph.ops:
         if op.kind not in BUILTIN_OPERATORS:
             raise UnsupportedError(f"operator {op.kind} ({op.name}): a custom operator, no kernel")
-    root = _Model(model)
+    root = _Model(model, integers)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
     main = mod["main"].without_attr("params")  # a second copy of every constant
@@ -121,6 +124,7 @@ def convert(model: TfliteFile) -> tvm.IRModule:
     inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
     main = main.with_attr(INPUT_SCALES, inputs).with_attr(OUTPUT_SCALES, outputs)
+    main = main.with_attr(ROUNDING, integers) if root.rounds else main
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
@@ -138,7 +142,7 @@ def readings(model: TfliteFile) -> list[Reading]:
 class _Model(tflite.Model):  # type: ignore[misc]
     """The file with the tensors of its main graph called as in our graph: uniquely."""
 
-    def __init__(self, model: TfliteFile) -> None:
+    def __init__(self, model: TfliteFile, integers: str = "tflite") -> None:
         root = tflite.Model.GetRootAsModel(model.data, 0)
         self.Init(root._tab.Bytes, root._tab.Pos)
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
@@ -146,6 +150,8 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.states = state_tensors(super().Subgraphs(0), kinds)
         self.labels: dict[str, str] = {}
         self.data = model.data
+        self.integers = integers
+        self.rounds = False
         self.readings: list[Reading] | None = None
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802

@@ -1,0 +1,69 @@
+"""Windows over images, as the options of pools describe them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.needs import SAME
+from tvm_serenity.operators.scene import Array, Scene, Stored, four
+
+_PADDING, _STRIDE_W, _STRIDE_H, _FILTER_W, _FILTER_H = range(5)
+ACTIVATION = 5
+"""The options field of the activation of a pool."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of ``size`` at ``strides`` over an image with ``padding`` (top, left, bottom, right).
+
+    Images are NHWC. ``low`` and ``high`` are the limits of the result.
+    """
+
+    shape: tuple[int, int, int, int]
+    made: tuple[int, int, int, int]
+    dtype: str
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    low: int
+    high: int
+
+
+def read_windows(scene: Scene, source: Stored, result: Stored) -> Windows:
+    """Return the windows of a pool."""
+    options, shape, made = scene.options, four(source.shape), four(result.shape)
+    size = (options.i32(_FILTER_H), options.i32(_FILTER_W))
+    strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
+    if min(*size, *strides) < 1:
+        raise UnsupportedError(f"windows of {size} at strides of {strides}")
+    same = options.u8(_PADDING) == SAME
+    top, bottom = around(shape[1], made[1], size[0], strides[0], same)
+    left, right = around(shape[2], made[2], size[1], strides[1], same)
+    low, high = scene.limits(result, ACTIVATION)
+    return Windows(shape, made, source.dtype, size, strides, (top, left, bottom, right), low, high)
+
+
+def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[int, int]:
+    """Return the padding before and after an axis, where ``same``, else none."""
+    count = -(-extent // stride) if same else (extent - size) // stride + 1
+    if count != made:
+        raise UnsupportedError(f"windows that make {count} of an axis of {extent}, not {made}")
+    missing = max((count - 1) * stride + size - extent, 0) if same else 0
+    return missing // 2, missing - missing // 2
+
+
+def cut(op: Windows, x: Array) -> tuple[Array, Array]:
+    """Return the elements of each window, along two last axes, and which are of the image."""
+    (n, height, width, channels), (top, left, bottom, right) = op.shape, op.padding
+    padded = np.zeros((n, height + top + bottom, width + left + right, channels), np.int64)
+    inside = np.zeros(padded.shape, np.bool_)
+    padded[:, top : top + height, left : left + width] = x
+    inside[:, top : top + height, left : left + width] = True
+    found = [
+        np.lib.stride_tricks.sliding_window_view(a, op.size, (1, 2))[
+            :, :: op.strides[0], :: op.strides[1]
+        ]
+        for a in (padded, inside)
+    ]
+    return found[0], found[1]
