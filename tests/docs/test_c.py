@@ -1,0 +1,43 @@
+"""The C of the page on firmware, compiled against the network that its names are of."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import blocks
+from tests.docs.test_snippets import small_network
+from tests.firmware.projects import needs_host
+from tvm_serenity import firmware
+from tvm_serenity.firmware import image
+from tvm_serenity.firmware.emit.buildfiles import COMMON
+
+PAGE = "docs/firmware.md"
+BEFORE = '#include "kws_model.h"\nvoid show(const int8_t *scores);\nvoid row_is_there(int which);\n'
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("number", "before", "options"),
+    [(0, "", {}), (1, BEFORE, {"rows": 4, "stream_input": True, "time_limit_s": 0.2})],
+)
+def test_what_is_shown_compiles(
+    number: int,
+    before: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("tflite")
+    monkeypatch.setattr(image, "linkable", lambda: False)
+    (tmp_path / "kws.tflite").write_bytes(small_network())
+    settings = firmware.Settings(check=False, format="zephyr", **options)
+    made = firmware.build(tmp_path / "kws.tflite", "mps2-an386", settings)
+    (tmp_path / "kws_model.h").write_bytes(made.files["src/kws_model.h"])
+    shown = [block.text for block in blocks(PAGE) if block.language == "c"]
+    assert len(shown) == 2
+    (tmp_path / "shown.c").write_text(before + shown[number])
+    command = ["cc", *COMMON.split(), "-c", "shown.c", "-o", "shown.o"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
