@@ -39,6 +39,17 @@ def test_the_surface_is_pinned() -> None:
     assert (Path(tvm_serenity.__file__).parent / "py.typed").exists()
 
 
+def test_the_surface_of_firmware_is_pinned() -> None:
+    """``build`` is the function, whatever was imported before."""
+    code = """
+from tvm_serenity.firmware import building, image
+from tvm_serenity import firmware
+assert dir(firmware) == firmware.__all__ == ["Project", "Settings", "build", "load"]
+assert all(callable(getattr(firmware, name)) for name in firmware.__all__)
+"""
+    in_a_process(code)
+
+
 @pytest.mark.parametrize(
     "first",
     [

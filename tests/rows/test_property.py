@@ -61,7 +61,7 @@ def test_integers_are_the_same_at_every_band_height(seed: int, tmp_path: Path) -
 
 
 @needs_host
-@pytest.mark.parametrize("seed", range(100, 102))
+@pytest.mark.parametrize("seed", [100, 101, 332760])  # the last: constants before tensors
 def test_floats_are_the_same_bits_at_every_band_height(seed: int, tmp_path: Path) -> None:
     built = build(random_module(seed, False))
     host = Host(tmp_path)

@@ -24,9 +24,13 @@ KEYWORDS = frozenset(
         *("else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long"),
         *("register", "restrict", "return", "short", "signed", "sizeof", "static", "struct"),
         *("switch", "true", "typedef", "union", "unsigned", "void", "volatile", "while"),
+        *("and", "bitand", "bitor", "catch", "class", "compl", "concept", "delete", "explicit"),
+        *("export", "friend", "mutable", "namespace", "new", "not", "nullptr", "operator", "or"),
+        *("private", "protected", "public", "requires", "template", "this", "throw", "try"),
+        *("typeid", "typename", "using", "virtual", "xor"),
     ]
 )
-"""Words of the language."""
+"""Words of C, and of C++, which includes the interface, too."""
 
 LIBRARY = frozenset(
     [

@@ -54,7 +54,8 @@ def row_kernels(rows: RowModule, *, tuned: bool = True, alignment: int = 16) -> 
         if kernel is not None and made is None:
             parts = [written[name] for name in _names(kernel)]
             needed = max(part.workspace_bytes for part in parts)
-            made = LayerCode(tuple(p.kernel for p in parts), kernel.constants, needed)
+            code_of = [p.kernel if kernel.rows else _tensors_first(p.kernel, kernel) for p in parts]
+            made = LayerCode(tuple(code_of), kernel.constants, needed)
         if made is not None and kernel is not None:
             if made.workspace_bytes and kernel.rows is not None:
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
@@ -90,6 +91,14 @@ def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str,
             functions.update(zip(_names(kernel), made, strict=True))
     flat = flattened(functions) if functions else {}
     return {name: write(name, function, alignment) for name, function in flat.items()}
+
+
+def _tensors_first(made: Kernel, kernel: LayerKernel) -> Kernel:
+    """A whole kernel that takes its tensors, then its constants, then what follows them."""
+    count = len(kernel.data) + len(kernel.constants)
+    constants = (p for i, p in enumerate(made.params[:count]) if i not in kernel.data)
+    tensors = (made.params[i] for i in kernel.data)
+    return replace(made, params=(*tensors, *constants, *made.params[count:]))
 
 
 def _names(kernel: LayerKernel) -> tuple[str, ...]:
@@ -213,7 +222,6 @@ class _Maker:
         if kernel.rows is None:
             slots = tuple(Slot(f, 0, 0) for f in described.inputs)
             at = self.workspace(index) if described.workspace_bytes else None
-            self.check_order(kernel)
             return RowLayer(names, (0,), slots, constants, whole=True, workspace_at=at)
         slots = tuple(
             slot_of(
@@ -231,11 +239,6 @@ class _Maker:
         pad = next(iter(found), None)
         merges = code.kernels[0].params[-1].name == COUNT
         return RowLayer(names, kernel.rows.variant_of, slots, constants, pad, merges=merges)
-
-    def check_order(self, kernel: LayerKernel) -> None:
-        """A whole kernel is called with its tensors first, then its constants."""
-        if kernel.data != tuple(range(len(kernel.data))):
-            raise UnsupportedError(f"{kernel.name}: constants stand before tensors")
 
     def workspace(self, index: int) -> int:
         """Where the workspace of a layer that runs in one call is."""
