@@ -87,7 +87,7 @@ def build(
     from tvm_serenity.firmware import image
 
     monkeypatch.setattr(
-        command, "source", lambda _model, _dims: SimpleNamespace(module=lambda: network)
+        command, "source", lambda _model, _dims: SimpleNamespace(module=lambda _integers: network)
     )
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
     monkeypatch.setattr(tvm, "compile", once)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tvm
 
 from tests.firmware.projects import needs_host
+from tests.firmware.small import once
 from tvm_serenity import cli, firmware
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import image
@@ -76,7 +78,8 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
 
     def make_once(given: Any, name: str, board: Any, s: Any) -> Any:
         searched = (s.order, s.in_place, s.rewrite, s.quantized, s.codegen)
-        key = (*searched, s.rows, s.limit_bytes, s.stream_input, name)
+        bands = () if s.rows == "off" else (s.rows, s.limit_bytes, s.stream_input)
+        key = (*searched, *bands, name)
         if key not in compiled:
             compiled[key] = make(given, name, board, s)
         return compiled[key]
@@ -91,6 +94,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
     monkeypatch.setattr(made, "make", make_once)
     monkeypatch.setattr(_Work, "checked", check_once)
     monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(tvm, "compile", once)
     return lambda **options: firmware.build(network, "mps2-an386", firmware.Settings(**options))
 
 
@@ -202,7 +206,7 @@ def test_the_command_passes_every_option_on(
         raise Passed(settings)
 
     monkeypatch.setattr(command, "build", stop)
-    monkeypatch.setattr(command, "source", lambda *_: type("S", (), {"module": lambda _: None})())
+    monkeypatch.setattr(command, "source", lambda *_: type("S", (), {"module": lambda *_: None})())
     line = (
         f"build net --board mps2-an386 -o {tmp_path / 'made'} --name other --arena-limit 1 "
         "--stack 2 --force --no-check --time-limit 3"
