@@ -26,7 +26,7 @@ from tvm_serenity.memory import live_ranges
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.plan import Buffer, plan
 from tvm_serenity.referees import Referee, runtime_for
-from tvm_serenity.relax.quantize import kept_float
+from tvm_serenity.relax.quantize import is_quantised, kept_float
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.runtime.build import largest_workspace, stock_kernels
 from tvm_serenity.runtime.vm import run
@@ -121,14 +121,14 @@ def latency(builds: Sequence[Any], inputs: Sequence[np.ndarray[Any, Any]]) -> li
 
 def row(path: Path, inputs: int, timed: bool) -> str:
     target = tvm.target.Target("llvm")
-    mod = to_relax(path)
-    integer = SerenityQuantize()(mod)
+    mod = to_relax(path, integers="off")
+    integer = SerenityQuantize()(to_relax(path))
     with target:
         lean = LeanKernels(target, tiling_for(target))(integer)
     ours = tvm.compile(integer, target=target, relax_pipeline=serenity_pipeline())
     stock = tvm.compile(mod, target=target)
     machine = relax.VirtualMachine(ours, tvm.cpu())
-    quantised = integer is not mod and path.suffix == ".tflite"
+    quantised = is_quantised(mod) and path.suffix == ".tflite"
     exact = exactness(path, machine, inputs, integer) if quantised else "-"
     alone, together = sizes(lean, False), sizes(lean, True)
     arguments = random_inputs(mod)

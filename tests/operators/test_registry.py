@@ -8,7 +8,10 @@ from pathlib import Path
 from tvm_serenity import operators
 from tvm_serenity.operators import MODULES, OPERATORS, Memory, operator
 
-_SHARED = "__init__ clamped functions needs pairs record reductions scene stored weighted windows"
+_SHARED = """
+    __init__ clamped convolutions functions needs pairs record reductions scene stored
+    weighted windows
+"""
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""
 

@@ -67,7 +67,7 @@ def integer_module(data: bytes, folder: Path, rounding: str = "tflite") -> Any:
     """The module of a file, with nothing left in float."""
     path = folder / "model.tflite"
     path.write_bytes(data)
-    module = quantized_module(to_relax(path), rounding)
+    module = quantized_module(to_relax(path, integers=rounding), rounding)
     assert kept_float(module) == ()
     return module
 

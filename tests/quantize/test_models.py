@@ -58,7 +58,7 @@ def test_a_model_runs_in_integers_as_the_reference_does(name: str, shared: Path)
 
 def test_every_kernel_makes_a_tensor_of_the_file(shared: Path) -> None:
     path = shared / "models" / "swiftnet/swiftnet_vww_224_uint8.tflite"
-    module = with_all_results(quantized_module(to_relax(path), fold_concat=False))
+    module = with_all_results(quantized_module(to_relax(path, fold_concat=False)))
     assert assert_every_result_exact(path.read_bytes(), module, 0) == 65
 
 

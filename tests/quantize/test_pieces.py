@@ -65,7 +65,7 @@ def test_folding_can_be_left_out(tmp_path: Path) -> None:
 
     path = tmp_path / "model.tflite"
     path.write_bytes(network(1))
-    whole = quantized_module(to_relax(path), fold_concat=False)
+    whole = quantized_module(to_relax(path, fold_concat=False))
     assert joined(whole) == 1
     pieces = quantized_module(to_relax(path))
     rng = np.random.default_rng(0)

@@ -130,7 +130,8 @@ def test_another_rounding_is_at_most_a_step_away(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(data)
     found = [
-        Machine(quantized_module(to_relax(path), rounding)) for rounding in ("tflite", "single")
+        Machine(quantized_module(to_relax(path, integers=rounding), rounding))
+        for rounding in ("tflite", "single")
     ]
     judge = judge_of(data)
     steps = 0

@@ -8,72 +8,17 @@ zero point is folded into the bias by whoever makes the spec: padding then reads
 concat). Rows of a convolution, one buffer a row of the input, are made in ``kernels.rows``.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import prim_func
-from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.kernels.records import Convolution as Convolution
+from tvm_serenity.kernels.records import Dense as Dense
 
 Fetch = Callable[[Any, Any, Any, Any], Any]
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """One convolution: ``pieces`` are the shapes of its inputs, joined along the channels."""
-
-    layout: str
-    pieces: tuple[tuple[int, int, int, int], ...]
-    dtype: str
-    weight_shape: tuple[int, ...]
-    weight_dtype: str
-    strides: tuple[int, int]
-    padding: tuple[int, int, int, int]
-    dilation: tuple[int, int]
-    groups: int
-    input_zero: int
-    weight_zero: int
-    requantise: Requantise
-
-    @property
-    def depthwise(self) -> bool:
-        """Whether every output channel reads one input channel."""
-        return len(self.weight_shape) == 3
-
-    @property
-    def channels(self) -> int:
-        """Output channels."""
-        return self.weight_shape[-1]
-
-    @property
-    def channel_axis(self) -> int:
-        """The axis of the channels in stored tensors."""
-        return self.layout.index("C")
-
-    def position(
-        self, n: tirx.Var | int, y: Any, x: tirx.Expr | int, c: Any
-    ) -> tuple[Any, Any, Any, Any]:
-        """Return indices in the order the data is stored."""
-        return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
-
-    def sizes(self, shape: Sequence[int]) -> tuple[int, int, int, int]:
-        """Return batch, height, width, channels of a stored shape."""
-        n, a, b, c = shape
-        return (n, a, b, c) if self.layout == "NHWC" else (n, b, c, a)
-
-    @property
-    def output_shape(self) -> tuple[int, int, int, int]:
-        """The shape of the result as it is stored."""
-        n, height, width, _ = self.sizes(self.pieces[0])
-        top, left, bottom, right = self.padding
-        kh, kw = self.weight_shape[:2]
-        h = (height + top + bottom - self.dilation[0] * (kh - 1) - 1) // self.strides[0] + 1
-        w = (width + left + right - self.dilation[1] * (kw - 1) - 1) // self.strides[1] + 1
-        n, h, w, c = self.position(n, h, w, self.channels)
-        return n, h, w, c
 
 
 def convolution(spec: Convolution) -> Any:
@@ -169,19 +114,6 @@ def _product(spec: Convolution, value: tirx.Expr, weight: tirx.Expr) -> Any:
     if spec.weight_zero:
         factor = factor - i32(spec.weight_zero)
     return value.astype("int32") * factor
-
-
-@dataclass(frozen=True)
-class Dense:
-    """One dense layer of ``rows`` inputs; weights are ``[inputs, units]``."""
-
-    rows: int
-    inputs: int
-    units: int
-    dtype: str
-    weight_dtype: str
-    weight_zero: int
-    requantise: Requantise
 
 
 def dense(spec: Dense) -> Any:

@@ -1,5 +1,6 @@
 """What integer kernels are made from: records of what they compute; no TVM is imported here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,4 +198,70 @@ class FilterSum:
     shared: bool
     dtype: str
     weight_dtype: str
+    requantise: Requantise
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One convolution: ``pieces`` are the shapes of its inputs, joined along the channels."""
+
+    layout: str
+    pieces: tuple[tuple[int, int, int, int], ...]
+    dtype: str
+    weight_shape: tuple[int, ...]
+    weight_dtype: str
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
+    input_zero: int
+    weight_zero: int
+    requantise: Requantise
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every output channel reads one input channel."""
+        return len(self.weight_shape) == 3
+
+    @property
+    def channels(self) -> int:
+        """Output channels."""
+        return self.weight_shape[-1]
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the channels in stored tensors."""
+        return self.layout.index("C")
+
+    def position(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, Any, Any, Any]:
+        """Return indices in the order the data is stored."""
+        return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
+
+    def sizes(self, shape: Sequence[int]) -> tuple[int, int, int, int]:
+        """Return batch, height, width, channels of a stored shape."""
+        n, a, b, c = shape
+        return (n, a, b, c) if self.layout == "NHWC" else (n, b, c, a)
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """The shape of the result as it is stored."""
+        n, height, width, _ = self.sizes(self.pieces[0])
+        top, left, bottom, right = self.padding
+        kh, kw = self.weight_shape[:2]
+        h = (height + top + bottom - self.dilation[0] * (kh - 1) - 1) // self.strides[0] + 1
+        w = (width + left + right - self.dilation[1] * (kw - 1) - 1) // self.strides[1] + 1
+        n, h, w, c = self.position(n, h, w, self.channels)
+        return n, h, w, c
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One dense layer of ``rows`` inputs; weights are ``[inputs, units]``."""
+
+    rows: int
+    inputs: int
+    units: int
+    dtype: str
+    weight_dtype: str
+    weight_zero: int
     requantise: Requantise

@@ -1,9 +1,72 @@
-"""CONCATENATION: tensors put together along an axis."""
+"""CONCATENATION: tensors put together along an axis, each brought to the result's scale."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, rowwise, stacked
 from tvm_serenity.operators.record import Memory, Operator, Seen, no_scratch
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.quantize import tables
 
-_AXIS = 0
+_AXIS, _ACTIVATION = 0, 1
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """Tensors put together along ``axis``."""
+
+    sources: tuple[Stored, ...]
+    result: Stored
+    axis: int
+    rounding: str
+
+    def needs_table(self, source: Stored) -> bool:
+        """Whether an input has another scale than the result."""
+        made = self.result
+        return (source.scale, source.zero, source.dtype) != (made.scale, made.zero, made.dtype)
+
+    def table(self, source: Stored) -> Array:
+        """Return the 256 stored values of an input in the result's scale."""
+        return tables.concatenated(source.params, self.result.params, self.rounding)
+
+
+def _read(scene: Scene) -> Concatenation:
+    sources, result = scene.inputs(), scene.result()
+    scene.only(ALL, *sources, result)
+    if scene.limits(result, _ACTIVATION) != result.params.limits:
+        raise UnsupportedError("a concat with an activation")
+    found = Concatenation(
+        tuple(sources), result, scene.options.i32(_AXIS) % len(result.shape), scene.rounding
+    )
+    if result.dtype == "int16" and any(found.needs_table(source) for source in sources):
+        raise UnsupportedError("a concat of int16 tensors with different scales")
+    return found
+
+
+def _compute(op: Concatenation, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels import pointwise
+
+    made = []
+    for source, value in zip(op.sources, values, strict=True):
+        if op.needs_table(source):
+            kernel = pointwise.lookup(source.shape, source.dtype, op.result.dtype)
+            value = calls.kernel("q_rescale", kernel, value, op.table(source))
+        made.append(value)
+    return calls.apply("concat", made, op.axis)
+
+
+def _reference(op: Concatenation, *arrays: Array) -> Array:
+    """``ConcatenationWithScaling``: values of another scale in float32, halves away from zero."""
+    parts = [
+        op.table(source)[array.astype(np.int64) - source.params.limits[0]]
+        if op.needs_table(source)
+        else array
+        for source, array in zip(op.sources, arrays, strict=True)
+    ]
+    return np.concatenate(parts, op.axis)
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -13,6 +76,15 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 OPERATORS = (
-    Operator(kinds=("CONCATENATION",), memory=Memory.CONCAT, by_rows=_by_rows, scratch=no_scratch),
+    Operator(
+        kinds=("CONCATENATION",),
+        memory=Memory.CONCAT,
+        by_rows=_by_rows,
+        scratch=no_scratch,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+        in_float=True,
+    ),
     Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), memory=Memory.CONCAT),
 )

@@ -16,6 +16,9 @@ Shape = tuple[int, ...]
 Expr = Any
 """An expression of the intermediate representation that ``compute`` writes."""
 
+Border = tuple[int, int, int, int]
+"""Rows and columns: top, left, bottom, right."""
+
 EIGHT = ("int8", "uint8")
 SIGNED = ("int8", "int16")
 ALL = ("int8", "uint8", "int16")
@@ -46,6 +49,15 @@ class Calls(Protocol):
 
     def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel."""
+
+    def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
+        """Return what an input was put together from along ``axis``, each with its shape.
+
+        None unless it is a concat that only convolutions read, which can read it in pieces.
+        """
+
+    def within_border(self, value: Expr, fill: int) -> tuple[Expr, Shape, Border] | None:
+        """Return the image that lies within a border of ``fill`` in ``value``; None without one."""
 
     def leave(self, operand: int, value: Expr) -> Expr:
         """Return ``value``, which is what an input, a state, is after the operator."""
@@ -112,6 +124,11 @@ class Scene:
     def result(self) -> Stored:
         """Return the one output."""
         return self._stored(self.results[0])
+
+    def is_float(self, operand: int) -> bool:
+        """Return whether neither an input nor the result is quantised: weights alone are."""
+        found = self.operands[operand]
+        return found is not None and found.params is None and self.results[0].params is None
 
     def dtype(self, operand: int) -> str:
         """Return the type of an input."""

@@ -71,7 +71,12 @@ def _read(scene: Scene) -> TransposeConv:
         (before[0], before[1]),
         source.zero,
         filters.zero,
-        finish(multipliers(source, filters, result), result, scene.limits(result, _ACTIVATION)),
+        finish(
+            scene,
+            multipliers(source, filters, result, source.dtype == "uint8"),
+            result,
+            scene.limits(result, _ACTIVATION),
+        ),
     )
     return TransposeConv(spec, data, narrow(bias_of(scene, _BIAS, units)))
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.scene import Array, Scene, Stored
-from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
+from tvm_serenity.quantize.fixed import divided_by_power, half_away, high_product, multiplier
 
 _MOST_WIDE_SHIFT = 7
 """LiteRT's 64-bit sums are not scaled up by more."""
@@ -62,6 +62,12 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
     return np.broadcast_to(values, (count,))
 
 
+def folded(filters: Array, zero: int, source: Stored) -> npt.NDArray[np.int64]:
+    """Return what the input's zero point adds to the sum of each output channel, the last axis."""
+    centred = filters.astype(np.int64) - zero
+    return np.asarray(-source.zero * centred.sum(axis=tuple(range(filters.ndim - 1))))
+
+
 def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Return a bias in 32 bits, which kernels add."""
     limits = np.iinfo(np.int32)
@@ -70,20 +76,23 @@ def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return bias.astype(np.int32)
 
 
-def multipliers(source: Stored, filters: Filters, result: Stored) -> npt.NDArray[np.float64]:
-    """Return the real multiplier of each channel; of uint8 the product of scales is in float32."""
-    if source.dtype == "uint8":
+def multipliers(
+    source: Stored, filters: Filters, result: Stored, in_float: bool
+) -> npt.NDArray[np.float64]:
+    """Return the real multiplier of each channel; ``in_float``: the product of scales is."""
+    if in_float:
         product = np.float32(source.scale) * filters.scales.astype(np.float32)
         return np.asarray(product.astype(np.float64) / result.scale)
     return np.asarray(source.scale * filters.scales / result.scale)
 
 
-def finish(reals: Array, result: Stored, limits: tuple[int, int]) -> Requantise:
-    """Return how sums become stored values: "wide" of 64-bit sums, else in two roundings."""
-    made = multiplier(reals)
-    if result.dtype == "int16" and max(made.shift) > _MOST_WIDE_SHIFT:
-        raise UnsupportedError("its sums are scaled up by more than LiteRT can")
-    rounding = "wide" if result.dtype == "int16" else "tflite"
+def finish(scene: Scene, reals: Array, result: Stored, limits: tuple[int, int]) -> Requantise:
+    """Return how sums become stored values: "wide" of 64-bit sums, else as is asked for."""
+    made, rounding = multiplier(reals), scene.rounding
+    if result.dtype == "int16" and rounding != "float":
+        rounding = "wide"
+        if max(made.shift) > _MOST_WIDE_SHIFT:
+            raise UnsupportedError("its sums are scaled up by more than LiteRT can")
     return Requantise(made, result.zero, *limits, result.dtype, rounding)
 
 
@@ -93,6 +102,8 @@ def requantised(total: Array, spec: Requantise) -> Array:
     if spec.rounding == "wide":
         short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
         scaled = (total * short + (np.int64(1) << (14 - shift))) >> (15 - shift)
+    elif spec.rounding == "double":
+        scaled = half_away(total * np.asarray(spec.multiplier.real)).astype(np.int64)
     else:
         left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
         scaled = divided_by_power(high_product(total << left, value), right)

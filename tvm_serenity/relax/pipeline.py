@@ -17,7 +17,7 @@ from tvm_serenity.plan import PlanOptions
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
-from tvm_serenity.relax.quantize import quantized_module
+from tvm_serenity.relax.quantize import quantized_module, rounding_of
 from tvm_serenity.relax.rewrite import rewrite_by
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.rewrite import Options as Rules
@@ -53,6 +53,11 @@ def serenity_pipeline(
     order = ordering(method, options or Options())
 
     def run(mod: tvm.IRModule) -> Any:
+        if quantized == "off" and rounding_of(mod) is not None:
+            raise InputError(
+                "quantized='off': the module was imported with integer kernels; "
+                "import it by to_relax(..., integers='off')"
+            )
         target = compat.current_target()
         steps: list[tuple[str, bool, Callable[[Any], Any]]] = [
             ("SerenityQuantize", quantized == "auto", lambda m: quantized_module(m, rounding)),

@@ -22,14 +22,14 @@ IN_FILE = "it is float in the file"
 def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
     check_rounding(rounding)
-    if not is_quantised(mod):
-        return mod
-    held = (mod["main"].attrs or {}).get(ROUNDING)
-    if held is not None and str(held) != rounding:
+    held = rounding_of(mod)
+    if held is not None and held != rounding:
         raise InputError(
             f"rounding={rounding!r}: the module was imported with integers rounded as {held!r}; "
             f"import it by to_relax(..., integers={rounding!r})"
         )
+    if not is_quantised(mod):
+        return mod
     function = mod["main"]
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
@@ -55,6 +55,14 @@ def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: b
         exact.check(made["main"], rewriter.origins)
     kept = _kept_float(made, rewriter.reasons, exact)
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
+
+
+def rounding_of(mod: tvm.IRModule) -> str | None:
+    """Return how operators round that were imported as integers; None where there are none."""
+    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
+        return None
+    held = (mod["main"].attrs or {}).get(ROUNDING)
+    return None if held is None else str(held)
 
 
 def check_rounding(rounding: str) -> None:

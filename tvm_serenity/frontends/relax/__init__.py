@@ -2,9 +2,10 @@
 
     mod = to_relax("model.tflite")          # or .onnx, or a torch.export.ExportedProgram
 
-The module has one entry ``main`` with static shapes and the weights as constants. Quantised
-TFLite and ONNX models become ``dequantize``, float operators and ``quantize``, as TVM's
-importers make them: equal to integer kernels up to rounding.
+The module has one entry ``main`` with static shapes and the weights as constants. Operators of a
+quantised ``.tflite`` file are read as what they are, integer kernels (``tvm_serenity.operators``);
+quantised ONNX models become ``dequantize``, float operators and ``quantize``, as TVM's importer
+makes them, which ``SerenityQuantize`` turns into the same kernels.
 """
 
 import os
@@ -20,6 +21,7 @@ from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
+from tvm_serenity.frontends.relax._scene import Integers
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
@@ -32,7 +34,11 @@ MAX_TENSOR_BYTES = 2**31
 
 
 def to_relax(
-    source: Any, dims: Mapping[str, int] | None = None, integers: str = "tflite"
+    source: Any,
+    dims: Mapping[str, int] | None = None,
+    integers: str = "tflite",
+    *,
+    fold_concat: bool = True,
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
@@ -40,7 +46,8 @@ def to_relax(
     the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named dimensions
     of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite`` file round
     ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float what TVM's
-    importer has in float. Raises :class:`InputError` for what ``load`` refuses, and
+    importer has in float. With ``fold_concat`` a concat of integers that only convolutions read is
+    not materialised: they read its pieces. Raises :class:`InputError` for what ``load`` refuses and
     :class:`UnsupportedError` naming the operator that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
@@ -51,12 +58,13 @@ def to_relax(
     path = model.path
     try:
         _check_sizes(model.graph)
-        return _named(_checked(_convert(path, model, dims or {}, integers)), model.graph)
+        made = _convert(path, model, dims or {}, Integers(integers, fold_concat))
+        return _named(_checked(made), model.graph)
     except SerenityError as error:
         raise type(error)(one_line(f"{path}: {error}")) from None
 
 
-def _convert(path: Path, model: Any, dims: Mapping[str, int], integers: str) -> tvm.IRModule:
+def _convert(path: Path, model: Any, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
     if isinstance(model, TfliteFile):
         from tvm_serenity.frontends.relax import from_tflite
 

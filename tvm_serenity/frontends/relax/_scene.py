@@ -12,14 +12,29 @@ import numpy as np
 from tvm import relax, tirx
 
 from tvm_serenity import compat
+from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
-from tvm_serenity.operators import Operator
-from tvm_serenity.operators.scene import Array, Expr, Operand, Scene
+from tvm_serenity.graph import Graph
+from tvm_serenity.operators import Operator, operator
+from tvm_serenity.operators.scene import Array, Border, Expr, Operand, Scene, Shape
+from tvm_serenity.quantize.fixed import ROUNDINGS
 from tvm_serenity.quantize.params import Affine
 
 OFF = "off"
 """Leave operators in float that the importer has in float too."""
+
+
+@dataclass(frozen=True)
+class Integers:
+    """How quantised operators are read: their rounding, or "off"; see ``to_relax``."""
+
+    rounding: str = "tflite"
+    fold_concat: bool = True
+
+    def __post_init__(self) -> None:
+        if self.rounding not in (*ROUNDINGS, OFF):
+            raise InputError(f"rounding={self.rounding!r}: there are {', '.join(ROUNDINGS)}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
     """Return the expression of a quantised operator; None where the importer's own is exact."""
     if known.read is None or known.compute is None:
         return None
-    if known.in_float and converter.model.integers == OFF:
+    if known.in_float and converter.model.integers.rounding == OFF:
         return None
     record = known.read(scene_of(converter, op, kind))
     if record is None:
@@ -76,7 +91,7 @@ def scene_of(converter: Any, op: Any, kind: str) -> Scene:
         [_tensor(converter, wrapper, False) for wrapper in converter.get_output_tensors(op)],
         empty_table() if options is None else options,
         options is not None,
-        converter.model.integers,
+        converter.model.integers.rounding,
     )
 
 
@@ -106,6 +121,33 @@ def _params(found: Any, dtype: str) -> Affine | None:
     return Affine(tuple(float(s) for s in scales), (zero,), dtype, int(found["axis"]))
 
 
+def read_in_pieces(graph: Graph, tensor: int) -> bool:
+    """Return whether convolutions alone read a tensor, each of which can read it in pieces.
+
+    An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
+    gain unless its own readers take pieces.
+    """
+    shape = graph.tensors[tensor].shape
+    if tensor in graph.outputs or shape is None or len(shape) != 4:
+        return False
+    for index in graph.consumers[tensor]:
+        op, weights = graph.ops[index], operator(graph.ops[index].kind).weights
+        if weights is None or op.inputs[0] != tensor or op.inputs.count(tensor) != 1:
+            return False
+        held = graph.tensors[op.inputs[weights.operand]].shape or ()
+        whole = weights.inputs is not None and held[weights.inputs] == shape[weights.channels]
+        apart = weights.inputs is None or held[weights.inputs] == 1
+        if whole or shape[weights.channels] == 1:
+            continue
+        if not apart or not read_in_pieces(graph, op.outputs[0]):
+            return False
+    return True
+
+
+def _shape_of(expr: relax.Expr) -> Shape:
+    return tuple(int(extent) for extent in expr.ty.shape)
+
+
 class Writer:
     """Writes calls into a function that is being built."""
 
@@ -123,6 +165,39 @@ class Writer:
         """Return the call of one of Relax's operators."""
         made = attrgetter(name)(relax.op)(*arguments, **attributes)
         return self.builder.emit(made)
+
+    def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
+        """Return the tensors of a concat that only convolutions read; None for any other input."""
+        wrapper = self.converter.get_input_tensors(self.op)[operand]
+        joined = self._bound_to(self.converter.get_tensor_expr(wrapper), "relax.concat")
+        graph, folds = self.converter.model.graph, self.converter.model.integers.fold_concat
+        if joined is None or not folds or not read_in_pieces(graph, wrapper.tensor_idx):
+            return None
+        parts = joined.args[0]
+        if isinstance(parts, relax.Var):
+            parts = self.builder.lookup_binding(parts)
+        if int(joined.attrs.axis) % len(joined.ty.shape) != axis:
+            return None
+        return [(part, _shape_of(part)) for part in parts.fields]
+
+    def within_border(self, value: Expr, fill: int) -> tuple[Expr, Shape, Border] | None:
+        """Return the image within a constant border of rows and columns; None without one."""
+        pad = self._bound_to(value, "relax.nn.pad")
+        if pad is None or str(pad.attrs.pad_mode) != "constant":
+            return None
+        amounts = [int(p) for p in pad.attrs.pad_width]
+        if len(amounts) != 8 or compat.scalar(pad.attrs.pad_value) != fill:
+            return None
+        if any((*amounts[:2], *amounts[6:])):
+            return None
+        border = (amounts[2], amounts[4], amounts[3], amounts[5])
+        return pad.args[0], _shape_of(pad.args[0]), border
+
+    def _bound_to(self, expr: Expr, name: str) -> Any:
+        """The call of an operator that a variable is bound to, or None."""
+        found = self.builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+        named = found is not None and compat.is_call(found) and compat.op_name(found) == name
+        return found if named else None
 
     def leave(self, operand: int, value: Expr) -> Expr:
         """Return ``value``, which is what a state is after the operator."""

@@ -55,7 +55,7 @@ from tvm_serenity.frontends.relax._reduce import (
     convert_mean,
     convert_range,
 )
-from tvm_serenity.frontends.relax._scene import Reading, converted
+from tvm_serenity.frontends.relax._scene import Integers, Reading, converted
 from tvm_serenity.frontends.relax._svdf import (
     convert_svdf,
     initial_values,
@@ -108,11 +108,8 @@ _OVERRIDES: dict[str, Callable[..., Any]] = {
 """Conversions of ours, called with the converter and the operator, by kind."""
 
 
-def convert(model: TfliteFile, integers: str = "tflite") -> tvm.IRModule:
-    """Return ``model`` as a Relax module; the operators that stop it are named.
-
-    ``integers``: how quantised operators round, or "off" (``to_relax``).
-    """
+def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
+    """Return ``model`` as a Relax module; the operators that stop it are named."""
     for op in model.graph.ops:
         if op.kind not in BUILTIN_OPERATORS:
             raise UnsupportedError(f"operator {op.kind} ({op.name}): a custom operator, no kernel")
@@ -124,16 +121,18 @@ def convert(model: TfliteFile, integers: str = "tflite") -> tvm.IRModule:
     inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
     main = main.with_attr(INPUT_SCALES, inputs).with_attr(OUTPUT_SCALES, outputs)
-    main = main.with_attr(ROUNDING, integers) if root.rounds else main
+    main = main.with_attr(ROUNDING, integers.rounding) if root.rounds else main
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
+    if root.rounds:  # concats and borders that their readers have taken in
+        mod = relax.transform.DeadCodeElimination(["main"])(mod)
     return mod
 
 
 def readings(model: TfliteFile) -> list[Reading]:
     """Return the quantised operators of ``model`` that are read into records, in file order."""
-    root = _Model(model)
+    root = _Model(model, Integers())
     root.readings = []
     run_importer(lambda: from_tflite(root, op_converter=Converter))
     return root.readings
@@ -142,14 +141,14 @@ def readings(model: TfliteFile) -> list[Reading]:
 class _Model(tflite.Model):  # type: ignore[misc]
     """The file with the tensors of its main graph called as in our graph: uniquely."""
 
-    def __init__(self, model: TfliteFile, integers: str = "tflite") -> None:
+    def __init__(self, model: TfliteFile, integers: Integers) -> None:
         root = tflite.Model.GetRootAsModel(model.data, 0)
         self.Init(root._tab.Bytes, root._tab.Pos)
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
         kinds = [op.kind for op in model.graph.ops]
         self.states = state_tensors(super().Subgraphs(0), kinds)
         self.labels: dict[str, str] = {}
-        self.data = model.data
+        self.data, self.graph = model.data, model.graph
         self.integers = integers
         self.rounds = False
         self.readings: list[Reading] | None = None
