@@ -22,14 +22,14 @@ IN_FILE = "it is float in the file"
 def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
     check_rounding(rounding)
+    if not is_quantised(mod):
+        return mod
     held = rounding_of(mod)
     if held is not None and held != rounding:
         raise InputError(
             f"rounding={rounding!r}: the module was imported with integers rounded as {held!r}; "
             f"import it by to_relax(..., integers={rounding!r})"
         )
-    if not is_quantised(mod):
-        return mod
     function = mod["main"]
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
