@@ -5,11 +5,9 @@ from typing import Any
 
 import tvm
 
-from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.settings import OFF, Settings
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
-
-OFF = "off"
 
 
 def opened(model: Any, settings: Settings) -> tuple[Any, str | None]:
