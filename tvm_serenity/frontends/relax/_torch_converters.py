@@ -163,6 +163,31 @@ def _embedding(node: Any, importer: Any) -> Any:
     return emit(relax.op.reshape(rows, [*_shape(index), _shape(table)[1]]))
 
 
+def _selected(node: Any, importer: Any) -> Any:
+    """``x[:, i]``: the axis goes; a negative number counts from its end."""
+    x, axis, index = importer.env[node.args[0]], int(node.args[1]), int(node.args[2])
+    axis %= x.ty.ndim
+    index %= _shape(x)[axis]
+    emit = importer.block_builder.emit
+    part = emit(relax.op.strided_slice(x, [axis], [index], [index + 1]))
+    return emit(relax.op.squeeze(part, [axis]))
+
+
+def _elu(node: Any, importer: Any) -> Any:
+    """``scale * x`` where positive, ``scale * alpha * (exp(x * input_scale) - 1)`` elsewhere.
+
+    ELU, and what SELU and CELU are decomposed into.
+    """
+    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    names = ("alpha", "scale", "input_scale")
+    numbers = [_argument(node, i, name, 1) for i, name in enumerate(names, 1)]
+    alpha, scale, inner, one, zero = (relax.const(v, _dtype(x)) for v in (*numbers, 1, 0))
+    power = emit(relax.op.exp(emit(relax.op.multiply(x, inner))))
+    below = emit(relax.op.multiply(alpha, emit(relax.op.subtract(power, one))))
+    made = emit(relax.op.where(relax.op.greater(x, zero), x, below))
+    return emit(relax.op.multiply(scale, made))
+
+
 def _index(node: Any, importer: Any) -> Any:
     """``x[i, :, j]``: the indexed axes are taken as one, by one index."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
@@ -278,8 +303,10 @@ CONVERTERS: dict[str, Converter] = {
     "any.dims": _any,
     "exp2.default": _exp2,
     "erfc.default": _erfc,
+    "elu.default": _elu,
     "embedding.default": _embedding,
     "index.Tensor": _index,
+    "select.int": _selected,
     "scatter_add.default": _scatter_add,
 }
 """By the name of the operator and its overload."""
