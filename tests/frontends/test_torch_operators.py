@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch")
 from tests.conformance.torch_check import judged  # noqa: E402
 from tests.conformance.torch_ops import Call  # noqa: E402
 
+resized = torch.nn.functional.interpolate
+
 MODULES = [
     torch.nn.ELU(0.7),
     torch.nn.SELU(),
@@ -17,6 +19,9 @@ MODULES = [
     Call(lambda x: x[..., -1]),
     Call(lambda x: x[:, -2]),
     Call(lambda x: x[1]),
+    Call(lambda x: resized(x, size=7)),
+    Call(lambda x: resized(x[None], size=(9, 12), mode="nearest-exact")),
+    Call(lambda x: resized(x[None], scale_factor=1.5)),
 ]
 
 

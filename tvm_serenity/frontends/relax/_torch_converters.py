@@ -188,6 +188,31 @@ def _elu(node: Any, importer: Any) -> Any:
     return emit(relax.op.multiply(scale, made))
 
 
+def _nearest(rank: int, exact: bool) -> Converter:
+    """The element ``floor((i + offset) * scale)`` of each axis, as PyTorch computes it in float32.
+
+    ``scale``: extents' ratio, or the reciprocal of the factor that is stated. ``exact``: the
+    offset is a half, and 0 without.
+    """
+
+    def convert(node: Any, importer: Any) -> Any:
+        emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+        shape, made = _shape(x)[2:], list(node.meta["val"].shape)[2:]
+        factors = _argument(node, 2, "scale_factors", None) or [None] * rank
+        f32, offset = np.float32, np.float32(0.5 if exact else 0.0)
+        for axis, (extent, wanted, factor) in enumerate(zip(shape, made, factors, strict=True), 2):
+            scale = f32(extent) / f32(wanted) if factor is None else f32(1.0 / factor)
+            places = np.floor((np.arange(wanted, dtype=f32) + offset) * scale).astype(np.int64)
+            places = np.minimum(places, extent - 1)
+            if wanted % extent == 0 and (places == np.arange(wanted) // (wanted // extent)).all():
+                x = emit(relax.op.repeat(x, wanted // extent, axis))
+            else:
+                x = emit(relax.op.take(x, relax.const(places, "int64"), axis=axis, mode="clip"))
+        return x
+
+    return convert
+
+
 def _index(node: Any, importer: Any) -> Any:
     """``x[i, :, j]``: the indexed axes are taken as one, by one index."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
@@ -305,6 +330,8 @@ CONVERTERS: dict[str, Converter] = {
     "erfc.default": _erfc,
     "elu.default": _elu,
     "embedding.default": _embedding,
+    **{f"upsample_nearest{rank}d.vec": _nearest(rank, False) for rank in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{rank}d.vec": _nearest(rank, True) for rank in (1, 2, 3)},
     "index.Tensor": _index,
     "select.int": _selected,
     "scatter_add.default": _scatter_add,
