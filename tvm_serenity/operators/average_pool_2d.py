@@ -5,16 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.graph import Tensor
-from tvm_serenity.operators.needs import Need, windowed
-from tvm_serenity.operators.record import Operator, Seen
-from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
-from tvm_serenity.operators.windows import Windows, cut, read_windows
-
-_FILTER_H = 4
-
-
-def _by_rows(op: Seen) -> tuple[Need, ...]:
-    return windowed(op, op.options.i32(_FILTER_H))
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Shape
+from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
 
 
 def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
@@ -24,13 +17,6 @@ def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
     if made is None or made.dtype != "int8" or not shapes or shapes[0] is None:
         return None
     return 4 * shapes[0][-1]
-
-
-def _read(scene: Scene) -> Windows:
-    (source,), result = scene.inputs(), scene.result()
-    scene.only(ALL, source, result)
-    scene.unscaled(source, result)
-    return read_windows(scene, source, result)
 
 
 def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -64,11 +50,11 @@ def _reference(op: Windows, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("AVERAGE_POOL_2D",),
-        by_rows=_by_rows,
+        by_rows=pooled_by_rows,
         sums_rows=True,
         channel=3,
         scratch=_scratch,
-        read=_read,
+        read=read_windows,
         compute=_compute,
         reference=_reference,
         in_float=True,

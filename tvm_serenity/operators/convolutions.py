@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Convolution
-from tvm_serenity.operators.needs import SAME
+from tvm_serenity.operators.needs import SAME, Need, Seen, filter_height, windowed
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import (
     bias_of,
@@ -54,6 +54,11 @@ class Weighted:
     bias: npt.NDArray[np.int32]
 
 
+def by_rows(op: Seen, fields: Fields) -> tuple[Need, ...]:
+    """Return the need of a convolution."""
+    return windowed(op, filter_height(op, WEIGHTS), op.options.i32(fields.dilation_h, 1))
+
+
 def read(scene: Scene, fields: Fields) -> Weighted | None:
     """Return the convolution that an operator is; None of floats with quantised weights."""
     if scene.is_float(_SOURCE):
@@ -67,10 +72,8 @@ def read(scene: Scene, fields: Fields) -> Weighted | None:
     dilation = (options.i32(fields.dilation_h, 1), options.i32(fields.dilation_w, 1))
     if min(*strides, *dilation) < 1:
         raise UnsupportedError(f"strides of {strides}, dilations of {dilation}")
-    same, reach = (
-        options.u8(_PADDING) == SAME,
-        [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)],
-    )
+    same = options.u8(_PADDING) == SAME
+    reach = [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)]
     top, bottom = around(shape[1], made[1], reach[0], strides[0], same)
     left, right = around(shape[2], made[2], reach[1], strides[1], same)
     reals = multipliers(source, filters, result, source.dtype == "uint8")

@@ -4,17 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from tvm_serenity.graph import Tensor
-from tvm_serenity.operators.convolutions import Fields, compute, read, reference
-from tvm_serenity.operators.needs import Need, filter_height, windowed
-from tvm_serenity.operators.record import Operator, Seen, Weights
+from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
+from tvm_serenity.operators.record import Operator, Weights
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=4, dilation_w=5, dilation_h=6, channels=3)
 _WEIGHTS = Weights(operand=1, outputs=3, inputs=None, channels=3)
-
-
-def _by_rows(op: Seen) -> tuple[Need, ...]:
-    return windowed(op, filter_height(op, _WEIGHTS.operand), op.options.i32(_FIELDS.dilation_h, 1))
 
 
 def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
@@ -33,7 +28,7 @@ def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
 OPERATORS = (
     Operator(
         kinds=("DEPTHWISE_CONV_2D",),
-        by_rows=_by_rows,
+        by_rows=partial(by_rows, fields=_FIELDS),
         weights=_WEIGHTS,
         scratch=_scratch,
         read=partial(read, fields=_FIELDS),

@@ -4,23 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.needs import Need, windowed
-from tvm_serenity.operators.record import Operator, Seen, no_scratch
-from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
-from tvm_serenity.operators.windows import Windows, cut, read_windows
-
-_FILTER_H = 4
-
-
-def _by_rows(op: Seen) -> tuple[Need, ...]:
-    return windowed(op, op.options.i32(_FILTER_H))
-
-
-def _read(scene: Scene) -> Windows:
-    (source,), result = scene.inputs(), scene.result()
-    scene.only(ALL, source, result)
-    scene.unscaled(source, result)
-    return read_windows(scene, source, result)
+from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.scene import Array, Calls, Expr
+from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
 
 
 def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -47,10 +33,10 @@ def _reference(op: Windows, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("MAX_POOL_2D",),
-        by_rows=_by_rows,
+        by_rows=pooled_by_rows,
         channel=3,
         scratch=no_scratch,
-        read=_read,
+        read=read_windows,
         compute=_compute,
         reference=_reference,
         in_float=True,

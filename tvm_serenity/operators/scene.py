@@ -24,7 +24,7 @@ SIGNED = ("int8", "int16")
 ALL = ("int8", "uint8", "int16")
 _SAME_SCALE = 1e-6
 """LiteRT takes scales that differ by less as the same."""
-_LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Limits of fused activations: RELU, RELU_N1_TO_1, RELU6."""
 
 
@@ -158,9 +158,9 @@ class Scene:
         activation = self.options.u8(field)
         if not activation:
             return result.params.limits
-        if activation not in _LIMITS:
+        if activation not in LIMITS:
             raise UnsupportedError(f"quantised {self.kind} with activation {activation}")
-        return lookups.limits(result.params, *_LIMITS[activation])
+        return lookups.limits(result.params, *LIMITS[activation])
 
     def constant(self, operand: int) -> list[int]:
         """Return the integers of an input that is a constant."""

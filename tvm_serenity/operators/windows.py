@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.needs import SAME
-from tvm_serenity.operators.scene import Array, Scene, Stored, four
+from tvm_serenity.operators.needs import SAME, Need, Seen, windowed
+from tvm_serenity.operators.scene import ALL, Array, Scene, four
 
 _PADDING, _STRIDE_W, _STRIDE_H, _FILTER_W, _FILTER_H = range(5)
 ACTIVATION = 5
@@ -30,8 +30,16 @@ class Windows:
     high: int
 
 
-def read_windows(scene: Scene, source: Stored, result: Stored) -> Windows:
-    """Return the windows of a pool."""
+def pooled_by_rows(op: Seen) -> tuple[Need, ...]:
+    """Return the need of a pool."""
+    return windowed(op, op.options.i32(_FILTER_H))
+
+
+def read_windows(scene: Scene) -> Windows:
+    """Return the windows of a pool, whose result is in the scale of its input."""
+    (source,), result = scene.inputs(), scene.result()
+    scene.only(ALL, source, result)
+    scene.unscaled(source, result)
     options, shape, made = scene.options, four(source.shape), four(result.shape)
     size = (options.i32(_FILTER_H), options.i32(_FILTER_W))
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))

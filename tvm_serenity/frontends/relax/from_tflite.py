@@ -65,6 +65,7 @@ from tvm_serenity.frontends.relax._transposed import convert_transpose_conv
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
 from tvm_serenity.operators import operator
+from tvm_serenity.operators.scene import LIMITS
 from tvm_serenity.quantize.fixed import half_away
 from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, ROUNDING, STATES
 
@@ -76,8 +77,6 @@ except ImportError as error:
         f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
     ) from None
 
-_LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-"""Limits of activations: RELU, RELU_N1_TO_1, RELU6."""
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
@@ -352,13 +351,13 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
         """Clip stored values; limits are rounded in float32, halves away from zero."""
-        if fused_activation_fn not in _LIMITS:
+        if fused_activation_fn not in LIMITS:
             return super().convert_qnn_fused_activation_function(
                 expr, fused_activation_fn, scale, zero_point, dtype
             )
         info = np.iinfo(dtype)
         limits = [int(info.min), int(info.max)]
-        for end, real in enumerate(_LIMITS[fused_activation_fn]):
+        for end, real in enumerate(LIMITS[fused_activation_fn]):
             if real is not None:
                 ratio = np.float32(real) / np.float32(scale)
                 stored = int(half_away(ratio)) + zero_point
