@@ -14,6 +14,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._parts import element
 
 Step = Callable[["_Layer", Any, Sequence[Any]], list[Any]]
 """The next states, the first of which is the result, from a layer, an input and its states."""
@@ -154,20 +155,20 @@ def recurrent(
     _check_lengths(name, lengths, steps)
     directions, hidden = int(weight.ty.shape[0]), int(returned.ty.shape[2])
     zero = relax.const(np.zeros((batch, hidden), str(x.ty.dtype.dtype)))
-    parts = [_one(emit, x, t) for t in range(steps)]
+    parts = [element(emit, x, t) for t in range(steps)]
     made, last = [], []
     for d in range(directions):
         layer = _Layer(
             emit,
-            emit(relax.op.permute_dims(_one(emit, weight, d))),
-            emit(relax.op.permute_dims(_one(emit, returned, d))),
+            emit(relax.op.permute_dims(element(emit, weight, d))),
+            emit(relax.op.permute_dims(element(emit, returned, d))),
             _cuts(emit, bias, d, kind.gates * hidden),
             _cuts(emit, peepholes, d, hidden),
             _functions(name, attributes, d, kind.functions),
             attributes,
             hidden,
         )
-        states = [zero if s is None else _one(emit, s, d) for s in starts]
+        states = [zero if s is None else element(emit, s, d) for s in starts]
         backwards = attributes.get("direction", b"forward") == b"reverse" or d == 1
         results, states = _run(kind.step, layer, parts[::-1] if backwards else parts, states)
         made.append(results[::-1] if backwards else results)
@@ -190,12 +191,6 @@ def _run(
         states = step(layer, part, states)
         results.append(states[0])
     return results, states
-
-
-def _one(emit: Callable[[Any], Any], of: relax.Expr, index: int) -> Any:
-    """One element of the first axis, which goes."""
-    part = emit(relax.op.strided_slice(of, [0], [index], [index + 1]))
-    return emit(relax.op.squeeze(part, [0]))
 
 
 def _swapped(emit: Callable[[Any], Any], state: Any) -> Any:

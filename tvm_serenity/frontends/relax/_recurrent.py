@@ -6,6 +6,7 @@ import tflite
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._parts import element
 
 _STATES_FROM = 18
 """The first state of an LSTM among its inputs."""
@@ -72,8 +73,7 @@ def _steps(c: Any, x: Any, time_major: bool) -> tuple[list[Any], int]:
     expr = c.bb.normalize(c.get_tensor_expr(x))
     axis = 0 if time_major else 1
     count = int(expr.ty.shape[axis])
-    parts = [relax.op.strided_slice(expr, [axis], [t], [t + 1]) for t in range(count)]
-    return [c.bb.emit(relax.op.squeeze(c.bb.emit(part), [axis])) for part in parts], axis
+    return [element(c.bb.emit, expr, t, axis) for t in range(count)], axis
 
 
 def _gate(c: Any, x: Any, hidden: Any, gate: tuple[Any, Any, Any]) -> Any:

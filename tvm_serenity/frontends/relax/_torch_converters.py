@@ -11,6 +11,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._parts import element
 from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
 
 Converter = Callable[[Any, Any], Any]
@@ -168,9 +169,7 @@ def _selected(node: Any, importer: Any) -> Any:
     x, axis, index = importer.env[node.args[0]], int(node.args[1]), int(node.args[2])
     axis %= x.ty.ndim
     index %= _shape(x)[axis]
-    emit = importer.block_builder.emit
-    part = emit(relax.op.strided_slice(x, [axis], [index], [index + 1]))
-    return emit(relax.op.squeeze(part, [axis]))
+    return element(importer.block_builder.emit, x, index, axis)
 
 
 def _elu(node: Any, importer: Any) -> Any:

@@ -1,0 +1,14 @@
+"""Parts of tensors that several importers cut out."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import relax
+
+
+def element(
+    emit: Callable[[relax.Expr], Any], of: relax.Expr, index: int, axis: int = 0
+) -> relax.Var:
+    """Return element ``index`` of ``axis``, an axis that the result does not have."""
+    part = emit(relax.op.strided_slice(of, [axis], [index], [index + 1]))
+    return emit(relax.op.squeeze(part, [axis]))
