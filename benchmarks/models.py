@@ -116,17 +116,28 @@ def shown(verdict: Verdict) -> str:
     return f"{verdict.word}: {said[:160]}" if said else verdict.word
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def choosing(doc: str | None) -> argparse.ArgumentParser:
+    """A parser of the options that say which models."""
+    parser = argparse.ArgumentParser(description=doc)
     default = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
     parser.add_argument("--models", type=Path, default=default)
+    parser.add_argument("names", nargs="*", help="only models whose name holds one of these")
+    return parser
+
+
+def model_files(chosen: argparse.Namespace) -> list[Path]:
+    """The model files that the options of ``choosing`` name."""
+    files = sorted([*chosen.models.rglob("*.tflite"), *chosen.models.rglob("*.onnx")])
+    names = chosen.names
+    return [f for f in files if not names or any(n in f.as_posix() for n in names)]
+
+
+def main() -> int:
+    parser = choosing(__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("names", nargs="*", help="only models whose name holds one of these")
     chosen = parser.parse_args()
-    files = sorted([*chosen.models.rglob("*.tflite"), *chosen.models.rglob("*.onnx")])
-    if chosen.names:
-        files = [f for f in files if any(n in f.as_posix() for n in chosen.names)]
+    files = model_files(chosen)
     with ThreadPoolExecutor(chosen.jobs) as pool:
         rows = list(pool.map(lambda path: row(path, chosen.models), files))
     print("| model | compile, against its own runtime | build and verify, host and QEMU |")

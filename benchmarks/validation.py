@@ -7,16 +7,13 @@ command and of its children, medians of N rounds that alternate, and what checks
 the time without them. Commands that refuse a model are left out.
 """
 
-import argparse
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-BOARD = "mps2-an500"
-COMMAND = (sys.executable, "-W", "ignore", "-m", "tvm_serenity.cli")
+from models import BOARD, COMMAND, choosing, model_files
 
 
 def seconds(arguments: list[str]) -> float | None:
@@ -45,19 +42,13 @@ def compared(command: list[str], rounds: int) -> tuple[float, float] | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
-    parser.add_argument("--models", type=Path, default=default)
+    parser = choosing(__doc__)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("names", nargs="*")
     chosen = parser.parse_args()
-    files = sorted([*chosen.models.rglob("*.tflite"), *chosen.models.rglob("*.onnx")])
-    if chosen.names:
-        files = [f for f in files if any(n in f.as_posix() for n in chosen.names)]
     print("| model | compile, s | unchecked | adds | build, s | unchecked | adds |")
     print("|---|---|---|---|---|---|---|")
     added: dict[str, list[float]] = {"compile": [], "build": []}
-    for path in files:
+    for path in model_files(chosen):
         cells = [path.relative_to(chosen.models).as_posix()]
         for command in ("compile", "build"):
             options = ["--board", BOARD, "-o", "made"] if command == "build" else []
