@@ -75,11 +75,17 @@ def differences(kind: str, case: Case, folder: Path) -> list[str] | None:
     try:
         JUDGE.open(runtime_for("model.tflite", case.data), case.data)
         feeds: Any = case.feeds or [JUDGE.inputs(fill) for fill in FILLS]
-        for feed in feeds:
-            wanted = JUDGE.run(feed).outputs[0]
-            held: dict[int, Array] = {**dict(zip(inputs, feed, strict=True)), **reading.constants}
+        states = reading.states
+        for index, feed in enumerate(feeds):
+            run = JUDGE.step if states and index else JUDGE.run
+            wanted = run(feed).outputs[0]
+            fed = dict(zip(inputs, feed, strict=True))
+            held: dict[int, Array | None] = {-1: None, **fed, **reading.constants, **states}
             with np.errstate(all="ignore"):
-                made = reference(reading.record, *(held[t] for t in reading.inputs if t >= 0))
+                made = reference(reading.record, *(held[t] for t in reading.inputs))
+            if states:
+                made, *left = made
+                states = dict(zip(states, left, strict=True))
             if made.dtype != wanted.dtype or not np.array_equal(made, wanted):
                 wrong.append(f"{case.note}: {made.reshape(-1)[:4]}, not {wanted.reshape(-1)[:4]}")
     except RefereeError:

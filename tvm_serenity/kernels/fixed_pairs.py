@@ -149,7 +149,7 @@ def quotient(pair: Pair) -> Any:
 
 
 def _over_power(x: Any, exponent: Any) -> Any:
-    """``RoundingDivideByPOT``; beyond 31 it shifts modulo 32 and rounds nothing, as x86 does."""
+    """``RoundingDivideByPOT`` on x86: beyond 31 it shifts modulo 32, and adds 1 from 0 on."""
     by = tirx.bitwise_and(exponent, i32(31)).astype("int64")
     bit = tirx.shift_right(
         i64(1), tirx.bitwise_and(tirx.shift_right(exponent, i32(5)), i32(1)).astype("int64")
@@ -157,7 +157,8 @@ def _over_power(x: Any, exponent: Any) -> Any:
     half = tirx.shift_right(tirx.shift_left(bit, by), i64(1))
     wide = x.astype("int64")
     sign = tirx.shift_right(wide, i64(63)) * te.min(by, i64(1))
-    return tirx.shift_right(wide + half + sign * bit, by).astype("int32")
+    more = (i64(1) - bit) * (i64(1) + tirx.shift_right(wide, i64(63)))
+    return (tirx.shift_right(wide + half + sign * bit, by) + more).astype("int32")
 
 
 def inverse_of_half(half: Any) -> Any:

@@ -48,6 +48,7 @@ MODULES = (
     "pad",
     "prelu",
     "quantize",
+    "recurrent",
     "reduce_max",
     "relu",
     "reshape",

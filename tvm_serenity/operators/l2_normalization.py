@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import EIGHT, Calls, Expr, Scene, Stored, flat
+from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
+from tvm_serenity.quantize.fixed import scaled
+from tvm_serenity.quantize.lookups import inverse_root_multiplier
 
 
 @dataclass(frozen=True)
@@ -13,6 +18,7 @@ class Normalisation:
     """Along the last axis."""
 
     source: Stored
+    result: Stored
 
 
 def _read(scene: Scene) -> Normalisation:
@@ -20,7 +26,7 @@ def _read(scene: Scene) -> Normalisation:
     scene.only(EIGHT, source, result)
     if result.scale != 1 / 128 or result.zero != result.params.limits[0] + 128:
         raise UnsupportedError("L2_NORMALIZATION whose result is not stored in steps of 1/128")
-    return Normalisation(source)
+    return Normalisation(source, result)
 
 
 def _compute(op: Normalisation, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -32,4 +38,19 @@ def _compute(op: Normalisation, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("reshape", made, source.shape)
 
 
-OPERATORS = (Operator(kinds=("L2_NORMALIZATION",), read=_read, compute=_compute),)
+def _reference(op: Normalisation, x: Array) -> Array:
+    """``L2Normalization``: uint8 multiplies by 128 first; int8 has it in the shift."""
+    centred = x.astype(np.int64) - op.source.zero
+    made = np.empty_like(centred)
+    for row in np.ndindex(centred.shape[:-1]):
+        value, shift = inverse_root_multiplier(int(np.square(centred[row]).sum()))
+        if op.source.dtype == "uint8":
+            made[row] = scaled(centred[row] * 128, value, shift)
+        else:
+            made[row] = scaled(centred[row], value, shift + 7)
+    return clamped(made, op.result)
+
+
+OPERATORS = (
+    Operator(kinds=("L2_NORMALIZATION",), read=_read, compute=_compute, reference=_reference),
+)

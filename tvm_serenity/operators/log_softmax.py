@@ -6,10 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import EIGHT, Calls, Expr, Scene, Stored, flat
+from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
+from tvm_serenity.operators.softmax import differences, least_difference
 from tvm_serenity.quantize import tables
-from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
+from tvm_serenity.quantize.gemmlowp import LEAST, exp_on_negative, log_from_one
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class LogSoftmax:
     """Along the last axis; the result is stored in steps of 1/16 up to 0."""
 
     source: Stored
+    result: Stored
 
 
 def _read(scene: Scene) -> LogSoftmax:
@@ -24,7 +28,7 @@ def _read(scene: Scene) -> LogSoftmax:
     scene.only(EIGHT, source, result)
     if result.scale != 1 / 16 or result.zero != result.params.limits[1]:
         raise UnsupportedError("LOG_SOFTMAX whose result is not stored in steps of 1/16 up to 0")
-    return LogSoftmax(source)
+    return LogSoftmax(source, result)
 
 
 def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -46,4 +50,20 @@ def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("reshape", made, op.source.shape)
 
 
-OPERATORS = (Operator(kinds=("LOG_SOFTMAX",), read=_read, compute=_compute),)
+def _reference(op: LogSoftmax, x: Array) -> Array:
+    """``reference_integer_ops::LogSoftmax``: what is too far below the maximum is the least."""
+    below = x.astype(np.int64) - x.max(-1, keepdims=True)
+    made, shift = differences(below, op.source.scale)
+    least = least_difference(shift)
+    counts = below >= least
+    power = np.where(counts, exp_on_negative(np.where(counts, made, 0)), 0)
+    log = log_from_one(divided_by_power(power, 12).sum(-1, keepdims=True), 12, 5)
+    m = multiplier(min(op.source.scale * (1 << 26), float((1 << 31) - 1)))
+    back = multiplier(2.0 ** (31 - shift) / m.value[0])
+    limit = np.maximum(least - 1, scaled(log + LEAST, back.value[0], back.shift[0]))
+    near = below > limit
+    rest = divided_by_power(np.where(near, made - log, 0), 22)
+    return clamped(np.where(near, rest, -256), op.result)
+
+
+OPERATORS = (Operator(kinds=("LOG_SOFTMAX",), read=_read, compute=_compute, reference=_reference),)

@@ -8,7 +8,7 @@ from typing import Any
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, on_elements
 from tvm_serenity.operators.needs import Seen as Seen
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
+from tvm_serenity.operators.scene import Calls, Expr, Scene, Shape
 
 
 class Memory(Enum):
@@ -56,7 +56,9 @@ class Operator:
     ``read``: the record of what one means in integers; :class:`UnsupportedError` says what has no
     meaning in LiteRT. None: the importer's own form of this one is exact.
     ``compute``: the expression that computes a record from its inputs. ``reference``: the same on
-    numpy arrays, written from LiteRT's documented kernels.
+    numpy arrays, written from LiteRT's documented kernels; of an operator with states it returns
+    these too, after the result.
+    ``states``: the inputs that it leaves changed for the next run.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
     ``moves``: the importer's operator works on stored values. ``float_only``: LiteRT has none
     on quantised tensors, though the importer takes them.
@@ -75,7 +77,8 @@ class Operator:
     scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
     read: Callable[[Scene], Any] | None = None
     compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
-    reference: Callable[..., Array] | None = None
+    reference: Callable[..., Any] | None = None
+    states: tuple[int, ...] = ()
     in_float: bool = False
     moves: bool = False
     float_only: bool = False

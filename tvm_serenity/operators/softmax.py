@@ -1,14 +1,19 @@
 """SOFTMAX along the last axis: of 16 bits by two tables, of 8 bits in gemmlowp's fixed point."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.functions import between
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import Calls, Expr, Scene, Stored, flat
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.quantize import lookups, tables
+from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier, scaled
+from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, reciprocal
 
 _BETA = 0
 _STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
@@ -63,4 +68,56 @@ def _samples() -> tuple[lookups.Array, lookups.Array]:
     return powers, inverses
 
 
-OPERATORS = (Operator(kinds=("SOFTMAX",), scratch=no_scratch, read=_read, compute=_compute),)
+def _reference(op: Softmax, x: Array) -> Array:
+    """``reference_ops::Softmax``, and ``SoftmaxInt16``."""
+    below = x.astype(np.int64) - x.max(-1, keepdims=True)
+    return _of_16_bits(op, below) if op.source.dtype == "int16" else _of_8_bits(op, below)
+
+
+def _of_8_bits(op: Softmax, below: Array) -> Array:
+    """Exponentials in Q0.31 times the reciprocal of their sum, which is in Q12.19."""
+    made, shift = differences(below, op.source.scale * op.beta)
+    counts = below >= least_difference(shift)
+    power = np.where(counts, exp_on_negative(np.where(counts, made, 0)), 0)
+    total = divided_by_power(power, 12).sum(-1, keepdims=True)
+    inverse, over = reciprocal(total, 12)
+    bits = np.iinfo(op.result.dtype).bits
+    share = divided_by_power(high_product(inverse, power), over + 31 - bits)
+    return clamped(np.where(counts, share, 0), op.result)
+
+
+def _of_16_bits(op: Softmax, below: Array) -> Array:
+    """Both tables have 513 samples: exp over -10..0 and 1 / (1 + x) over 0..1."""
+    powers, inverses = _samples()
+    m = multiplier(float(np.float32(op.source.scale) * np.float32(op.beta)) / (10.0 / 65535.0))
+    at = np.clip(scaled(below, m.value[0], m.shift[0]) + 32767, -(1 << 15), (1 << 15) - 1)
+    power = between(at, powers).astype(np.int64)
+    total = power.sum(-1, keepdims=True)
+    head = leading_zeros(total)
+    whole = ((total << (head - 1)) + (1 << 13)) >> 14
+    inverse = between(np.clip(whole - 98304, -(1 << 15), (1 << 15) - 1), inverses)
+    right = 31 - head
+    share = (power * inverse + (np.int64(1) << (right - 1))) >> right
+    return clamped(np.clip(share, 0, None), op.result)
+
+
+def differences(below: Array, scale: float) -> tuple[Array, int]:
+    """Return differences in steps of ``scale`` in Q5.26, and how far their multiplier shifts."""
+    m = multiplier(min(scale * (1 << 26), float((1 << 31) - 1)))
+    return scaled(below, m.value[0], m.shift[0]), m.shift[0]
+
+
+def least_difference(shift: int) -> int:
+    """Return the least difference whose exponential counts (``CalculateInputRadius``)."""
+    return -math.floor(31 * float(1 << 26) / 2.0**shift)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("SOFTMAX",),
+        scratch=no_scratch,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
+)

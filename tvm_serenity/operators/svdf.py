@@ -16,11 +16,12 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import FilterSum, Requantise
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
-from tvm_serenity.operators.weighted import bias_of, narrow
+from tvm_serenity.operators.weighted import bias_of, narrow, requantised
 from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, _FEATURE, _TIME, _BIAS, _STATE = range(5)
 _RANK, _ACTIVATION = 0, 1
+_RELU = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +52,14 @@ def _read(scene: Scene) -> Svdf:
         raise UnsupportedError(f"{filters} filters of rank {rank}")
     batch, units = source.shape[0], filters // rank
     spread = time[0].reshape(units, rank * memory)
-    limits = scene.limits(result, _ACTIVATION)
+    if scene.options.u8(_ACTIVATION) > _RELU:
+        raise UnsupportedError("no quantised SVDF with this activation in LiteRT")
+    limits = result.params.limits  # LiteRT asks for RELU and does not apply it
     bias = bias_of(scene, _BIAS, units)
-    first = _weighting(scene, source, feature, state, state.params.limits, None, batch)
+    least, most = state.params.limits
+    # TFLM limits the value before it adds the zero point, and lets the sum wrap around.
+    kept = (least + state.zero, most + state.zero) if state.dtype == "int8" else (least, most)
+    first = _weighting(scene, source, feature, state, kept, None, batch)
     last = _weighting(scene, state, (spread, time[1]), result, limits, bias, batch)
     return Svdf(batch, filters, memory, first, last)
 
@@ -111,4 +117,28 @@ def _weighted(op: Weighting, values: Expr, calls: Calls) -> Expr:
     return calls.kernel("q_svdf", filters(op.spec), values, op.weights, op.bias)
 
 
-OPERATORS = (Operator(kinds=("SVDF",), moves=True, read=_read, compute=_compute, in_float=True),)
+def _reference(op: Svdf, *arrays: Array) -> tuple[Array, Array]:
+    """``EvalIntegerSVDF``: the result and the new state."""
+    x, state = arrays[_SOURCE], arrays[_STATE].reshape(op.batch, op.filters, op.memory)
+    made = _summed(op.newest, x.reshape(op.batch, 1, -1))
+    state = np.concatenate([state[:, :, 1:], made[:, :, None]], axis=2)
+    result = _summed(op.units, state.reshape(op.batch, *op.units.weights.shape))
+    return result, state.reshape(op.batch, -1)
+
+
+def _summed(op: Weighting, values: Array) -> Array:
+    total = (values.astype(np.int64) * op.weights.astype(np.int64)).sum(-1)
+    return requantised(total + op.bias, op.spec.requantise)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("SVDF",),
+        states=(_STATE,),
+        moves=True,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+        in_float=True,
+    ),
+)

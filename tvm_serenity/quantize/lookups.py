@@ -20,6 +20,7 @@ from tvm_serenity.quantize.fixed import (
     multiplier,
     scaled,
 )
+from tvm_serenity.quantize.gemmlowp import reciprocal
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.quantize.tables import centred
 
@@ -216,16 +217,10 @@ def sigmoid_multiplier(scale: float, most_shift: int) -> tuple[int, int]:
 def inverses(divisor: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return 1 / (1 + f) in Q0.31 and n for |x| = (1 + f) * 2**n, for all 8-bit values.
 
-    Newton's method as gemmlowp's ``one_over_one_plus_x_for_x_in_0_1``; 0 counts as 1.
+    0 counts as 1.
     """
-    size = np.maximum(np.abs(centred(divisor)), 1)
-    over = np.floor(np.log2(size)).astype(np.int64)
-    half = size << (30 - over)
-    guess = 1515870810 + high_product(half, -1010580540)
-    for _ in range(3):
-        guess = guess + (high_product(guess, (1 << 29) - high_product(half, guess)) << 2)
-    doubled = np.minimum(guess << 1, (1 << 31) - 1)
-    return doubled.astype(np.int32), over.astype(np.int32)
+    inverse, over = reciprocal(np.maximum(np.abs(centred(divisor)), 1), 31)
+    return inverse.astype(np.int32), over.astype(np.int32)
 
 
 def dividends(dividend: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

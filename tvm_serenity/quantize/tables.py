@@ -19,6 +19,7 @@ from tvm_serenity.quantize.fixed import (
     multiplier,
     scaled,
 )
+from tvm_serenity.quantize.gemmlowp import exp_on_negative
 from tvm_serenity.quantize.params import Affine
 
 Array = npt.NDArray[Any]
@@ -121,7 +122,7 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     """Return exp of all differences of 8-bit values, as gemmlowp's fixed-point code has it."""
     x, least = differences(scale, beta)
     kept = -np.arange(256) >= least
-    return SoftmaxTable(tuple(int(e) for e in np.where(kept, _exp_on_negative(x), 0)))
+    return SoftmaxTable(tuple(int(e) for e in np.where(kept, exp_on_negative(x), 0)))
 
 
 def differences(scale: float, beta: float = 1.0) -> tuple[npt.NDArray[np.int64], int]:
@@ -140,34 +141,3 @@ def differences(scale: float, beta: float = 1.0) -> tuple[npt.NDArray[np.int64],
 def exponentials(scale: float) -> npt.NDArray[np.float32]:
     """Return exp of all differences of 8-bit values, in float32: ``exp(-d * scale)`` at d."""
     return np.asarray(np.exp(-np.arange(256) * scale), np.float32)
-
-
-def _exp_on_negative(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return gemmlowp's ``exp_on_negative_values`` of Q5.26 values, as Q0.31."""
-    quarter = 1 << 24
-    mod = (a & (quarter - 1)) - quarter
-    result = _exp_between(mod << 5)
-    remainder = mod - a
-    for exponent, factor in (
-        (-2, 1672461947),
-        (-1, 1302514674),
-        (0, 790015084),
-        (1, 290630308),
-        (2, 39332535),
-        (3, 720401),
-        (4, 242),
-    ):
-        bit = 1 << (26 + exponent)
-        result = np.where(remainder & bit, high_product(result, factor), result)
-    return np.where(a == 0, (1 << 31) - 1, result)
-
-
-def _exp_between(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return exp on [-1/4, 0) in Q0.31, by the Taylor series at -1/8."""
-    term, third = 1895147668, 715827883
-    x = a + (1 << 28)
-    x2 = high_product(x, x)
-    x3, x4 = high_product(x2, x), high_product(x2, x2)
-    x4_over_4 = divided_by_power(x4, 2)
-    rest = divided_by_power(high_product(x4_over_4 + x3, third) + x2, 1)
-    return np.minimum(term + high_product(term, x + rest), (1 << 31) - 1)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -38,7 +39,40 @@ def _layer(draw: Any, lstm: bool) -> Case:
     return case(kind, tensors, node, feeds=feeds)
 
 
+@st.composite
+def _svdf(draw: Any) -> Case:
+    """A filter over time: floats, or an input of int8 with a state of 8 or 16 bits."""
+    d = Draw(draw)
+    batch, inputs, memory, rank = d.number(1, 2), d.number(1, 8), d.number(1, 6), d.number(1, 3)
+    units = d.number(1, 4)
+    filters, held = rank * units, d.one(("int16", "int8", "float32"))
+    if held == "float32":
+        x, y = T((batch, inputs), held), T((batch, units), held)
+        feature, time = _weights(d, filters, inputs), _weights(d, filters, memory)
+        bias, state = _weights(d, units), T((batch, filters * memory), held, variable=True)
+    else:
+        wide = held == "int16"
+        x, y = d.tensor((batch, inputs), "int8"), d.tensor((batch, units), "int8", 0.3)
+        feature = T(
+            (filters, inputs), "int8", d.scale(0.01), 0, d.values((filters, inputs), "int8")
+        )
+        values = d.values((filters, memory), held)
+        scale = d.scale(0.0002 if wide else 0.02)
+        time = T((filters, memory), held, scale, 0, values // (9 if wide else 1))
+        steps = d.scale(0.002 if wide else 0.4)
+        zero = 0 if wide else d.zero(held)
+        state = T((batch, filters * memory), held, steps, zero, variable=True)
+        offsets = np.asarray(d.rng().integers(-9999, 9999, (units,)), np.int32)
+        bias = T((units,), "int32", steps * scale, 0, offsets)
+    tensors, without = [x, feature, time, bias, state, y], held != "int8" and d.number(0, 4) == 0
+    options = {"rank": rank, "fusedActivationFunction": d.one((0, 1)) if held == "float32" else 1}
+    node = Node("SVDF", [0, 1, 2, -1 if without else 3, 4], [5], options)
+    feeds = tuple((d.values(x.shape, x.dtype),) for _ in range(5))
+    return case("SVDF", tensors, node, feeds=feeds)
+
+
 STRATEGIES: dict[str, SearchStrategy[Case]] = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": _layer(False),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _layer(True),
+    "SVDF": _svdf(),
 }

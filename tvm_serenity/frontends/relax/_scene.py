@@ -41,13 +41,15 @@ class Integers:
 class Reading:
     """An operator of a file as it was read; its inputs by their numbers, constants with values.
 
-    An input that is left out has the number -1.
+    An input that is left out has the number -1. ``states`` are the inputs that are states, with
+    what they hold before the first run.
     """
 
     kind: str
     record: Any
     inputs: tuple[int, ...]
     constants: dict[int, Array]
+    states: dict[int, Array]
 
 
 def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
@@ -77,8 +79,16 @@ def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
         for w in wrappers
         if not converter.has_expr(w.tensor_idx)
     }
+    given = converter.get_input_tensors(op)
+    states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in operator(kind).states}
     inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
-    return Reading(kind, record, inputs, constants)
+    return Reading(kind, record, inputs, constants, states)
+
+
+def _at_first(converter: Any, wrapper: Any) -> Array:
+    """What a state holds before the first run: the stored form of zero."""
+    held = _tensor(converter, wrapper, False)
+    return np.full(held.shape, held.params.zero_point if held.params else 0, held.dtype)
 
 
 def scene_of(converter: Any, op: Any, kind: str) -> Scene:

@@ -16,12 +16,7 @@ from typing import Any
 import tflite
 from tvm import relax
 
-STATES_OF = {
-    "SVDF": (4,),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
-}
-"""Which inputs of an operator are its states."""
+from tvm_serenity.operators import operator
 
 
 def state_tensors(graph: Any, kinds: Sequence[str]) -> list[int]:
@@ -29,7 +24,7 @@ def state_tensors(graph: Any, kinds: Sequence[str]) -> list[int]:
     found = [
         int(graph.Operators(i).Inputs(index))
         for i, kind in enumerate(kinds)
-        for index in STATES_OF.get(kind, ())
+        for index in operator(kind).states
     ]
     return list(dict.fromkeys(found))
 
