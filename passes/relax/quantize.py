@@ -19,7 +19,8 @@ class SerenityQuantize(ModulePass):
        function of one value; activations are clamps of the kernel that feeds them; operators that
        only move elements move integers; padding with the zero point is part of the convolution.
     2. ``rounding="tflite"`` rounds as LiteRT's reference kernels do, ``"single"`` once, and
-       ``"float"`` as onnxruntime does.
+       ``"float"`` as onnxruntime does; ``"auto"`` as the operators that were imported as integers
+       do, else as ``"tflite"``. Another rounding than theirs is refused.
     3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
        its pieces.
     4. What a model computes in float stays float; the reasons are the module's attribute
@@ -32,7 +33,7 @@ class SerenityQuantize(ModulePass):
     are refused with :class:`InputError`, which names the tensor.
     """
 
-    rounding: str = "tflite"
+    rounding: str = "auto"
     fold_concat: bool = True
 
     def transform_module(

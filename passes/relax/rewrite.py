@@ -42,4 +42,4 @@ class SerenityRewrite(ModulePass):
     ) -> tvm.IRModule:
         """Return the rewritten module."""
         rules = self.rules if isinstance(self.rules, str) else ",".join(self.rules)
-        return rewrite_by(mod, Options(rules, self.objective, self.time_limit), self.target)
+        return rewrite_by(mod, Options(rules, self.objective, self.time_limit), self.target)[0]

@@ -120,7 +120,7 @@ def test_float16_weights_are_computed_in_float32(tmp_path: Path) -> None:
 
 
 def test_an_unknown_rounding_is_refused() -> None:
-    with pytest.raises(InputError, match="rounding='up': there are tflite, single, float"):
+    with pytest.raises(InputError, match="rounding='up': there are auto, tflite, single, float"):
         quantized_module(None, "up")
 
 

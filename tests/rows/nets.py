@@ -115,10 +115,11 @@ class Built:
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
     from tvm_serenity.firmware.tir.row_reference import whole_tensors
     from tvm_serenity.firmware.tir.rows import row_kernels
+    from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.validation.drawn import random_inputs
 
-    rows = read_rows(module, name)
+    rows = read_rows(prepared(module).plain, name)
     inputs = random_inputs(rows.lowered, 1)
     arrays, outputs = whole_tensors(rows, inputs)
     return Built(rows, row_kernels(rows, tuned=tuned), inputs, arrays, outputs)

@@ -178,9 +178,7 @@ def test_results_that_were_never_written_are_found(monkeypatch: pytest.MonkeyPat
 def test_a_network_that_was_rewritten_wrongly_is_found(tmp_path: Path) -> None:
     other = network_of()
     with pytest.raises(WrongResultError, match="on the model as it was"):
-        compile_and_compare(
-            other, rewritten=other, checks=Checks(before=_scaled(), folder=tmp_path)
-        )
+        compile_and_compare(other, checks=Checks(before=_scaled(), folder=tmp_path))
 
 
 def _scaled() -> Any:

@@ -10,12 +10,14 @@ import typer
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit
-from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
+from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for, quantised_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, check_schedule
 
 if TYPE_CHECKING:
+    from tvm_serenity.relax.pipeline import Prepared
+    from tvm_serenity.relax.rewrite import Rewriting
     from tvm_serenity.runtime.build import Comparison
     from tvm_serenity.runtime.checks import Checks
 
@@ -76,6 +78,7 @@ def compile_command(
     """
     opened = source(model, dim or ())
     module = opened.module("off")
+    from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.validation.given import given_inputs
 
@@ -85,32 +88,33 @@ def compile_command(
         raise InputError("--rows and --rewrite: choose one")
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
-    before, said = integer_module(opened, module, quantized, rounding)
-    changed = before
-    if rows:
-        changed, splitting = _in_rows(changed, time_limit, target)
-        said = {**said, **splitting}
-    if rewrite:
-        changed, rewriting = _rewritten(changed, rules, time_limit, target)
-        said = {**said, **rewriting}
-    checks = _checks(model, module, quantized, rounding, check, output)
-    if changed is not before and checks.kernels:
-        checks = _against(checks, before, rewrite)
+    start, rounding_used = opened_for(opened, module, quantized, rounding)
     with show.progress(f"compiling {model}") as report:
+        report.step("reading kernels")
+        steps = Steps(
+            quantized=quantized,
+            rounding=rounding_used,
+            rewrite=rules if rewrite else "",
+            rows=rows,
+            time_limit_s=time_limit,
+            tuned=None if tuned is None else _measured(tuned, target, workspace_limit),
+        )
+        made = prepared(start, steps, target)
+        checks = _checks(model, module, quantized, rounding, check, output)
+        if made.is_changed and checks.kernels:
+            checks = _against(checks, made.integers, rewrite)
         found = compile_and_compare(
             module,
-            target,
+            made,
             Options(time_limit_s=time_limit, progress=report.search),
             inputs=given,
             seed=seed,
-            rewritten=changed,
-            tuned=None if tuned is None else _measured(tuned, target, workspace_limit),
             checks=checks,
             notify=report.step,
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
-    result = {**_json(model, target, found, checks), **said}
+    result = {**_json(model, target, found, checks), **_steps_json(module, made)}
     if output is not None:
         _export(found, result, Path(output))
     if json:
@@ -150,22 +154,6 @@ def _against(checks: "Checks", before: Any, rewritten: bool) -> "Checks":
     return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
 
 
-def _in_rows(module: Any, time_limit: float | None, target: str) -> tuple[Any, dict[str, Any]]:
-    """The module split into rows, and what JSON says of that."""
-    from tvm_serenity.relax.rows import by_rows
-    from tvm_serenity.rows import Limits
-
-    made, found = by_rows(module, target, Limits(time_limit or 10.0))
-    said = {
-        "ops": len(found.banded.graph.ops),
-        "arena_bytes": found.arena_bytes,
-        "lower_bound_bytes": found.lower_bound_bytes,
-        "outcome": str(found.outcome),
-        "left_whole": list(found.banded.network.left_whole),
-    }
-    return made, {"rows": said}
-
-
 def _measured(file: Path, target: str, limit: int) -> Any:
     import tvm
 
@@ -174,19 +162,29 @@ def _measured(file: Path, target: str, limit: int) -> Any:
     return tuned(file, tvm.target.Target(target), limit)
 
 
-def _rewritten(
-    module: Any, rules: str, time_limit: float | None, target: str
-) -> tuple[Any, dict[str, Any]]:
-    """The module after ``SerenityRewrite``, and what JSON says of that."""
-    from tvm_serenity.relax.rewrite import rewrite_module
-    from tvm_serenity.rewrite import Options as Rewriting
+def _steps_json(module: Any, made: "Prepared") -> dict[str, Any]:
+    """What was done before the search; ``module`` as it was opened."""
+    said = quantised_json(module, made)
+    if made.rows is not None:
+        found = made.rows
+        said["rows"] = {
+            "ops": len(found.banded.graph.ops),
+            "arena_bytes": found.arena_bytes,
+            "lower_bound_bytes": found.lower_bound_bytes,
+            "outcome": str(found.outcome),
+            "left_whole": list(found.banded.network.left_whole),
+        }
+    if made.rewriting is not None:
+        said.update(_rewriting_json(made, made.rewriting))
+    return said
 
-    made, done = rewrite_module(module, Rewriting(rules=rules, time_limit_s=time_limit), target)
+
+def _rewriting_json(made: "Prepared", done: "Rewriting") -> dict[str, Any]:
+    said = {"rules": made.steps.rewrite, "changed": done.changed, "reason": done.reason}
     found = done.found
-    said = {"rules": rules, "changed": made is not module, "reason": done.reason}
     if found is None:
-        return made, {"rewrite": {**said, "applied": [], "refused": [], "rejected": []}}
-    return made, {
+        return {"rewrite": {**said, "applied": [], "refused": [], "rejected": []}}
+    return {
         "rewrite": {**said, **found.report.json(), "seconds": found.seconds},
         "rewrite_only": {"peak_bytes": found.rewrite_only_bytes},
         "source": {

@@ -1,11 +1,14 @@
 """Options of ``serenity compile`` for quantised models."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tvm_serenity.cli.models import Source
 from tvm_serenity.errors import InputError
+
+if TYPE_CHECKING:
+    from tvm_serenity.relax.pipeline import Prepared
 
 Quantized = Annotated[
     str,
@@ -25,33 +28,33 @@ Rounding = Annotated[
 ]
 
 
-def integer_module(
-    opened: Source, module: Any, quantized: str, rounding: str
-) -> tuple[Any, dict[str, Any]]:
-    """Return the module with integer kernels, and what JSON says of that.
+def opened_for(opened: Source, module: Any, quantized: str, rounding: str) -> tuple[Any, str]:
+    """Return the module whose kernels are made, and how its integers round.
 
-    ``module`` is what was opened, in float: itself and nothing is returned where it is not
-    quantised or ``quantized`` is "off".
+    ``module`` is what was opened, in float: itself where integers are not read from the file.
     """
     from tvm_serenity.relax.pipeline import QUANTIZED
-    from tvm_serenity.relax.quantize import (
-        check_rounding,
-        is_quantised,
-        kept_float,
-        quantized_module,
-    )
-    from tvm_serenity.runtime.weights import weight_bytes
+    from tvm_serenity.relax.quantize import check_rounding, is_quantised
 
     if quantized not in QUANTIZED:
         raise InputError(f"--quantized {quantized}: there are {', '.join(QUANTIZED)}")
-    if quantized == "off" or not is_quantised(module):
-        return module, {}
+    check_rounding(rounding)
     if rounding == "auto":
         rounding = "float" if opened.spec.lower().endswith(".onnx") else "tflite"
-    check_rounding(rounding)
-    if opened.spec.lower().endswith(".tflite"):  # read anew: operators as integers
-        module = opened.module(rounding)
-    made = quantized_module(module, rounding)
-    kept = list(kept_float(made))
-    said = {"rounding": rounding, "kept_float": kept, "weight_bytes": weight_bytes(made)}
-    return made, {"quantized": said}
+    read = quantized != "off" and opened.spec.lower().endswith(".tflite") and is_quantised(module)
+    return opened.module(rounding) if read else module, rounding
+
+
+def quantised_json(module: Any, made: "Prepared") -> dict[str, Any]:
+    """Return what JSON says of integer kernels; nothing where ``module`` had no use for them."""
+    from tvm_serenity.relax.quantize import is_quantised
+    from tvm_serenity.runtime.weights import weight_bytes
+
+    if made.steps.quantized == "off" or not is_quantised(module):
+        return {}
+    said = {
+        "rounding": made.steps.rounding,
+        "kept_float": list(made.kept_float),
+        "weight_bytes": weight_bytes(made.integers),
+    }
+    return {"quantized": said}

@@ -121,9 +121,10 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
         if not isinstance(file, TfliteFile):
             raise InputError(f"{model}: --graph reads .tflite files")
         return from_file(file)
+    from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows
 
-    found: Network = read_rows(opened.module(), model).network
+    found: Network = read_rows(prepared(opened.module()).plain, model).network
     return found
 
 

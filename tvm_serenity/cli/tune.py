@@ -9,7 +9,7 @@ from rich.console import Console
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model
-from tvm_serenity.cli.quantized import Quantized, Rounding, integer_module
+from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for
 
 
 @app.command("tune")
@@ -37,11 +37,12 @@ def tune_command(
 
     from tvm_serenity import compat
     from tvm_serenity.kernels.tune import tune, write
-    from tvm_serenity.relax.lower import lowered
+    from tvm_serenity.relax.pipeline import Steps, prepared
 
     machine = tvm.target.Target(target)
-    changed, _ = integer_module(opened, module, quantized, rounding)
-    functions = lowered(changed, machine).functions.items()
+    start, rounding = opened_for(opened, module, quantized, rounding)
+    steps = Steps(quantized=quantized, rounding=rounding)
+    functions = prepared(start, steps, machine).plain.functions.items()
     kernels = {
         variable.name_hint: function
         for variable, function in functions

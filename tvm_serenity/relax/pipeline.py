@@ -1,11 +1,15 @@
-"""The pipeline ``serenity``: TVM's CPU pipeline with our order and our arena.
+"""The one way from a Relax module to kernels in an arena, and the pipeline ``serenity`` of it.
 
     tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
 
-TVM knows the name wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
+:func:`prepared` quantises, rewrites and lowers; :func:`planned` orders and places. Passes, command
+line, rows, firmware and runtime all go this way, each as far as it needs. TVM knows the name
+wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import tvm
@@ -17,14 +21,131 @@ from tvm_serenity.plan import PlanOptions
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
-from tvm_serenity.relax.quantize import quantized_module, rounding_of
-from tvm_serenity.relax.rewrite import rewrite_by
+from tvm_serenity.relax.quantize import check_rounding, kept_float, quantized_module, rounding_of
+from tvm_serenity.relax.rewrite import Rewriting, rewrite_by
+from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.rewrite import Options as Rules
+from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
 
 QUANTIZED = ("auto", "off")
 """What to do with quantised models: integer kernels, or float as imported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """What is done to a module on its way to kernels.
+
+    * ``quantized``: "auto" turns quantised models into integer kernels that round as ``rounding``
+      ("auto": as the module was imported, else "tflite"); "off" leaves them float.
+    * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
+      ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
+    * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
+      target's. ``tuned``: makes the lean forms instead.
+
+    Raises :class:`InputError` where there is no such choice.
+    """
+
+    quantized: str = "auto"
+    rounding: str = "auto"
+    rewrite: str = ""
+    rows: bool = False
+    time_limit_s: float | None = None
+    lean: bool = True
+    tiling: Tiling | None = None
+    tuned: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.quantized not in QUANTIZED:
+            raise InputError(f"quantized={self.quantized!r}: there are {', '.join(QUANTIZED)}")
+        check_rounding(self.rounding)
+        if self.rows and self.rewrite:
+            raise InputError("rows and rewrite: choose one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A module with kernels, and the modules on the way to them.
+
+    ``integers``: after quantising; ``changed``: after rewriting, or in rows; ``plain``: lowered,
+    with TVM's own kernels. ``kept_float``: what stayed float, and why. ``rewriting`` and ``rows``:
+    what was found, None where it was not asked for.
+    """
+
+    target: tvm.target.Target
+    steps: Steps
+    integers: Any
+    changed: Any
+    plain: Any
+    kept_float: tuple[str, ...]
+    rewriting: Rewriting | None
+    rows: Streaming | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the module was rewritten, or split into rows."""
+        return self.rows is not None or (self.rewriting is not None and self.rewriting.changed)
+
+    @cached_property
+    def kernels(self) -> Any:
+        """``plain`` with the kernels that run: lean ones, unless they are not wanted."""
+        if not self.steps.lean:
+            return self.plain
+        tiling = self.steps.tiling or tiling_for(self.target)
+
+        def lean(mod: Any) -> Any:
+            return lean_module(mod, self.target, tiling, self.steps.tuned)
+
+        with self.target:
+            return lowered(_pass("LeanKernels", lean, self.plain), self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planning:
+    """How kernels are ordered (``method``, ``options``) and placed (the planner's)."""
+
+    method: str = "auto"
+    options: Options = field(default_factory=Options)
+    planner: str = "auto"
+    plan_options: PlanOptions | None = None
+
+
+def prepared(
+    mod: tvm.IRModule, steps: Steps | None = None, target: tvm.target.Target | str | None = None
+) -> Prepared:
+    """Return ``mod``, fresh or lowered, quantised, rewritten and lowered for ``target``.
+
+    Raises :class:`InputError` where the module was imported otherwise than ``steps`` say.
+    """
+    steps = steps or Steps()
+    machine = compat.current_target() if target is None else tvm.target.Target(target)
+    with machine:
+        integers = _integers(mod, steps)
+        changed, rewriting, rows = _changed(integers, steps, machine)
+        plain = lowered(changed, machine)
+    return Prepared(
+        target=machine,
+        steps=steps,
+        integers=integers,
+        changed=changed,
+        plain=plain,
+        kept_float=kept_float(integers),
+        rewriting=rewriting,
+        rows=rows,
+    )
+
+
+def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) -> Any:
+    """Return ``mod``, of kernels, in order and in one arena, as the Relax VM runs it."""
+    order = ordering(planning.method, planning.options)
+    planner, options = planning.planner, planning.plan_options
+    with target:
+        mod = _pass("SerenitySchedule", lambda m: order_module(m, order), mod)
+        mod = _pass(
+            "SerenityPlanMemory", lambda m: plan_module(m, "fresh", planner, options, target), mod
+        )
+        return compat.after_planning(target)(mod)
 
 
 def serenity_pipeline(
@@ -35,43 +156,60 @@ def serenity_pipeline(
     lean: bool = True,
     rewrite: str = "",
     quantized: str = "auto",
-    rounding: str = "tflite",
+    rounding: str = "auto",
     tiling: Tiling | None = None,
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
     planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
-    keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``: the
-    rules of ``SerenityRewrite`` to choose from ("all", names), none by default. ``quantized``:
-    "auto" turns quantised models into integer kernels (``SerenityQuantize`` with ``rounding``),
-    "off" leaves them as float operators between ``dequantize`` and ``quantize``. ``tiling``: of the
-    lean kernels, by default the target's.
+    keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``,
+    ``quantized``, ``rounding`` and ``tiling``: as in :class:`Steps`.
     """
-    if quantized not in QUANTIZED:
-        raise InputError(f"quantized={quantized!r}: there are {', '.join(QUANTIZED)}")
-    order = ordering(method, options or Options())
+    steps = Steps(quantized=quantized, rounding=rounding, rewrite=rewrite, lean=lean, tiling=tiling)
+    planning = Planning(
+        method=method, options=options or Options(), planner=planner, plan_options=plan_options
+    )
 
     def run(mod: tvm.IRModule) -> Any:
-        if quantized == "off" and rounding_of(mod) is not None:
-            raise InputError(
-                "quantized='off': the module was imported with integer kernels; "
-                "import it by to_relax(..., integers='off')"
-            )
-        target = compat.current_target()
-        steps: list[tuple[str, bool, Callable[[Any], Any]]] = [
-            ("SerenityQuantize", quantized == "auto", lambda m: quantized_module(m, rounding)),
-            ("SerenityRewrite", bool(rewrite), lambda m: rewrite_by(m, Rules(rewrite), target)),
-            ("LeanKernels", lean, lambda m: lean_module(m, target, tiling or tiling_for(target))),
-            ("SerenitySchedule", True, lambda m: order_module(lowered(m, target), order)),
-            (
-                "SerenityPlanMemory",
-                True,
-                lambda m: plan_module(m, "fresh", planner, plan_options, target),
-            ),
-        ]
-        passes = [compat.named_pass(name, apply) for name, wanted, apply in steps if wanted]
-        with target:
-            return tvm.transform.Sequential([*passes, compat.after_planning(target)])(mod)
+        made = prepared(mod, steps)
+        return planned(made.kernels, planning, made.target)
 
     return compat.named_pass("serenity", run)
+
+
+def _pass(name: str, apply: Callable[[Any], Any], mod: Any) -> Any:
+    """Apply a step as the pass ``name``: instruments see it, a context may disable it."""
+    return tvm.transform.Sequential([compat.named_pass(name, apply)])(mod)
+
+
+def _integers(mod: Any, steps: Steps) -> Any:
+    if steps.quantized == "auto":
+        return _pass("SerenityQuantize", lambda m: quantized_module(m, steps.rounding), mod)
+    if rounding_of(mod) is not None:
+        raise InputError(
+            "quantized='off': the module was imported with integer kernels; "
+            "import it by to_relax(..., integers='off')"
+        )
+    return mod
+
+
+def _changed(
+    mod: Any, steps: Steps, target: tvm.target.Target
+) -> tuple[Any, Rewriting | None, Streaming | None]:
+    """Return the module rewritten or in rows, and what was found."""
+    limit = steps.time_limit_s
+    if steps.rows:
+        made, found = by_rows(mod, target, Limits() if limit is None else Limits(limit))
+        return made, None, found
+    if not steps.rewrite:
+        return mod, None, None
+    done: list[Rewriting] = []
+
+    def rewrite(mod: Any) -> Any:
+        made, what = rewrite_by(mod, Rules(steps.rewrite, time_limit_s=limit), target)
+        done.append(what)
+        return made
+
+    made = _pass("SerenityRewrite", rewrite, mod)
+    return made, done[0] if done else None, None

@@ -16,20 +16,24 @@ from tvm_serenity.relax.quantize_rules import RULES
 
 KEPT = "serenity.kept_float"
 """Module attribute: ``operator: reason`` of everything that stayed float."""
+AUTO = "auto"
+"""The rounding a module was imported with; where it has none, that of LiteRT."""
 IN_FILE = "it is float in the file"
 
 
-def quantized_module(mod: tvm.IRModule, rounding: str = "tflite", fold_concat: bool = True) -> Any:
+def quantized_module(mod: tvm.IRModule, rounding: str = "auto", fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
     check_rounding(rounding)
-    if not is_quantised(mod):
-        return mod
     held = rounding_of(mod)
+    if rounding == AUTO:
+        rounding = held or "tflite"
     if held is not None and held != rounding:
         raise InputError(
             f"rounding={rounding!r}: the module was imported with integers rounded as {held!r}; "
             f"import it by to_relax(..., integers={rounding!r})"
         )
+    if not is_quantised(mod):
+        return mod
     function = mod["main"]
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
@@ -66,9 +70,9 @@ def rounding_of(mod: tvm.IRModule) -> str | None:
 
 
 def check_rounding(rounding: str) -> None:
-    """Raise :class:`InputError` unless there is a rounding of that name."""
-    if rounding not in ROUNDINGS:
-        raise InputError(f"rounding={rounding!r}: there are {', '.join(ROUNDINGS)}")
+    """Raise :class:`InputError` unless there is a rounding of that name, or "auto"."""
+    if rounding not in (AUTO, *ROUNDINGS):
+        raise InputError(f"rounding={rounding!r}: there are {', '.join((AUTO, *ROUNDINGS))}")
 
 
 def is_quantised(mod: tvm.IRModule) -> bool:

@@ -15,6 +15,7 @@ from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.rewrite import Options, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.rows.stream import Limits as RowLimits
+from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options as Limits
 from tvm_serenity.schedule import schedule
 
@@ -23,16 +24,25 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was done to a module: ``found``, or the ``reason`` for which nothing was."""
+class Rewriting:
+    """What was done to a module: ``found``, or the ``reason`` for which nothing was.
+
+    ``rows``: the module was split into rows, by the rule of that name.
+    """
 
     found: Rewritten | None
     reason: str = ""
+    rows: Streaming | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the module is another one."""
+        return self.rows is not None or not self.reason
 
 
 def rewrite_module(
     mod: tvm.IRModule, options: Options | None = None, target: Any = None
-) -> tuple[Any, Outcome]:
+) -> tuple[Any, Rewriting]:
     """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
     options = options or Options()
     rule_names(options.rules)
@@ -40,37 +50,38 @@ def rewrite_module(
     try:
         reading = read_net(prepared(mod))
     except UnsupportedError as error:
-        return mod, Outcome(None, str(error))
+        return mod, Rewriting(None, str(error))
     found = rewrite(reading.net, options)
     if not found.changed:
-        return mod, Outcome(found, "no rewrite lowers the peak")
+        return mod, Rewriting(found, "no rewrite lowers the peak")
     try:
         made = emit(mod, reading, settle(found.net), target)
     except UnsupportedError as error:
-        return mod, Outcome(found, str(error))
+        return mod, Rewriting(found, str(error))
     if options.rules != "paper" and _peak(made, target) > _peak(mod, target):
-        return mod, Outcome(found, "TVM's own fusion needs less memory")
-    return made, Outcome(found)
+        return mod, Rewriting(found, "TVM's own fusion needs less memory")
+    return made, Rewriting(found)
 
 
-def rewrite_by(mod: tvm.IRModule, options: Options, target: Any = None) -> Any:
-    """Return ``mod`` after :func:`rewrite_module`, with "rows" as one more name of a rule.
+def rewrite_by(mod: tvm.IRModule, options: Options, target: Any = None) -> tuple[Any, Rewriting]:
+    """Return what :func:`rewrite_module` returns, with "rows" as one more name of a rule.
 
     It splits ``main`` into rows if no other rule named changed the module, and only where that can
     be done: else the module comes back as it is.
     """
     names = [name.strip() for name in options.rules.split(",")]
     others = [name for name in names if name != ROWS]
-    made = mod
+    made, done = mod, Rewriting(None)
     if others:
-        made = rewrite_module(mod, replace(options, rules=",".join(others)), target)[0]
+        made, done = rewrite_module(mod, replace(options, rules=",".join(others)), target)
     if len(others) == len(names) or made is not mod:
-        return made
+        return made, done
     limit = options.time_limit_s
     try:
-        return by_rows(mod, target, RowLimits() if limit is None else RowLimits(limit))[0]
-    except UnsupportedError:
-        return mod
+        made, rows = by_rows(mod, target, RowLimits() if limit is None else RowLimits(limit))
+    except UnsupportedError as error:
+        return mod, replace(done, reason=done.reason or str(error))
+    return made, replace(done, rows=rows)
 
 
 def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:

@@ -29,7 +29,7 @@ def by_rows(
 ) -> tuple[Any, Streaming]:
     """Return ``mod`` in rows of one, and the order and placement they were made for.
 
-    1. A fresh module is quantised to integer kernels where it can be, and fused.
+    1. A fresh module is lowered and fused.
     2. Every layer whose kernel makes its rows independently becomes one call a row; global
        pooling adds rows up. What cannot be cut is called whole.
     3. Calls stand in the best order found within ``limits``; input rows are copied in when they

@@ -22,7 +22,6 @@ from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, Slot, has_rows, row_kernel
 from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.relax.lower import lowered
-from tvm_serenity.relax.quantize import is_quantised, quantized_module
 from tvm_serenity.relax.read import Region, read_function
 from tvm_serenity.rows.network import Feature, Layer, Network
 
@@ -67,20 +66,11 @@ class RowModule:
 def read_rows(
     module: tvm.IRModule, name: str, target: tvm.target.Target | None = None
 ) -> RowModule:
-    """Return a fresh Relax module as a network of rows.
+    """Return a Relax module, lowered if it is not, as a network of rows.
 
-    Quantised models become integer kernels first. Raises :class:`UnsupportedError` on state,
-    control flow and symbolic shapes.
+    Raises :class:`UnsupportedError` on state, control flow and symbolic shapes.
     """
-    target = tvm.target.Target("llvm" if target is None else target)
-    if is_quantised(module):
-        module = quantized_module(module)
-    with target:
-        return rows_of(lowered(module, target), name)
-
-
-def rows_of(module: tvm.IRModule, name: str) -> RowModule:
-    """Return a lowered Relax module as a network of rows; raises as :func:`read_rows` does."""
+    module = lowered(module, target)
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
     return _Reader(module, region).read(name)
 

@@ -9,12 +9,9 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.graph import Graph
-from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.lean_kernels import lean_module
-from tvm_serenity.relax.lower import lowered
-from tvm_serenity.relax.pipeline import serenity_pipeline
+from tvm_serenity.relax.pipeline import Prepared, prepared, serenity_pipeline
 from tvm_serenity.relax.plan_memory import plan_graph
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.schedule import order_module
@@ -82,30 +79,24 @@ class Comparison:
 
 def compile_and_compare(
     module: Any,
-    target: str = "llvm",
+    made: Prepared | None = None,
     options: Options | None = None,
     *,
     inputs: Sequence[np.ndarray[Any, Any]] | None = None,
     seed: int = 0,
-    rewritten: Any = None,
-    tuned: Callable[[Any], Any] | None = None,
     checks: Checks | None = None,
     notify: Notify = lambda _text: None,
 ) -> Comparison:
-    """Return the three builds of ``module`` for ``target``, run on the same inputs.
+    """Return the three builds of ``module``, run on the same inputs.
 
-    Inputs default to seeded random ones. ``rewritten``: what is ordered and placed in place of
-    ``module``; stock TVM gets ``module``. ``tuned`` makes the kernels' lean forms.
-    ``notify`` is told each step. Raises :class:`WrongResultError` where ``checks`` (by default
-    those of kernels) find a wrong result; :class:`Verdict` says what the judge found, if there is
-    one.
+    ``made``: what is ordered and placed, for its target; by default ``module`` as the pipeline
+    prepares it. Stock TVM gets ``module``. Inputs default to seeded random ones. ``notify`` is
+    told each step. Raises :class:`WrongResultError` where ``checks`` (by default those of kernels)
+    find a wrong result; :class:`Verdict` says what the judge found, if there is one.
     """
-    machine, checks = tvm.target.Target(target), checks or Checks()
+    made, checks = made or prepared(module), checks or Checks()
+    machine, lean = made.target, made.kernels
     inputs = network_inputs(module, seed) if inputs is None else inputs
-    start = module if rewritten is None else rewritten
-    plain = lowered(start, machine)
-    with machine:
-        lean = lowered(lean_module(plain, machine, tiling_for(machine), tuned), machine)
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
     found = schedule(graph, "auto", options or Options())
@@ -113,15 +104,15 @@ def compile_and_compare(
     plans = plan_graph(graph)[1], plan_graph(graph, order=found.order)[1]
     check_plans(plans)
     pinned = order_module(lean, lambda _graph: found.order)
-    made = {}
+    built = {}
     for name, source, pipeline in (
         ("stock TVM", module, "default"),
         ("given order, one arena", lean, serenity_pipeline("given")),
         ("best order, one arena", pinned, serenity_pipeline("given")),
     ):
         notify(f"compiling: {name}")
-        made[name] = tvm.compile(source, target=machine, relax_pipeline=pipeline)
-    builds = Builds(module, plain, lean, machine, *made.values())
+        built[name] = tvm.compile(source, target=machine, relax_pipeline=pipeline)
+    builds = Builds(module, made.plain, lean, machine, *built.values())
     checked = validated_kernels(builds, checks, seed, notify) if checks.kernels else None
     notify("running")
     runs = run_all(builds, checks, inputs, seed)
@@ -132,7 +123,7 @@ def compile_and_compare(
     stock, given, ours = (
         Variant(name, executable, execution, scratch if execution is runs.stock else 0)
         for (name, executable), execution in zip(
-            made.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
+            built.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
         )
     )
     return Comparison(graph, found, *plans, stock, given, ours, expected, checked, verdict)

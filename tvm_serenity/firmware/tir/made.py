@@ -18,14 +18,14 @@ from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.settings import AUTO, Settings
 from tvm_serenity.firmware.tir.interface import interface
-from tvm_serenity.firmware.tir.program import Compiled, compiled, integer_module
+from tvm_serenity.firmware.tir.program import Compiled, compiled, kernels_of
 from tvm_serenity.firmware.tir.reference import reference
 from tvm_serenity.firmware.tir.row_reference import row_reference
 from tvm_serenity.firmware.tir.row_translation import row_cases
 from tvm_serenity.firmware.tir.rows import row_kernels, row_program
 from tvm_serenity.firmware.tir.translation import Case, cases, host_object
 from tvm_serenity.relax.quantize import is_quantised
-from tvm_serenity.relax.rows_read import RowModule, rows_of
+from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
 from tvm_serenity.rows.described import described
 from tvm_serenity.rows.split import heights_of
@@ -197,8 +197,8 @@ def loose(module: Any, settings: Settings) -> str:
 
 def _by_rows(module: Any, name: str, board: Board, settings: Settings) -> ByRows:
     settings.notify("reading rows")
-    plain, kept = integer_module(module, settings)
-    rows = rows_of(plain, name)
+    ready = kernels_of(module, settings)
+    rows = read_rows(ready.plain, name, ready.target)
     alignment = board.core.alignment_bytes
     kernels = row_kernels(rows, tuned=settings.tuned, alignment=alignment)
     network = kernels.network
@@ -211,7 +211,7 @@ def _by_rows(module: Any, name: str, board: Board, settings: Settings) -> ByRows
     known = interface(module, network.inputs, network.outputs)
     region = main.region.name
     program = row_program(kernels, chosen.best, name, region, alignment, known)
-    return ByRows(rows, program, chosen, _placed(chosen.best, region, room), kept)
+    return ByRows(rows, program, chosen, _placed(chosen.best, region, room), ready.kept_float)
 
 
 def _chosen(network: Any, settings: Settings, room: int) -> Choice:

@@ -17,14 +17,11 @@ from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph
 from tvm_serenity.joint import Joint, place_order, schedule_for_arena
+from tvm_serenity.kernels.tile import SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.lean_kernels import lean_module
-from tvm_serenity.relax.lower import lowered
-from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module
+from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import Region, read_function
-from tvm_serenity.relax.rewrite import rewrite_by
-from tvm_serenity.rewrite import Options as Rules
 
 
 @dataclass(frozen=True)
@@ -52,24 +49,23 @@ class Compiled:
         return tvm.compile(self.lowered, target="llvm")
 
 
-def integer_module(module: Any, settings: Settings) -> tuple[Any, tuple[str, ...]]:
-    """Return ``module`` quantised, rewritten and lowered, and what stayed float."""
-    kept: tuple[str, ...] = ()
-    if settings.quantized == "auto" and is_quantised(module):
-        module = quantized_module(module)
-        kept = kept_float(module)
-    target = tvm.target.Target("llvm")
-    if settings.rewrite:
-        module = rewrite_by(module, Rules(settings.rewrite), target)
-    return lowered(module, target), kept
+def kernels_of(module: Any, settings: Settings) -> Prepared:
+    """Return ``module`` quantised, rewritten and lowered; lean kernels without register tiles."""
+    steps = Steps(
+        quantized=settings.quantized,
+        rewrite=settings.rewrite,
+        time_limit_s=settings.time_limit_s,
+        tiling=SCALAR,
+    )
+    return prepared(module, steps, "llvm")
 
 
 def compiled(
     module: Any, name: str, board: Board, room: Sequence[Room], settings: Settings
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
-    plain, kept = integer_module(module, settings)
-    lean = lean_module(plain, tvm.target.Target("llvm"))
+    ready = kernels_of(module, settings)
+    lean = ready.kernels
     region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
@@ -82,14 +78,14 @@ def compiled(
     program = assembled(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
         program,
-        plain,
+        ready.plain,
         region,
         graph,
         order,
         peak,
         bound,
         placed,
-        kept,
+        ready.kept_float,
         {} if settings.codegen == "c" else writer.plain,
     )
 
