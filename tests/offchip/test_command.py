@@ -13,7 +13,7 @@ import pytest
 
 from tests.offchip.running import SCRIPT, graph_files, offchip
 from tvm_serenity.errors import InputError
-from tvm_serenity.offchip import capacities_of, size_of
+from tvm_serenity.offchip import capacities_of
 from tvm_serenity.offchip.points import COLUMNS, load_points
 
 SMALL = ("--block", "1", "--capacities", "8:32:x2", "--effort", "1")
@@ -63,10 +63,10 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
     [
         ((), "no models: name at least one file or zoo:NAME"),
         (("{file}", "--capacities", "100"), "capacity of 100 bytes is less than one block of 256"),
-        (("{file}", "--capacities", "0"), "size '0': it must be 1 byte or more"),
-        (("{file}", "--capacities=-4K"), "size '-4K': it must be 1 byte or more"),
+        (("{file}", "--capacities", "0"), "'--capacities': size '0': from 1 to"),
+        (("{file}", "--capacities=-4K"), "'--capacities': size '-4K': write bytes"),
         (("{file}", "--capacities", "1K:2K"), "write FIRST:LAST:xFACTOR or FIRST:LAST:+STEP"),
-        (("{file}", "--block", "0"), "size '0'"),
+        (("{file}", "--block", "0"), "'--block': size '0'"),
         (("{file}", "--block", "tensor"), "use the scratchpad"),
         (
             ("{file}", "--block", "tensor", "--memory", "scratchpad", "--capacities", "1"),
@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_the_finished_points(tmp_path: Path) -> None:
 def test_sizes_and_ranges() -> None:
     assert capacities_of("32K:256K:x2") == (32768, 65536, 131072, 262144)
     assert capacities_of("1M, 3:9:+3,64KB") == (3, 6, 9, 65536, 1 << 20)
-    assert size_of("2kib") == 2048
-    for text in ("", "x", "1.5K", "1:2:3", "4:2:x2", "1:8:x1", "1:1G:+1", "99999999999G"):
+    assert capacities_of("1.5K") == (1536,)
+    for text in ("", "x", "1.3K", "1:2:3", "4:2:x2", "1:8:x1", "1:1G:+1", "99999999999G"):
         with pytest.raises(InputError):
             capacities_of(text)

@@ -12,8 +12,7 @@ from rich.markup import escape
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, InPlace, Json, Model, TimeLimit
-from tvm_serenity.cli.reduce import size_bytes
+from tvm_serenity.cli.options import Dims, InPlace, Json, Model, TimeLimit, sized
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
@@ -34,10 +33,7 @@ Rows = Annotated[
         help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole.",
     ),
 ]
-BuildRam = Annotated[
-    str | None,
-    typer.Option("--ram", metavar="SIZE", help="With --rows: RAM in all, stack included."),
-]
+BuildRam = Annotated[int | None, sized("With --rows: RAM in all, stack included.", "--ram")]
 NoCheck = Annotated[
     bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
 ]
@@ -64,10 +60,8 @@ def build_command(
     ] = False,
     in_place: InPlace = False,
     order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
-    arena_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Refuse an arena above this.")
-    ] = None,
-    stack: Annotated[int, typer.Option(metavar="BYTES", help="Stack to keep free.")] = STACK_BYTES,
+    arena_limit: Annotated[int | None, sized("Refuse an arena above this.")] = None,
+    stack: Annotated[int, sized("Stack to keep free.")] = STACK_BYTES,
     external_arena: Annotated[
         bool, typer.Option("--external-arena", help="The caller passes the arena: re-entrant.")
     ] = False,
@@ -95,7 +89,7 @@ def build_command(
         name=identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem),
         model=model,
         rows=rows,
-        ram_bytes=None if ram is None else size_bytes(ram),
+        ram_bytes=ram,
         stream_input=stream_input,
         order=order,
         in_place=in_place,

@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit
+from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit, sized
 from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for, quantised_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
@@ -44,10 +44,7 @@ def compile_command(
         Path | None,
         typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
     ] = None,
-    workspace_limit: Annotated[
-        int,
-        typer.Option(metavar="BYTES", help="With --tuned: scratch that a kernel may need."),
-    ] = 0,
+    workspace_limit: Annotated[int, sized("With --tuned: scratch that a kernel may need.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,

@@ -4,6 +4,7 @@ import csv
 import io
 import json as json_text
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims
+from tvm_serenity.cli.options import Dims, sized, value_of
 from tvm_serenity.cli.rewrite import read
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
@@ -32,7 +33,6 @@ from tvm_serenity.offchip import (
     energy_of,
     points_of,
     run_points,
-    size_of,
     traffic_order,
 )
 from tvm_serenity.offchip.energy import REGIONS, Region, region_of
@@ -41,6 +41,7 @@ from tvm_serenity.offchip.orders import Network
 from tvm_serenity.offchip.points import COLUMNS, Interrupted, Point, load_points, save_points
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.sizes import size_bytes
 
 WHOLE = "tensor"
 ANY_WIDTH = 1000
@@ -97,9 +98,7 @@ def offchip_command(
         str | None,
         typer.Option(metavar="traffic", help="Find an order of one MODEL for one --capacity."),
     ] = None,
-    capacity: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The capacity for --order-for.")
-    ] = None,
+    capacity: Annotated[int | None, sized("The capacity for --order-for.", least=1)] = None,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="With --order-for: the model reordered.")
     ] = None,
@@ -124,7 +123,8 @@ def offchip_command(
 
     Ctrl-C keeps what is finished and says how to go on.
     """
-    model = Model(None if block == WHOLE else size_of(block), memory, inputs, weights)
+    moved = None if block == WHOLE else value_of("--block", partial(size_bytes, least=1), block)
+    model = Model(moved, memory, inputs, weights)
     search = SearchOptions(effort * 1_000_000, effort * 1_000_000, seed=seed)
     region = None if energy is None else region_of(energy)
     if json and csv_rows:
@@ -134,13 +134,14 @@ def offchip_command(
     if order_for is not None:
         if order_for != "traffic" or capacity is None or len(models) != 1:
             raise InputError("--order-for traffic takes one MODEL and --capacity SIZE")
-        _order(models[0], size_of(capacity), model, search, dim or [], output, json)
+        _order(models[0], capacity, model, search, dim or [], output, json)
         return
     if capacity is not None or output is not None:
         raise InputError("--capacity and --output go with --order-for traffic")
     if plot is not None:
         check_format(plot)
-    settings = Settings(capacities_of(capacities), _names(orders), _names(policy), model, search)
+    sizes = value_of("--capacities", capacities_of, capacities)
+    settings = Settings(sizes, _names(orders), _names(policy), model, search)
     show.warn_without_core()
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
     networks = {spec: network_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}

@@ -1,8 +1,37 @@
 """Arguments and options that several commands share."""
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.sizes import size_bytes
+
+T = TypeVar("T")
+
+
+def sized(help: str, *names: str, least: int = 0) -> Any:
+    """Return an option that takes a size in bytes, ``least`` or more (``tvm_serenity.sizes``)."""
+    parser = partial(_size, least=least)
+    return typer.Option(*names, metavar="SIZE", help=help, parser=parser)
+
+
+def _size(text: str, least: int) -> int:
+    try:
+        return size_bytes(str(text), least)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def value_of(name: str, read: Callable[[str], T], text: str) -> T:
+    """Return what ``read`` makes of the option ``name``, which its error names."""
+    try:
+        return read(text)
+    except InputError as error:
+        raise typer.BadParameter(str(error), param_hint=f"'{name}'") from None
+
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -23,11 +52,10 @@ Slice = Annotated[
     str | None, typer.Option("--slice", metavar="FIRST:LAST", help="Only these ops, inclusive.")
 ]
 MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
+    int | None,
+    sized(
+        "Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
         "--memory-limit",
-        metavar="SIZE",
-        help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
     ),
 ]
 Rewrite = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.options import Json, TimeLimit
+from tvm_serenity.cli.options import Json, TimeLimit, sized
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import PlanOptions, check_plan, plan, read_csv, write_csv
 
@@ -16,10 +16,8 @@ def plan_command(
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Write the CSV with an offset column.")
     ] = None,
-    capacity: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Does it fit this many bytes?")
-    ] = None,
-    align: Annotated[int, typer.Option(help="Least alignment of every buffer.")] = 1,
+    capacity: Annotated[int | None, sized("Does it fit this many bytes?")] = None,
+    align: Annotated[int, sized("Least alignment of every buffer.")] = 1,
     time_limit: TimeLimit = None,
     json: Json = False,
     check: Annotated[bool, typer.Option("--check", help="Verify by the naive checker.")] = False,

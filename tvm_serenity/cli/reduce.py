@@ -1,4 +1,4 @@
-"""Options shared by the commands: what a graph means in memory, and sizes in bytes."""
+"""What a graph means in memory, as options of several commands say it."""
 
 from dataclasses import dataclass
 
@@ -44,22 +44,6 @@ class Meaning:
             "in_place": self.in_place,
             "slice": cut_text,
         }
-
-
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-
-
-def size_bytes(text: str) -> int:
-    """Return the bytes of a size like 65536, 64K, 1.5M or 2G (powers of 1024)."""
-    number, unit = text.upper().removesuffix("B").rstrip("KMG"), text.upper().removesuffix("B")[-1:]
-    unit = unit if unit in _UNITS else ""
-    try:
-        size = float(number)
-    except ValueError:
-        size = -1.0
-    if not 0 <= size < 2**50:
-        raise InputError(f"size {text!r}: write bytes, or a number with K, M or G, like 64K")
-    return int(size * _UNITS[unit])
 
 
 def meaning(

@@ -8,8 +8,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model
-from tvm_serenity.cli.reduce import size_bytes
+from tvm_serenity.cli.options import Dims, Json, Model, sized
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.choose import (
@@ -31,10 +30,7 @@ AUTO = "auto"
 StreamInput = Annotated[
     bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
 ]
-Ram = Annotated[
-    str | None,
-    typer.Option("--ram", metavar="SIZE", help="The coarsest bands whose arena fits, like 16K."),
-]
+Ram = Annotated[int | None, sized("The coarsest bands whose arena fits, like 16K.", "--ram")]
 
 
 @app.command("rows")
@@ -45,9 +41,7 @@ def rows_command(
     ] = AUTO,
     stream_input: StreamInput = False,
     ram: Ram = None,
-    table: Annotated[
-        str | None, typer.Option("--table", metavar="SIZE", help="Most bytes of tables in flash.")
-    ] = None,
+    table: Annotated[int | None, sized("Most bytes of tables in flash.")] = None,
     curve_too: Annotated[
         bool, typer.Option("--curve", help="Show every band height, from all rows to one.")
     ] = False,
@@ -84,9 +78,7 @@ def rows_command(
     network = network_of(model, dim or [], graph_only)
     check_splittable(network)
     show.warn_without_core()
-    goal = Goal(
-        None if ram is None else size_bytes(ram), None if table is None else size_bytes(table)
-    )
+    goal = Goal(ram, table)
     with show.progress(f"rows of {model}") as report:
         limits = Limits(time_limit, progress=report)
         known: dict[int, Streaming] = {}

@@ -21,8 +21,9 @@ from tvm_serenity.cli.options import (
     Rewrite,
     Slice,
     TimeLimit,
+    sized,
 )
-from tvm_serenity.cli.reduce import Meaning, meaning, size_bytes
+from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import run_rewrite
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -71,7 +72,7 @@ def schedule_command(
     rules: Annotated[
         str, typer.Option("--rules", help="With --rewrite: all, paper, or names of rules.")
     ] = "all",
-    align: Annotated[int, typer.Option(help="Alignment of every tensor in the arena.")] = 1,
+    align: Annotated[int, sized("Alignment of every tensor in the arena.")] = 1,
     plan_for: Annotated[
         str | None,
         typer.Option("--plan", metavar="tflm", help="With -o: TFLM's offline plan in the file."),
@@ -107,7 +108,7 @@ def schedule_command(
     with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
         options = Options(
             time_limit_s=time_limit,
-            memory_limit_bytes=None if memory_limit is None else size_bytes(memory_limit),
+            memory_limit_bytes=memory_limit,
             progress=report,
             keep_on_interrupt=True,
         )

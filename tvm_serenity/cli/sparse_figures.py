@@ -50,7 +50,10 @@ def figures_command(
     if form not in FORMATS:
         raise InputError(f"--format {form!r}: choose of {', '.join(FORMATS)}")
     effort = QUICK if quick else Effort()
-    effort = replace(effort, seeds=seeds or effort.seeds, seconds=time_limit or effort.seconds)
+    if seeds is not None:
+        effort = replace(effort, seeds=seeds)
+    if time_limit is not None:
+        effort = replace(effort, seconds=time_limit)
     if onnx is not None:
         effort = replace(effort, perceptron=from_onnx(onnx))
     folder = Path(output)

@@ -4,7 +4,7 @@
 looks for the order that costs least; ``docs/offchip.md`` states the model.
 """
 
-from tvm_serenity.offchip.capacities import capacities_of, size_of
+from tvm_serenity.offchip.capacities import capacities_of
 from tvm_serenity.offchip.energy import Region, energy_of, load_regions
 from tvm_serenity.offchip.model import Memory, Model, Place, Weights
 from tvm_serenity.offchip.order_search import SearchOptions, TrafficOrder, traffic_order
@@ -36,7 +36,6 @@ __all__ = [
     "points_of",
     "run_points",
     "simulate",
-    "size_of",
     "sweep",
     "trace_of",
     "traffic_order",

@@ -1,0 +1,29 @@
+"""Sizes in text, as every option of the command line takes them: ``65536``, ``64K``, ``1.5M``.
+
+A size is a number of bytes, or a number with K, M or G, which are 1024, 1024**2 and 1024**3 bytes;
+KB and KiB are the same as K. Small letters will do. What is no whole number of bytes is refused.
+"""
+
+import re
+from fractions import Fraction
+
+from tvm_serenity.errors import InputError
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+MAX_BYTES = 2**62
+GRAMMAR = "write bytes, or a number with K, M or G (1024 each), like 64K, 64KiB or 1.5M"
+
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?) ?(?:([KMG])i?)?B?", re.IGNORECASE | re.ASCII)
+
+
+def size_bytes(text: str, least: int = 0) -> int:
+    """Return the bytes that ``text`` names, ``least`` or more; else :class:`InputError`."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"size {text!r}: {GRAMMAR}")
+    size = Fraction(found[1]) * UNITS[(found[2] or "").upper()]
+    if size.denominator != 1:
+        raise InputError(f"size {text!r}: no whole number of bytes")
+    if not least <= size <= MAX_BYTES:
+        raise InputError(f"size {text!r}: from {least} to {MAX_BYTES} bytes")
+    return int(size)
