@@ -1,6 +1,6 @@
 // Lower bounds on what every order moves beyond the compulsory traffic.
 #include "offchip/search.hpp"
-#include "order/flow.hpp"
+#include "schedule/flow.hpp"
 
 namespace offchip {
 namespace {
@@ -61,18 +61,18 @@ Bytes single_ops(const Network& network, const std::vector<Local>& storages, Byt
 Bytes least_live(const Network& network, const std::vector<std::vector<std::uint64_t>>& before,
                  const std::vector<Local>& storages, int first, int end, int u) {
   const int ops = end - first, source = 0, sink = 1;
-  order::Flow flow(2 + ops + int(storages.size()));
+  schedule::Flow flow(2 + ops + int(storages.size()));
   for (int v = first; v < end; ++v) {  // on the source's side: has run
-    if (has(before[u], v)) flow.arc(source, 2 + v - first, order::Flow::unbounded);
-    if (v == u || has(before[v], u)) flow.arc(2 + v - first, sink, order::Flow::unbounded);
+    if (has(before[u], v)) flow.arc(source, 2 + v - first, schedule::Flow::unbounded);
+    if (v == u || has(before[v], u)) flow.arc(2 + v - first, sink, schedule::Flow::unbounded);
     for (int p : network.predecessors[v])
-      if (p >= first) flow.arc(2 + v - first, 2 + p - first, order::Flow::unbounded);
+      if (p >= first) flow.arc(2 + v - first, 2 + p - first, schedule::Flow::unbounded);
   }
   for (std::size_t i = 0; i < storages.size(); ++i) {
     const int node = 2 + ops + int(i);  // has run where all readers have
     flow.arc(2 + storages[i].maker - first, node, storages[i].bytes);
     for (int r : storages[i].readers)  // leaving readers out makes less live
-      if (r < end) flow.arc(node, 2 + r - first, order::Flow::unbounded);
+      if (r < end) flow.arc(node, 2 + r - first, schedule::Flow::unbounded);
   }
   return flow.run(source, sink);
 }

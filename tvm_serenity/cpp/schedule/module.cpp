@@ -6,12 +6,12 @@
 
 #include <tuple>
 
-#include "order/beam.hpp"
-#include "order/cut.hpp"
-#include "order/decide.hpp"
+#include "schedule/beam.hpp"
+#include "schedule/cut.hpp"
+#include "schedule/decide.hpp"
 
 namespace nb = nanobind;
-using namespace order;
+using namespace schedule;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace place {
+namespace plan {
 
 using Bytes = std::int64_t;
 
@@ -55,4 +55,4 @@ inline std::uint64_t mix(std::uint64_t x) {
 
 Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets);
 
-}  // namespace place
+}  // namespace plan

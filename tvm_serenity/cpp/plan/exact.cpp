@@ -5,12 +5,12 @@
 // nothing is ever put below what is there. A node takes one buffer b: either b comes now, at its
 // lowest offset with nothing unplaced below it, or it is refused: then something unplaced lies
 // below b, and b waits until a buffer that it meets has been placed.
-#include "exact.h"
+#include "plan/exact.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-namespace place {
+namespace plan {
 
 namespace {
 
@@ -226,4 +226,4 @@ int Exact::choose(int from, int to) const {
   return done ? kNobody : kStuck;
 }
 
-}  // namespace place
+}  // namespace plan

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "order/instance.hpp"
+#include "schedule/instance.hpp"
 
-namespace order {
+namespace schedule {
 
 // One distinct set C(t) or C(u): all that must run before t can die or u can have run.
 struct Closure {
@@ -31,4 +31,4 @@ struct Closures {
   void find_covers();
 };
 
-}  // namespace order
+}  // namespace schedule

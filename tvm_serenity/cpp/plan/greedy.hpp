@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "instance.h"
+#include "plan/instance.hpp"
 
-namespace place {
+namespace plan {
 
 // Offsets of first fit with gap filling along `order`; fixed buffers come first.
 // Empty where the limit came first.
@@ -26,4 +26,4 @@ std::vector<std::vector<int>> static_orders(const Instance& instance);
 std::vector<Bytes> improve(const Instance& instance, std::vector<int> order, Bytes goal,
                            int rounds, std::uint64_t seed, Limit& limit);
 
-}  // namespace place
+}  // namespace plan

@@ -1,10 +1,10 @@
-#include "greedy.h"
+#include "plan/greedy.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-namespace place {
+namespace plan {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::vector<Bytes> improve(const Instance& in, std::vector<int> order, Bytes goa
   return best;
 }
 
-}  // namespace place
+}  // namespace plan

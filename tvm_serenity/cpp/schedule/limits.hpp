@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace order {
+namespace schedule {
 
 enum class Status { feasible, infeasible, states, time, memory };
 
@@ -35,4 +35,4 @@ struct Limits {
   std::uint64_t calls_ = 0;
 };
 
-}  // namespace order
+}  // namespace schedule

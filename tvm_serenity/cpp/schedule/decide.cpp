@@ -1,12 +1,12 @@
-#include "order/decide.hpp"
+#include "schedule/decide.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "order/visited.hpp"
-#include "order/widths.hpp"
+#include "schedule/visited.hpp"
+#include "schedule/widths.hpp"
 
-namespace order {
+namespace schedule {
 
 namespace {
 
@@ -135,4 +135,4 @@ Decision decide(const Instance& instance, const Closures& closures, Rules rules,
   });
 }
 
-}  // namespace order
+}  // namespace schedule

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "order/bits.hpp"
+#include "schedule/bits.hpp"
 
-namespace order {
+namespace schedule {
 
 struct Instance {
   int count = 0;
@@ -26,4 +26,4 @@ struct Instance {
   void finish();
 };
 
-}  // namespace order
+}  // namespace schedule

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-namespace order {
+namespace schedule {
 
 template <class Run>
 auto with_width(int words, Run run) {
@@ -16,4 +16,4 @@ auto with_width(int words, Run run) {
   }
 }
 
-}  // namespace order
+}  // namespace schedule

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "order/bits.hpp"
+#include "schedule/bits.hpp"
 
-namespace order {
+namespace schedule {
 
 template <int N>
 class Visited {
@@ -63,4 +63,4 @@ class Visited {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace order
+}  // namespace schedule

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <tuple>
 
-#include "exact.h"
+#include "plan/exact.hpp"
 
-namespace place {
+namespace plan {
 
 namespace {
 constexpr std::size_t kTableSize = std::size_t{1} << 19;
@@ -142,4 +142,4 @@ bool Exact::reset(Bytes capacity) {
   return true;
 }
 
-}  // namespace place
+}  // namespace plan

@@ -1,9 +1,9 @@
 // The consequences of a decision in the exact search, and the states it remembers.
 #include <algorithm>
 
-#include "exact.h"
+#include "plan/exact.hpp"
 
-namespace place {
+namespace plan {
 
 Bytes& Exact::cell(Field field, int index) {
   switch (field) {
@@ -249,4 +249,4 @@ bool Exact::seen(const Key& key) const {
 
 void Exact::remember(const Key& key) { table_[key.low & (table_.size() - 1)] = key; }
 
-}  // namespace place
+}  // namespace plan

@@ -1,9 +1,9 @@
 // The root bound of rule R7: a minimum cut for one op.
 #pragma once
 
-#include "order/closures.hpp"
+#include "schedule/closures.hpp"
 
-namespace order {
+namespace schedule {
 
 struct Cut {
   Bytes bytes = 0;       // every order needs at least this much at the op
@@ -12,4 +12,4 @@ struct Cut {
 
 Cut root_cut(const Instance& instance, const Closures& closures, int op);
 
-}  // namespace order
+}  // namespace schedule

@@ -1,10 +1,10 @@
 // Is there an order with a peak within a budget? Depth-first over block moves.
 #pragma once
 
-#include "order/limits.hpp"
-#include "order/moves.hpp"
+#include "schedule/limits.hpp"
+#include "schedule/moves.hpp"
 
-namespace order {
+namespace schedule {
 
 struct Decision {
   Status status = Status::infeasible;
@@ -16,4 +16,4 @@ struct Decision {
 Decision decide(const Instance& instance, const Closures& closures, Rules rules, Bytes budget,
                 Limits& limits);
 
-}  // namespace order
+}  // namespace schedule

@@ -1,12 +1,12 @@
-#include "portfolio.h"
+#include "plan/portfolio.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <numeric>
 
-#include "greedy.h"
+#include "plan/greedy.hpp"
 
-namespace place {
+namespace plan {
 
 namespace {
 
@@ -236,4 +236,4 @@ Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std
   return verdict;
 }
 
-}  // namespace place
+}  // namespace plan

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "order/bits.hpp"
+#include "schedule/bits.hpp"
 
-namespace order {
+namespace schedule {
 
 class Flow {
  public:
@@ -87,4 +87,4 @@ class Flow {
   std::vector<Arc> arcs_;
 };
 
-}  // namespace order
+}  // namespace schedule

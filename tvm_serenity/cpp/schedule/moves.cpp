@@ -1,8 +1,8 @@
-#include "order/moves.hpp"
+#include "schedule/moves.hpp"
 
 #include <algorithm>
 
-namespace order {
+namespace schedule {
 
 template <int N>
 Moves<N>::Moves(const Instance& instance, const Closures& closures, Rules rules)
@@ -271,4 +271,4 @@ template class Moves<2>;
 template class Moves<3>;
 template class Moves<4>;
 
-}  // namespace order
+}  // namespace schedule

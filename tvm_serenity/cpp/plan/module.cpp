@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "greedy.h"
-#include "portfolio.h"
+#include "plan/greedy.hpp"
+#include "plan/portfolio.hpp"
 
 namespace nb = nanobind;
-using namespace place;
+using namespace plan;
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "instance.h"
+#include "plan/instance.hpp"
 
-namespace place {
+namespace plan {
 
-// Each may be switched off; the arguments for soundness are in plan/rules.py.
+// Each may be switched off; docs/planner.md says why each loses nothing.
 struct Rules {
   bool stack = true;      // the lowest of a section and all above it fit the capacity
   bool first = true;      // who can be lowest in a section
@@ -145,4 +145,4 @@ class Exact {
   std::vector<std::pair<Bytes, int>> scratch_, late_;
 };
 
-}  // namespace place
+}  // namespace plan

@@ -1,11 +1,11 @@
-#include "order/closures.hpp"
+#include "schedule/closures.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <unordered_map>
 
-namespace order {
+namespace schedule {
 
 Closures::Closures(const Instance& instance)
     : words(words_for(instance.count)), ancestors(instance.count, words) {
@@ -112,4 +112,4 @@ void Closures::find_covers() {
   }
 }
 
-}  // namespace order
+}  // namespace schedule

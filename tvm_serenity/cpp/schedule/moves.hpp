@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "order/closures.hpp"
+#include "schedule/closures.hpp"
 
-namespace order {
+namespace schedule {
 
 struct Rules {
   bool blocks = true;   // R1
@@ -99,4 +99,4 @@ extern template class Moves<2>;
 extern template class Moves<3>;
 extern template class Moves<4>;
 
-}  // namespace order
+}  // namespace schedule

@@ -1,10 +1,10 @@
-#include "order/cut.hpp"
+#include "schedule/cut.hpp"
 
 #include <algorithm>
 
-#include "order/flow.hpp"
+#include "schedule/flow.hpp"
 
-namespace order {
+namespace schedule {
 
 namespace {
 
@@ -105,4 +105,4 @@ Cut root_cut(const Instance& instance, const Closures& closures, int op) {
   return best;
 }
 
-}  // namespace order
+}  // namespace schedule

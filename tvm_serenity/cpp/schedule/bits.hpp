@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace order {
+namespace schedule {
 
 using Word = std::uint64_t;
 using Bytes = std::int64_t;
@@ -61,4 +61,4 @@ struct Table {
   const Word* operator[](int row) const { return data.data() + std::size_t(row) * words; }
 };
 
-}  // namespace order
+}  // namespace schedule

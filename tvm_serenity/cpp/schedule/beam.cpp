@@ -1,10 +1,10 @@
-#include "order/beam.hpp"
+#include "schedule/beam.hpp"
 
 #include <algorithm>
 
-#include "order/widths.hpp"
+#include "schedule/widths.hpp"
 
-namespace order {
+namespace schedule {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::vector<int> beam(const Instance& instance, const Closures& closures, Rules 
   });
 }
 
-}  // namespace order
+}  // namespace schedule

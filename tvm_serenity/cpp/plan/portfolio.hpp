@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
-#include "exact.h"
-#include "instance.h"
+#include "plan/exact.hpp"
+#include "plan/instance.hpp"
 
-namespace place {
+namespace plan {
 
 struct Request {
   Bytes bound = 0;      // proved by the caller
@@ -35,4 +35,4 @@ Answer solve(const Instance& instance, const Request& request, Limit& limit, con
 Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std::uint64_t seed,
                Limit& limit, std::vector<Bytes>* offsets);
 
-}  // namespace place
+}  // namespace plan

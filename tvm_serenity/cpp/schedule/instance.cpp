@@ -1,8 +1,8 @@
-#include "order/instance.hpp"
+#include "schedule/instance.hpp"
 
 #include <stdexcept>
 
-namespace order {
+namespace schedule {
 
 static void require(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
@@ -36,4 +36,4 @@ void Instance::finish() {
   }
 }
 
-}  // namespace order
+}  // namespace schedule
