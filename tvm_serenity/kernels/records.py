@@ -1,13 +1,13 @@
 """What integer kernels are made from: records of what they compute; no TVM is imported here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.quantize.fixed import Multiplier
+from tvm_serenity.quantize.fixed import Multiplier, multiplier
 from tvm_serenity.quantize.params import Affine
 
 Array = npt.NDArray[Any]
@@ -114,6 +114,10 @@ class Requantise:
     def per_channel(self) -> bool:
         """Whether every channel has its multiplier."""
         return len(set(zip(self.multiplier.value, self.multiplier.shift, strict=True))) > 1
+
+    def of_channels(self, part: slice) -> "Requantise":
+        """Return what finishes some channels, which may have one multiplier in common."""
+        return replace(self, multiplier=multiplier(self.multiplier.real[part]))
 
     def arrays(self) -> tuple[Array, ...]:
         """Return the constants of the kernel, one entry a channel; none if all are equal."""
@@ -252,6 +256,21 @@ class Convolution:
         w = (width + left + right - self.dilation[1] * (kw - 1) - 1) // self.strides[1] + 1
         n, h, w, c = self.position(n, h, w, self.channels)
         return n, h, w, c
+
+    def of_piece(self, index: int) -> "tuple[Convolution, slice]":
+        """Return a depthwise convolution of one piece alone, and which channels that makes."""
+        sizes = [self.sizes(shape)[3] for shape in self.pieces]
+        every = self.channels // sum(sizes)
+        first = sum(sizes[:index]) * every
+        part = slice(first, first + sizes[index] * every)
+        made = replace(
+            self,
+            pieces=(self.pieces[index],),
+            weight_shape=(*self.weight_shape[:-1], part.stop - part.start),
+            groups=sizes[index],
+            requantise=self.requantise.of_channels(part),
+        )
+        return made, part
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
 """AVERAGE_POOL_2D: the mean of each window."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tvm_serenity.graph import Tensor
+from tvm_serenity.kernels.records import AveragePool, Requantise
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Shape
-from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
+from tvm_serenity.operators.weighted import requantised
+from tvm_serenity.operators.windows import cut, pooled_by_rows, read_windows
+from tvm_serenity.quantize.fixed import multiplier
 
 
 def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
@@ -19,10 +23,9 @@ def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
     return 4 * shapes[0][-1]
 
 
-def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
-    from tvm_serenity.kernels.pooling import AveragePool, average_pool
-
-    spec = AveragePool(
+def _read(scene: Scene) -> AveragePool:
+    op = read_windows(scene)
+    return AveragePool(
         layout="NHWC",
         shape=op.shape,
         output_shape=op.made,
@@ -34,13 +37,40 @@ def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
         high=op.high,
         zero_point=0,
     )
-    return calls.kernel("q_avg_pool", average_pool(spec), *values)
 
 
-def _reference(op: Windows, x: Array) -> Array:
+def to_scale(spec: AveragePool, source: Stored, result: Stored, rounding: str) -> AveragePool:
+    """Return an average over whole windows, what lies outside too, in another scale."""
+    count = spec.window[0] * spec.window[1]
+    finish = Requantise(
+        multiplier(source.scale / (result.scale * count)),
+        result.zero,
+        spec.low,
+        spec.high,
+        result.dtype,
+        rounding,
+    )
+    return replace(spec, zero_point=source.zero, requantise=finish)
+
+
+def _compute(op: AveragePool, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.pooling import average_pool
+
+    return calls.kernel("q_avg_pool", average_pool(op), *values)
+
+
+def _reference(op: AveragePool, x: Array) -> Array:
     """The sum of stored values over their number, halves away from zero; uint8 rounds up."""
-    elements, inside = cut(op, x)
+    image = x if op.layout == "NHWC" else np.moveaxis(x, 1, 3)
+    made = _averages(op, image.astype(np.int64))
+    return made if op.layout == "NHWC" else np.moveaxis(made, 3, 1)
+
+
+def _averages(op: AveragePool, x: Array) -> Array:
+    elements, inside = cut(x - op.zero_point, op.window, op.strides, op.padding)
     total, count = elements.sum((-2, -1)), inside.sum((-2, -1))
+    if op.requantise is not None:
+        return requantised(total, op.requantise)
     half = count // 2
     sign = 1 if op.dtype == "uint8" else np.where(total > 0, 1, -1)
     mean = sign * ((sign * total + half) // count)
@@ -54,7 +84,7 @@ OPERATORS = (
         sums_rows=True,
         channel=3,
         scratch=_scratch,
-        read=read_windows,
+        read=_read,
         compute=_compute,
         reference=_reference,
         in_float=True,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import Need, rowwise, stacked
 from tvm_serenity.operators.record import Memory, Operator, Seen, no_scratch
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
@@ -23,11 +24,6 @@ class Concatenation:
     axis: int
     rounding: str
 
-    def needs_table(self, source: Stored) -> bool:
-        """Whether an input has another scale than the result."""
-        made = self.result
-        return (source.scale, source.zero, source.dtype) != (made.scale, made.zero, made.dtype)
-
     def table(self, source: Stored) -> Array:
         """Return the 256 stored values of an input in the result's scale."""
         return tables.concatenated(source.params, self.result.params, self.rounding)
@@ -38,22 +34,22 @@ def _read(scene: Scene) -> Concatenation:
     scene.only(ALL, *sources, result)
     if scene.limits(result, _ACTIVATION) != result.params.limits:
         raise UnsupportedError("a concat with an activation")
-    found = Concatenation(
-        tuple(sources), result, scene.options.i32(_AXIS) % len(result.shape), scene.rounding
-    )
-    if result.dtype == "int16" and any(found.needs_table(source) for source in sources):
+    return joined(sources, result, scene.options.i32(_AXIS), scene.rounding)
+
+
+def joined(sources: Sequence[Stored], result: Stored, axis: int, rounding: str) -> Concatenation:
+    """Return the concat of tensors; those of 16 bits have one scale."""
+    found = Concatenation(tuple(sources), result, axis % len(result.shape), rounding)
+    if result.dtype == "int16" and not all(source.alike(result) for source in sources):
         raise UnsupportedError("a concat of int16 tensors with different scales")
     return found
 
 
 def _compute(op: Concatenation, values: Sequence[Expr], calls: Calls) -> Expr:
-    from tvm_serenity.kernels import pointwise
-
     made = []
     for source, value in zip(op.sources, values, strict=True):
-        if op.needs_table(source):
-            kernel = pointwise.lookup(source.shape, source.dtype, op.result.dtype)
-            value = calls.kernel("q_rescale", kernel, value, op.table(source))
+        if not source.alike(op.result):
+            value = looked_up("q_rescale", source, op.table(source), value, calls)
         made.append(value)
     return calls.apply("concat", made, op.axis)
 
@@ -62,7 +58,7 @@ def _reference(op: Concatenation, *arrays: Array) -> Array:
     """``ConcatenationWithScaling``: values of another scale in float32, halves away from zero."""
     parts = [
         op.table(source)[array.astype(np.int64) - source.params.limits[0]]
-        if op.needs_table(source)
+        if not source.alike(op.result)
         else array
         for source, array in zip(op.sources, arrays, strict=True)
     ]

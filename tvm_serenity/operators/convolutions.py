@@ -15,18 +15,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Convolution
 from tvm_serenity.operators.needs import SAME, Need, Seen, filter_height, windowed
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
-from tvm_serenity.operators.weighted import (
-    bias_of,
-    filters_of,
-    finish,
-    folded,
-    multipliers,
-    narrow,
-    requantised,
-    summable,
-)
+from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
 from tvm_serenity.operators.windows import around
-from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, WEIGHTS, _BIAS = range(3)
 _PADDING, _STRIDE_W, _STRIDE_H = range(3)
@@ -40,6 +30,17 @@ class Fields:
     dilation_w: int
     dilation_h: int
     channels: int
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Where the taps of a convolution lie; ``padding`` is top, left, bottom, right."""
+
+    layout: str
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,11 @@ def read(scene: Scene, fields: Fields) -> Weighted | None:
     if scene.is_float(_SOURCE):
         return None
     source, result, options = scene.stored(_SOURCE), scene.result(), scene.options
-    summable(scene, source, result)
-    filters = filters_of(scene, WEIGHTS, fields.channels)
+    summable(scene.kind, source, result)
+    scene.symmetric(source, result)
+    found = filters_of(scene, WEIGHTS, fields.channels)
     shape, made = four(source.shape), four(result.shape)
-    data, groups = _arranged(filters.data, fields.channels, shape[3])
+    data, groups = _arranged(found.data, fields.channels, shape[3])
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     dilation = (options.i32(fields.dilation_h, 1), options.i32(fields.dilation_w, 1))
     if min(*strides, *dilation) < 1:
@@ -76,23 +78,9 @@ def read(scene: Scene, fields: Fields) -> Weighted | None:
     reach = [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)]
     top, bottom = around(shape[1], made[1], reach[0], strides[0], same)
     left, right = around(shape[2], made[2], reach[1], strides[1], same)
-    reals = multipliers(source, filters, result, source.dtype == "uint8")
-    spec = Convolution(
-        layout="NHWC",
-        pieces=(shape,),
-        dtype=source.dtype,
-        weight_shape=data.shape,
-        weight_dtype=str(data.dtype),
-        strides=strides,
-        padding=(top, left, bottom, right),
-        dilation=dilation,
-        groups=groups,
-        input_zero=source.zero,
-        weight_zero=filters.zero,
-        requantise=finish(scene, reals, result, scene.limits(result, fields.activation)),
-    )
-    bias = bias_of(scene, _BIAS, data.shape[-1]) + folded(data, filters.zero, source)
-    return Weighted(spec, data, narrow(bias))
+    taps = Taps("NHWC", strides, (top, left, bottom, right), dilation, groups)
+    layer = layer_of(scene, source, replace(found, data=data), (_BIAS, fields.activation))
+    return convolution_of(layer, taps)
 
 
 def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
@@ -102,16 +90,37 @@ def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
     if channels == 3:  # one filter for each of the output channels, made of one input channel
         if data.shape[0] != 1 or data.shape[3] % depth:
             raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
-        moved = np.transpose(data, (1, 2, 0, 3))
-        groups = depth
-    else:
-        moved = np.transpose(data, (1, 2, 3, 0))
-        groups = depth // max(data.shape[3], 1)
-        if groups * data.shape[3] != depth or data.shape[0] % max(groups, 1):
-            raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
-    if 1 < groups == depth and moved.shape[2] == 1:
-        moved = moved[:, :, 0, :]
-    return np.ascontiguousarray(moved), groups
+        return np.transpose(data, (1, 2, 0, 3)), depth
+    groups = depth // max(data.shape[3], 1)
+    if groups * data.shape[3] != depth or data.shape[0] % max(groups, 1):
+        raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
+    return np.transpose(data, (1, 2, 3, 0)), groups
+
+
+def convolution_of(layer: Layer, taps: Taps) -> Weighted:
+    """Return the convolution of a layer with filters [height, width, channels in, channels out].
+
+    It is depthwise where every group is one channel.
+    """
+    shape, data = four(layer.source.shape), layer.filters.data
+    if 1 < taps.groups == shape[taps.layout.index("C")] and data.shape[2] == 1:
+        data = data[:, :, 0, :]
+    data = np.ascontiguousarray(data)
+    spec = Convolution(
+        layout=taps.layout,
+        pieces=(shape,),
+        dtype=layer.source.dtype,
+        weight_shape=data.shape,
+        weight_dtype=str(data.dtype),
+        strides=taps.strides,
+        padding=taps.padding,
+        dilation=taps.dilation,
+        groups=taps.groups,
+        input_zero=layer.source.zero,
+        weight_zero=layer.filters.zero,
+        requantise=layer.finish(layer.multipliers(layer.source.dtype == "uint8")),
+    )
+    return Weighted(spec, data, layer.folded_bias())
 
 
 def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -119,14 +128,14 @@ def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.convolution import convolution
 
     spec, pieces = op.spec, [values[_SOURCE]]
-    inner = calls.within_border(values[_SOURCE], spec.input_zero)
+    inner = calls.within_border(values[_SOURCE], spec.input_zero, spec.layout)
     if inner is not None:
         (expr, shape, amounts) = inner
         pieces = [expr]
         top, left, bottom, right = (a + b for a, b in zip(spec.padding, amounts, strict=True))
         spec = replace(spec, pieces=(four(shape),), padding=(top, left, bottom, right))
-    elif spec.groups in (1, spec.pieces[0][3]):
-        joined = calls.pieces(_SOURCE, 3)
+    elif spec.groups in (1, spec.pieces[0][spec.channel_axis]):
+        joined = calls.pieces(_SOURCE, spec.channel_axis)
         if joined is not None:
             pieces = [expr for expr, _ in joined]
             spec = replace(spec, pieces=tuple(four(shape) for _, shape in joined))
@@ -134,29 +143,13 @@ def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
         constants = (op.filters, op.bias, *spec.requantise.arrays())
         name = "q_depthwise" if spec.depthwise else "q_conv"
         return calls.kernel(name, convolution(spec), *pieces, *constants)
-    made = [_of_piece(replace(op, spec=spec), i, pieces[i], calls) for i in range(len(pieces))]
-    return calls.apply("concat", made, 3)
-
-
-def _of_piece(op: Weighted, index: int, piece: Expr, calls: Calls) -> Expr:
-    """A depthwise convolution of one piece of its input: a piece of its result."""
-    from tvm_serenity.kernels.convolution import convolution
-
-    spec, sizes = op.spec, [shape[3] for shape in op.spec.pieces]
-    every = spec.channels // sum(sizes)
-    first = sum(sizes[:index]) * every
-    part = slice(first, first + sizes[index] * every)
-    some = np.ascontiguousarray(op.filters[..., part])
-    finish_ = replace(spec.requantise, multiplier=multiplier(spec.requantise.multiplier.real[part]))
-    made = replace(
-        spec,
-        pieces=(spec.pieces[index],),
-        weight_shape=some.shape,
-        groups=sizes[index],
-        requantise=finish_,
-    )
-    constants = (some, op.bias[part], *finish_.arrays())
-    return calls.kernel("q_depthwise", convolution(made), piece, *constants)
+    made = []
+    for index, piece in enumerate(pieces):
+        alone, part = spec.of_piece(index)
+        some = np.ascontiguousarray(op.filters[..., part])
+        constants = (some, op.bias[part], *alone.requantise.arrays())
+        made.append(calls.kernel("q_depthwise", convolution(alone), piece, *constants))
+    return calls.apply("concat", made, spec.channel_axis)
 
 
 def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
@@ -164,8 +157,9 @@ def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
     spec = op.spec
     (top, left, bottom, right), (dy, dx) = spec.padding, spec.dilation
     borders = ((0, 0), (top, bottom), (left, right), (0, 0))
-    padded = np.pad(x.astype(np.int64), borders, constant_values=spec.input_zero)
-    _, height, width, channels = spec.output_shape
+    image = x if spec.layout == "NHWC" else np.moveaxis(x, 1, 3)
+    padded = np.pad(image.astype(np.int64), borders, constant_values=spec.input_zero)
+    _, height, width, channels = spec.sizes(spec.output_shape)
     total = np.zeros((x.shape[0], height, width, channels), np.int64) + op.bias
     filters = op.filters.astype(np.int64) - spec.weight_zero
     every = channels // spec.groups
@@ -180,4 +174,5 @@ def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
         for group in range(spec.groups):
             some = slice(group * every, (group + 1) * every)
             total[..., some] += part[..., group * depth : (group + 1) * depth] @ taps[:, some]
-    return requantised(total, spec.requantise)
+    made = requantised(total, spec.requantise)
+    return made if spec.layout == "NHWC" else np.moveaxis(made, 3, 1)

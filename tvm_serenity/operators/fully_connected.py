@@ -1,7 +1,7 @@
 """FULLY_CONNECTED: a dense layer, rounded once in float64 as LiteRT's reference kernel is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,17 +9,8 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
-from tvm_serenity.operators.weighted import (
-    bias_of,
-    filters_of,
-    finish,
-    folded,
-    multipliers,
-    narrow,
-    requantised,
-    summable,
-)
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
+from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
 from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 
@@ -42,34 +33,40 @@ def _read(scene: Scene) -> FullyConnected | None:
     if scene.is_float(_SOURCE):  # its weights alone are quantised
         return None
     source, result = scene.stored(_SOURCE), scene.result()
-    summable(scene, source, result)
+    summable(scene.kind, source, result)
+    scene.symmetric(source, result)
     filters = filters_of(scene, _WEIGHTS, 0)
     if filters.data.ndim != 2:
         raise UnsupportedError(f"weights of shape {list(filters.data.shape)}")
-    data = np.ascontiguousarray(filters.data.T)
+    source_filters = replace(filters, data=np.ascontiguousarray(filters.data.T))
+    layer = layer_of(scene, source, source_filters, (_BIAS, _ACTIVATION))
+    return dense_of(layer, result.shape)
+
+
+def dense_of(layer: Layer, made: Shape) -> FullyConnected:
+    """Return the dense layer with weights [inputs, units], its result in the shape ``made``."""
+    source, data = layer.source, layer.filters.data
     inputs, units = data.shape
     rows, rest = divmod(int(np.prod(source.shape)), inputs)
     if rest:
         raise UnsupportedError(f"an input of shape {list(source.shape)} in rows of {inputs}")
-    reals = multipliers(source, filters, result, False)
-    bias = bias_of(scene, _BIAS, units) + folded(data, filters.zero, source)
     spec = Dense(
         rows,
         inputs,
         units,
         source.dtype,
         str(data.dtype),
-        filters.zero,
-        _rounded_once(scene, reals, result),
+        layer.filters.zero,
+        _rounded_once(layer),
     )
-    return FullyConnected(spec, source.shape, result.shape, data, narrow(bias))
+    return FullyConnected(spec, source.shape, made, data, layer.folded_bias())
 
 
-def _rounded_once(scene: Scene, reals: Array, result: Stored) -> Requantise:
+def _rounded_once(layer: Layer) -> Requantise:
     """In float64, or in integers that are equal to that."""
-    low, high = limits = scene.limits(result, _ACTIVATION)
-    if scene.rounding != "tflite":
-        return finish(scene, reals, result, limits)
+    reals, result, (low, high) = layer.multipliers(False), layer.result, layer.limits
+    if layer.rounding != "tflite":
+        return layer.finish(reals)
     found = exact_single(reals, low - result.zero, high - result.zero)
     made = multiplier(reals) if found is None else found
     how = "double" if found is None else "single"
@@ -79,24 +76,16 @@ def _rounded_once(scene: Scene, reals: Array, result: Stored) -> Requantise:
 def _compute(op: FullyConnected, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.convolution import dense
 
-    given = values[_SOURCE]
-    if op.source != (op.spec.rows, op.spec.inputs):
-        given = calls.apply("reshape", given, (op.spec.rows, op.spec.inputs))
+    given = reshaped(values[_SOURCE], op.source, (op.spec.rows, op.spec.inputs), calls)
     constants = (op.weights, op.bias, *op.spec.requantise.arrays())
     made = calls.kernel("q_dense", dense(op.spec), given, *constants)
-    if op.made == (op.spec.rows, op.spec.units):
-        return made
-    return calls.apply("reshape", made, op.made)
+    return reshaped(made, (op.spec.rows, op.spec.units), op.made, calls)
 
 
 def _reference(op: FullyConnected, x: Array, *_constants: Array) -> Array:
     rows = x.reshape(op.spec.rows, op.spec.inputs).astype(np.int64)
     total = rows @ (op.weights.astype(np.int64) - op.spec.weight_zero) + op.bias
-    finish_ = op.spec.requantise
-    spec = Requantise(
-        finish_.multiplier, finish_.zero_point, finish_.low, finish_.high, finish_.dtype, "double"
-    )
-    return requantised(total, spec).reshape(op.made)
+    return requantised(total, replace(op.spec.requantise, rounding="double")).reshape(op.made)
 
 
 OPERATORS = (

@@ -50,13 +50,10 @@ def function(facts: Operator, widths: Widths) -> Operator:
         return Function(source, result, widths.parameter(scene))
 
     def compute(op: Function, values: Sequence[Expr], calls: Calls) -> Expr:
-        from tvm_serenity.kernels import pointwise
-
         if op.source.dtype == "int16":
             assert widths.wide is not None
             return widths.wide(op, values[0], calls)
-        kernel = pointwise.lookup(op.source.shape, op.source.dtype, op.result.dtype)
-        return calls.kernel("q_table", kernel, values[0], np.asarray(widths.table(op)))
+        return looked_up("q_table", op.source, np.asarray(widths.table(op)), values[0], calls)
 
     def reference(op: Function, x: Array) -> Array:
         if op.source.dtype == "int16":
@@ -65,6 +62,14 @@ def function(facts: Operator, widths: Widths) -> Operator:
         return np.asarray(widths.table(op)[x.astype(np.int64) - op.source.params.limits[0]])
 
     return replace(facts, read=read, compute=compute, reference=reference)
+
+
+def looked_up(name: str, source: Stored, table: Array, value: Expr, calls: Calls) -> Expr:
+    """Return a value of 8 bits with each stored value replaced by what ``table`` has for it."""
+    from tvm_serenity.kernels import pointwise
+
+    kernel = pointwise.lookup(source.shape, source.dtype, str(table.dtype))
+    return calls.kernel(name, kernel, value, table)
 
 
 def real(of: Callable[[Array], Array]) -> Table:

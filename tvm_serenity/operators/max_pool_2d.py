@@ -25,7 +25,7 @@ def _compute(op: Windows, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: Windows, x: Array) -> Array:
-    elements, inside = cut(op, x)
+    elements, inside = cut(x, op.size, op.strides, op.padding)
     most = np.where(inside, elements, np.iinfo(op.dtype).min).max((-2, -1))
     return np.asarray(np.clip(most, op.low, op.high)).astype(op.dtype)
 

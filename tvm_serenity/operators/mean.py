@@ -34,9 +34,7 @@ def _compute(op: Reduction, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.pooling import mean
 
     source, result = op.source, op.result
-    finish = Requantise(
-        _multiplier(op), result.zero, *result.params.limits, result.dtype, op.rounding
-    )
+    finish = Requantise(_multiplier(op), result.zero, *op.limits, result.dtype, op.rounding)
     spec = Mean(source.shape, op.axes, op.keep, source.dtype, source.zero, finish)
     return calls.kernel("q_mean", mean(spec), values[0])
 
@@ -45,7 +43,7 @@ def _reference(op: Reduction, x: Array, _axes: Array) -> Array:
     """``QuantizedMeanOrSum``."""
     total = (x.astype(np.int64) - op.source.zero).sum(op.axes, keepdims=op.keep)
     m = _multiplier(op)
-    return clamped(scaled(total, m.value[0], m.shift[0]), op.result)
+    return clamped(scaled(total, m.value[0], m.shift[0]), op.result, op.limits)
 
 
 _READ = Operator(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_serenity.kernels.records import Product
+from tvm_serenity.kernels.records import Pair, Product
 from tvm_serenity.operators.pairs import centred, read_pair, stored
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
@@ -15,8 +15,14 @@ _ACTIVATION = 0
 
 
 def _read(scene: Scene) -> Product:
-    pair = read_pair(scene, ALL, _ACTIVATION)
+    return product_of(read_pair(scene, ALL, _ACTIVATION))
+
+
+def product_of(pair: Pair) -> Product:
+    """Return a product; its multiplier is divided in float32 unless it stays a float."""
     first, second, made = (np.float32(p.scale) for p in (*pair.sources, pair.result))
+    if pair.rounding == "float":
+        return Product(pair, multiplier(float(first * second) / float(made)))
     return Product(pair, multiplier(float(first * second / made)))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import on_elements
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
@@ -23,6 +24,7 @@ class Rescaling:
 
     source: Stored
     result: Stored
+    limits: tuple[int, int]
     rounding: str
 
 
@@ -33,19 +35,18 @@ def _read(scene: Scene) -> Rescaling | None:
     (source,), result = scene.inputs(), scene.result()
     if not {source.dtype, result.dtype} <= set(_TYPES):
         raise UnsupportedError(f"no QUANTIZE of {source.dtype} to {result.dtype} in LiteRT")
-    return Rescaling(source, result, scene.rounding)
+    return Rescaling(source, result, result.params.limits, scene.rounding)
 
 
 def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import pointwise
 
-    source, result, limits = op.source, op.result, op.result.params.limits
-    if (source.scale, source.zero, source.dtype) == (result.scale, result.zero, result.dtype):
+    source, result, limits = op.source, op.result, op.limits
+    if source.alike(result) and limits == result.params.limits:
         return values[0]
     if source.dtype in EIGHT and result.dtype in EIGHT:
         table = tables.rescaled(source.params, result.params, *limits, op.rounding)
-        kernel = pointwise.lookup(source.shape, source.dtype, result.dtype)
-        return calls.kernel("q_table", kernel, values[0], table)
+        return looked_up("q_table", source, table, values[0], calls)
     m = multiplier(source.scale / result.scale)
     finish = Requantise(m, result.zero, *limits, result.dtype, op.rounding)
     return calls.kernel(
@@ -57,7 +58,7 @@ def _reference(op: Rescaling, x: Array) -> Array:
     """``Requantize``."""
     m = multiplier(op.source.scale / op.result.scale)
     centred = x.astype(np.int64) - op.source.zero
-    return clamped(scaled(centred, m.value[0], m.shift[0]), op.result)
+    return clamped(scaled(centred, m.value[0], m.shift[0]), op.result, op.limits)
 
 
 OPERATORS = (

@@ -18,6 +18,7 @@ class Reduction:
     result: Stored
     axes: tuple[int, ...]
     keep: bool
+    limits: tuple[int, int]
     rounding: str
 
     @property
@@ -33,4 +34,4 @@ def read_reduction(scene: Scene) -> Reduction:
     rank = len(source.shape)
     axes = tuple(sorted({axis % rank for axis in scene.constant(_AXES)})) if rank else ()
     keep = bool(scene.options.u8(_KEEP))
-    return Reduction(scene.kind, source, result, axes, keep, scene.rounding)
+    return Reduction(scene.kind, source, result, axes, keep, result.params.limits, scene.rounding)

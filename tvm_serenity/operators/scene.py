@@ -56,7 +56,9 @@ class Calls(Protocol):
         None unless it is a concat that only convolutions read, which can read it in pieces.
         """
 
-    def within_border(self, value: Expr, fill: int) -> tuple[Expr, Shape, Border] | None:
+    def within_border(
+        self, value: Expr, fill: int, layout: str
+    ) -> tuple[Expr, Shape, Border] | None:
         """Return the image that lies within a border of ``fill`` in ``value``; None without one."""
 
     def leave(self, operand: int, value: Expr) -> Expr:
@@ -97,6 +99,11 @@ class Stored:
     def zero(self) -> int:
         """The one zero point."""
         return self.params.zero_point
+
+    def alike(self, other: "Stored") -> bool:
+        """Return whether stored values of both are the same numbers."""
+        ours, theirs = ((s.scale, s.zero, s.dtype) for s in (self, other))
+        return ours == theirs
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,11 @@ def four(shape: Shape) -> tuple[int, int, int, int]:
         raise UnsupportedError(f"a tensor of shape {list(shape)}")
     n, height, width, channels = shape
     return n, height, width, channels
+
+
+def reshaped(value: Expr, old: Shape, new: Shape, calls: Calls) -> Expr:
+    """Return a value of shape ``old`` in another shape."""
+    return value if old == new else calls.apply("reshape", value, new)
 
 
 def flat(shape: Shape) -> tuple[int, int]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import RealSoftmax
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import between
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, flat
+from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
 from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, reciprocal
@@ -22,15 +23,29 @@ _STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
 
 @dataclass(frozen=True)
 class Softmax:
-    """Exponentials of ``beta`` times the input over their sum."""
+    """Exponentials of ``beta`` times the input over their sum.
+
+    ``limits`` and ``rounding`` matter where that is "float", which has no fixed steps.
+    """
 
     source: Stored
     result: Stored
     beta: float
+    limits: tuple[int, int]
+    rounding: str
 
 
 def _read(scene: Scene) -> Softmax:
     (source,), result = scene.inputs(), scene.result()
+    beta = scene.options.f32(_BETA) if scene.has_options else 1.0
+    return softmax_of(Softmax(source, result, beta, result.params.limits, "tflite"))
+
+
+def softmax_of(op: Softmax) -> Softmax:
+    """Return a softmax as it is; :class:`UnsupportedError` where its steps are not LiteRT's."""
+    source, result = op.source, op.result
+    if op.rounding == "float" and {source.dtype, result.dtype} <= set(EIGHT):
+        return op
     steps = _STEPS.get(result.dtype)
     wide = source.dtype == "int16"
     if steps is None or (wide and result.dtype != "int16"):
@@ -38,16 +53,21 @@ def _read(scene: Scene) -> Softmax:
     steps, least = (32768, 0) if wide else (steps, result.params.limits[0])
     if abs(result.scale * steps - 1) > 1e-3 or result.zero != least:
         raise UnsupportedError(f"SOFTMAX whose result is not stored in steps of 1/{steps} from 0")
-    scene.symmetric(*((source, result) if wide else ()))
-    return Softmax(source, result, scene.options.f32(_BETA) if scene.has_options else 1.0)
+    if (wide and source.zero) or op.limits != result.params.limits:
+        raise UnsupportedError("SOFTMAX of int16 with a zero point, or with an activation")
+    return op
 
 
 def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import normalise, pointwise
 
     source, (rows, columns) = op.source, flat(op.source.shape)
-    given = calls.apply("reshape", values[0], (rows, columns))
-    if source.dtype == "int16":
+    given = reshaped(values[0], source.shape, (rows, columns), calls)
+    if op.rounding == "float" and source.dtype in EIGHT:
+        real = RealSoftmax(rows, columns, source.dtype, op.result.params, *op.limits)
+        powers = tables.exponentials(source.scale * op.beta)
+        made = calls.kernel("q_softmax", pointwise.real_softmax(real), given, powers)
+    elif source.dtype == "int16":
         scale = float(np.float32(source.scale) * np.float32(op.beta))
         kernel = normalise.softmax16(rows, columns, scale)
         made = calls.kernel("q_softmax", kernel, given, *_samples())
@@ -55,7 +75,7 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
         kernel = pointwise.softmax(rows, columns, source.dtype, op.result.dtype)
         table = np.asarray(tables.softmax(source.scale, op.beta).exponentials, np.int32)
         made = calls.kernel("q_softmax", kernel, given, table)
-    return calls.apply("reshape", made, source.shape)
+    return reshaped(made, (rows, columns), source.shape, calls)
 
 
 def _samples() -> tuple[lookups.Array, lookups.Array]:

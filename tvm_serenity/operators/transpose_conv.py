@@ -6,7 +6,7 @@ the same again, and may be an input of the model. Source: ``reference_integer_op
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,7 @@ from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
 from tvm_serenity.operators.record import Operator, Seen
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
-from tvm_serenity.operators.weighted import (
-    bias_of,
-    filters_of,
-    finish,
-    multipliers,
-    narrow,
-    requantised,
-    summable,
-)
+from tvm_serenity.operators.weighted import filters_of, layer_of, narrow, requantised, summable
 
 _SHAPE, _WEIGHTS, _SOURCE, _BIAS = range(4)
 _PADDING, _STRIDE_W, _STRIDE_H, _ACTIVATION = range(4)
@@ -47,7 +39,8 @@ def cut_before(made: int, size: int, stride: int, same: bool) -> int:
 
 def _read(scene: Scene) -> TransposeConv:
     source, result = scene.stored(_SOURCE), scene.result()
-    summable(scene, source, result)
+    summable(scene.kind, source, result)
+    scene.symmetric(source, result)
     _check_shape(scene, result.shape)
     filters = filters_of(scene, _WEIGHTS, 0)
     units, height, width, depth = filters.data.shape
@@ -61,6 +54,7 @@ def _read(scene: Scene) -> TransposeConv:
         for made, size, stride in zip(result.shape[1:3], (height, width), strides, strict=True)
     ]
     data = np.ascontiguousarray(np.transpose(filters.data, (1, 2, 3, 0)))
+    layer = layer_of(scene, source, replace(filters, data=data), (_BIAS, _ACTIVATION))
     spec = TransposedConvolution(
         four(source.shape),
         four(result.shape),
@@ -71,14 +65,9 @@ def _read(scene: Scene) -> TransposeConv:
         (before[0], before[1]),
         source.zero,
         filters.zero,
-        finish(
-            scene,
-            multipliers(source, filters, result, source.dtype == "uint8"),
-            result,
-            scene.limits(result, _ACTIVATION),
-        ),
+        layer.finish(layer.multipliers(source.dtype == "uint8")),
     )
-    return TransposeConv(spec, data, narrow(bias_of(scene, _BIAS, units)))
+    return TransposeConv(spec, data, narrow(layer.bias))
 
 
 def _check_shape(scene: Scene, made: Sequence[int]) -> None:

@@ -1,4 +1,8 @@
-"""What operators with weights share: filters, biases, and how sums become stored values."""
+"""What operators with weights share: filters, biases, and how sums become stored values.
+
+A :class:`Layer` is read from an operator of a file here, or from what lies between ``dequantize``
+and ``quantize`` (``relax/quantize_weighted.py``); what it computes is the same.
+"""
 
 from dataclasses import dataclass
 
@@ -23,14 +27,50 @@ class Filters:
     zero: int
 
 
-def summable(scene: Scene, source: Stored, result: Stored) -> None:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layer:
+    """Activations, weights whose last axis are the output channels, and how sums are rounded.
+
+    ``bias`` is in steps of the products, one number a channel. ``limits`` are those of stored
+    results.
+    """
+
+    source: Stored
+    result: Stored
+    filters: Filters
+    bias: npt.NDArray[np.int64]
+    limits: tuple[int, int]
+    rounding: str
+
+    def multipliers(self, in_float: bool) -> npt.NDArray[np.float64]:
+        """Return the real multiplier of each channel; ``in_float``: the product of scales is."""
+        real = np.float32 if in_float else np.float64
+        product: Array = np.asarray(self.source.scale, real) * self.filters.scales.astype(real)
+        return np.asarray(product.astype(np.float64) / self.result.scale)
+
+    def finish(self, reals: npt.NDArray[np.float64]) -> Requantise:
+        """Return how sums become stored values: "wide" of 64-bit sums, else as is asked for."""
+        made, rounding = multiplier(reals), self.rounding
+        if self.result.dtype == "int16" and rounding != "float":
+            rounding = "wide"
+            if max(made.shift) > _MOST_WIDE_SHIFT:
+                raise UnsupportedError("its sums are scaled up by more than LiteRT can")
+        return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
+
+    def folded_bias(self) -> npt.NDArray[np.int32]:
+        """Return the bias with what the input's zero point adds to each sum, in 32 bits."""
+        centred = self.filters.data.astype(np.int64) - self.filters.zero
+        sums = centred.sum(axis=tuple(range(centred.ndim - 1)))
+        return narrow(self.bias - self.source.zero * sums)
+
+
+def summable(kind: str, source: Stored, result: Stored) -> None:
     """Refuse types of activations whose products with weights LiteRT does not sum up."""
     if {source.dtype, result.dtype} != {"int16"} and not {source.dtype, result.dtype} <= {
         "int8",
         "uint8",
     }:
-        raise UnsupportedError(f"no {scene.kind} from {source.dtype} to {result.dtype} in LiteRT")
-    scene.symmetric(source, result)
+        raise UnsupportedError(f"no {kind} from {source.dtype} to {result.dtype} in LiteRT")
 
 
 def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
@@ -62,10 +102,20 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
     return np.broadcast_to(values, (count,))
 
 
-def folded(filters: Array, zero: int, source: Stored) -> npt.NDArray[np.int64]:
-    """Return what the input's zero point adds to the sum of each output channel, the last axis."""
-    centred = filters.astype(np.int64) - zero
-    return np.asarray(-source.zero * centred.sum(axis=tuple(range(filters.ndim - 1))))
+def layer_of(scene: Scene, source: Stored, filters: Filters, fields: tuple[int, int]) -> Layer:
+    """Return the layer of an operator; ``fields``: its input of biases, its option of activation.
+
+    The last axis of ``filters`` are the output channels.
+    """
+    result, (bias, activation) = scene.result(), fields
+    return Layer(
+        source=source,
+        result=result,
+        filters=filters,
+        bias=bias_of(scene, bias, filters.data.shape[-1]),
+        limits=scene.limits(result, activation),
+        rounding=scene.rounding,
+    )
 
 
 def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -74,26 +124,6 @@ def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     if bias.min(initial=0) < limits.min or bias.max(initial=0) > limits.max:
         raise UnsupportedError("its bias does not fit into 32 bits")
     return bias.astype(np.int32)
-
-
-def multipliers(
-    source: Stored, filters: Filters, result: Stored, in_float: bool
-) -> npt.NDArray[np.float64]:
-    """Return the real multiplier of each channel; ``in_float``: the product of scales is."""
-    if in_float:
-        product = np.float32(source.scale) * filters.scales.astype(np.float32)
-        return np.asarray(product.astype(np.float64) / result.scale)
-    return np.asarray(source.scale * filters.scales / result.scale)
-
-
-def finish(scene: Scene, reals: Array, result: Stored, limits: tuple[int, int]) -> Requantise:
-    """Return how sums become stored values: "wide" of 64-bit sums, else as is asked for."""
-    made, rounding = multiplier(reals), scene.rounding
-    if result.dtype == "int16" and rounding != "float":
-        rounding = "wide"
-        if max(made.shift) > _MOST_WIDE_SHIFT:
-            raise UnsupportedError("its sums are scaled up by more than LiteRT can")
-    return Requantise(made, result.zero, *limits, result.dtype, rounding)
 
 
 def requantised(total: Array, spec: Requantise) -> Array:

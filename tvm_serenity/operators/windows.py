@@ -61,17 +61,22 @@ def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[
     return missing // 2, missing - missing // 2
 
 
-def cut(op: Windows, x: Array) -> tuple[Array, Array]:
-    """Return the elements of each window, along two last axes, and which are of the image."""
-    (n, height, width, channels), (top, left, bottom, right) = op.shape, op.padding
-    padded = np.zeros((n, height + top + bottom, width + left + right, channels), np.int64)
-    inside = np.zeros(padded.shape, np.bool_)
-    padded[:, top : top + height, left : left + width] = x
-    inside[:, top : top + height, left : left + width] = True
+def cut(
+    x: Array,
+    size: tuple[int, int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int],
+) -> tuple[Array, Array]:
+    """Return the elements of each window, along two last axes, and which are of the image.
+
+    ``x`` is NHWC; what lies outside of the image is 0.
+    """
+    top, left, bottom, right = padding
+    borders = ((0, 0), (top, bottom), (left, right), (0, 0))
+    padded = np.pad(x.astype(np.int64), borders)
+    inside = np.pad(np.ones(x.shape, np.bool_), borders)
     found = [
-        np.lib.stride_tricks.sliding_window_view(a, op.size, (1, 2))[
-            :, :: op.strides[0], :: op.strides[1]
-        ]
+        np.lib.stride_tricks.sliding_window_view(a, size, (1, 2))[:, :: strides[0], :: strides[1]]
         for a in (padded, inside)
     ]
     return found[0], found[1]

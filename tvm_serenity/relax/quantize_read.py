@@ -5,6 +5,8 @@ A *leaf* is a tensor as it is stored, with its scale and zero point: the argumen
 ``quantize``.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy.typing as npt
 from tvm import relax
 
 from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import INTEGERS, Affine, affine
 
 Array = npt.NDArray[Any]
@@ -36,6 +40,15 @@ class RefusedError(Exception):
     """Why a region stays float."""
 
 
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise what an operator does not support as the reason why a region stays float."""
+    try:
+        yield
+    except UnsupportedError as error:
+        raise RefusedError(str(error)) from None
+
+
 @dataclass(frozen=True)
 class Leaf:
     """A stored tensor: an integer expression, and how to read it."""
@@ -43,6 +56,11 @@ class Leaf:
     expr: Any
     params: Affine
     shape: tuple[int, ...]
+
+    @property
+    def stored(self) -> Stored:
+        """The tensor as operators see it."""
+        return Stored(self.shape, self.params)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm import relax, tirx
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.quantize_exact import Exact
-from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, shape_of, variables
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, variables
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,18 @@ class Region:
     high: int
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest stored value."""
+        return self.low, self.high
+
+    @property
     def is_unclamped(self) -> bool:
         """Whether the activation lets all values pass."""
-        return (self.low, self.high) == self.result.limits
+        return self.limits == self.result.limits
+
+    def stored(self, shape: Sequence[int]) -> Stored:
+        """Return the result, of a shape, as operators see it."""
+        return Stored(tuple(shape), self.result)
 
 
 @dataclass
@@ -112,11 +122,6 @@ class Rewriter:
         name = compat.op_name(call) if compat.is_call(call) else ""
         return self.rules.by_operator.get(name, self.rules.other)(self, region)
 
-    def kernel(self, name: str, kernel: tirx.PrimFunc, arguments: Sequence[Any]) -> Any:
-        """Return the variable that holds the result of a new kernel."""
-        call = compat.call_kernel(self.builder, kernel, name, arguments)
-        return self.builder.emit(call, name)
-
     def stored(self, leaf: Leaf) -> Any:
         """Return the new expression of a stored tensor."""
         return self.emitted(self.rewritten(leaf.expr), label(leaf.expr))
@@ -126,13 +131,6 @@ class Rewriter:
         if isinstance(expr, relax.Var) or compat.is_constant(expr):
             return expr
         return self.builder.emit(expr, name)
-
-    def reshaped(self, expr: relax.Expr, shape: Sequence[int]) -> Any:
-        """Return ``expr`` in another shape, a view."""
-        expr = self.emitted(expr, "flat")
-        if shape_of(expr.ty) == tuple(shape):
-            return expr
-        return self.builder.emit(relax.op.reshape(expr, tuple(shape)))
 
     def rewritten(self, expr: relax.Expr) -> Any:
         """Return ``expr`` with old variables replaced by what stands for them."""

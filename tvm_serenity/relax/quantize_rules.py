@@ -1,4 +1,7 @@
-"""Rules for elementwise operators and softmax, and the table of all rules."""
+"""What each float operator between ``dequantize`` and ``quantize`` is in integers.
+
+A rule reads a region into the record of an operator, whose file says what it computes.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -7,13 +10,19 @@ import numpy as np
 
 from tvm_serenity import compat
 from tvm_serenity.kernels import pointwise
-from tvm_serenity.quantize import tables
-from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.relax import quantize_function, quantize_pool
-from tvm_serenity.relax.quantize_concat import concat
+from tvm_serenity.kernels.records import Pair
+from tvm_serenity.operators.add import sum_of
+from tvm_serenity.operators.concatenation import joined
+from tvm_serenity.operators.functions import looked_up
+from tvm_serenity.operators.mul import product_of
+from tvm_serenity.operators.quantize import Rescaling
+from tvm_serenity.operators.softmax import Softmax, softmax_of
+from tvm_serenity.relax import quantize_function
+from tvm_serenity.relax.calls import Writer
+from tvm_serenity.relax.quantize_pool import average_pool, reduction
 from tvm_serenity.relax.quantize_read import MOVES, Leaf, RefusedError, shape_of
+from tvm_serenity.relax.quantize_records import computed, joined_parts
 from tvm_serenity.relax.quantize_region import Region, Rewriter, Rules
-from tvm_serenity.relax.quantize_scale import look_up, rescaled
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, find, weighted
 
 
@@ -21,85 +30,74 @@ def addition(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``add`` and ``subtract``, of a convolution and its bias or of two tensors."""
     if find(rewriter, region.expr)[0] is not None:
         return weighted(rewriter, region)
-    pair = _pair(rewriter, region)
-    if pair is None:
+    call = rewriter.scope.look(region.expr)
+    minus = compat.op_name(call) == "relax.subtract"
+    leaves = _two(rewriter, call)
+    if leaves is None:
         return function(rewriter, region)
-    spec, arguments = pair
-    first, second = (s.scale for s in spec.sources)
-    shift = 15 if spec.result.dtype == "int16" else 20
-    if spec.result.dtype == "int16" and rewriter.rounding == "tflite":
-        raise RefusedError("a sum of int16 tensors")
-    twice = 2 * max(first, second)
-    left, right = multiplier(first / twice), multiplier(second / twice)
-    if compat.op_name(rewriter.scope.look(region.expr)) == "relax.subtract":
-        right = type(right)(right.value, right.shift, (-right.real[0],))
-    out = multiplier(twice / ((1 << shift) * spec.result.scale))
-    return rewriter.kernel(
-        "q_add", pointwise.add(pointwise.Sum(spec, left, right, out, shift)), arguments
-    )
+    kind, pair = "SUB" if minus else "ADD", _pair(rewriter, region, leaves)
+    return computed(rewriter, kind, lambda: sum_of(pair, minus), leaves)
 
 
 def product(rewriter: Rewriter, region: Region) -> Any:
     """Convert ``multiply`` of two tensors."""
-    pair = _pair(rewriter, region)
-    if pair is None:
+    leaves = _two(rewriter, rewriter.scope.look(region.expr))
+    if leaves is None:
         return function(rewriter, region)
-    spec, arguments = pair
-    first, second = (s.scale for s in spec.sources)
-    real = float(np.float32(first) * np.float32(second)) / spec.result.scale
-    if rewriter.rounding != "float":  # LiteRT divides in float32 too
-        real = float(np.float32(first) * np.float32(second) / np.float32(spec.result.scale))
-    return rewriter.kernel(
-        "q_mul", pointwise.multiply(pointwise.Product(spec, multiplier(real))), arguments
-    )
+    pair = _pair(rewriter, region, leaves)
+    return computed(rewriter, "MUL", lambda: product_of(pair), leaves)
 
 
-def _pair(rewriter: Rewriter, region: Region) -> tuple[pointwise.Pair, list[Any]] | None:
+def _two(rewriter: Rewriter, call: Any) -> list[Leaf] | None:
     """Two stored operands, or None if one is a number."""
+    try:
+        return [rewriter.scope.activation(argument) for argument in call.args[:2]]
+    except RefusedError:
+        return None
+
+
+def _pair(rewriter: Rewriter, region: Region, leaves: list[Leaf]) -> Pair:
+    first, second = leaves
+    shapes, sources = (first.shape, second.shape), (first.params, second.params)
+    return Pair(shapes, sources, region.result, *region.limits, rewriter.rounding)
+
+
+def concat(rewriter: Rewriter, region: Region) -> Any:
+    """Convert a concat of quantised tensors."""
     call = rewriter.scope.look(region.expr)
-    leaves: list[Leaf] = []
-    for argument in call.args[:2]:
-        try:
-            leaves.append(rewriter.scope.activation(argument))
-        except RefusedError:
-            return None
-    spec = pointwise.Pair(
-        (leaves[0].shape, leaves[1].shape),
-        (leaves[0].params, leaves[1].params),
-        region.result,
-        region.low,
-        region.high,
-        rewriter.rounding,
+    leaves = [rewriter.scope.activation(part) for part in joined_parts(rewriter, call)]
+    if not region.is_unclamped:
+        raise RefusedError("a concat with an activation")
+    sources, made = [leaf.stored for leaf in leaves], region.stored(shape_of(call.ty))
+    axis, rounding = int(call.attrs.axis), rewriter.rounding
+    return computed(
+        rewriter, "CONCATENATION", lambda: joined(sources, made, axis, rounding), leaves
     )
-    return spec, [rewriter.stored(leaf) for leaf in leaves]
 
 
 def softmax(rewriter: Rewriter, region: Region) -> Any:
-    """Convert softmax over the last axis to TFLite's fixed-point form, or a table of floats."""
+    """Convert softmax over the last axis."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
-    result, least = region.result, region.result.limits[0]
     if int(call.attrs.axis) % len(x.shape) != len(x.shape) - 1:
         raise RefusedError("softmax over an axis that is not the last")
-    if x.params.dtype == "int16":
-        raise RefusedError("softmax of int16")
-    columns = x.shape[-1]
-    rows = int(np.prod(x.shape)) // columns
-    source = rewriter.reshaped(rewriter.stored(x), (rows, columns))
-    if rewriter.rounding == "float":
-        spec = pointwise.RealSoftmax(rows, columns, x.params.dtype, result, region.low, region.high)
-        powers = tables.exponentials(x.params.scale)
-        arguments = [source, compat.constant(powers)]
-        made = rewriter.kernel("q_softmax", pointwise.real_softmax(spec), arguments)
-        return rewriter.reshaped(made, x.shape)
-    steps = 1 << (16 if result.dtype == "int16" else 8)
-    unit = abs(result.scale * steps - 1) <= 1e-3  # LiteRT's own tolerance
-    if not unit or result.zero_point != least or not region.is_unclamped:
-        raise RefusedError(f"softmax whose result is not stored in steps of 1/{steps} from 0")
-    kernel = pointwise.softmax(rows, columns, x.params.dtype, result.dtype)
-    table = np.asarray(tables.softmax(x.params.scale).exponentials, np.int32)
-    made = rewriter.kernel("q_softmax", kernel, [source, compat.constant(table)])
-    return rewriter.reshaped(made, x.shape)
+    op = Softmax(x.stored, region.stored(x.shape), 1.0, region.limits, rewriter.rounding)
+    return computed(rewriter, "SOFTMAX", lambda: softmax_of(op), [x])
+
+
+def extreme(rewriter: Rewriter, region: Region) -> Any:
+    """Convert what chooses elements: the largest stored value is the largest real one."""
+    call = rewriter.scope.look(region.expr)
+    x = rewriter.scope.activation(call.args[0])
+    found = rewriter.builder.emit(compat.call_like(call, [rewriter.stored(x)]), region.name)
+    return rescaled(rewriter, region, Leaf(found, x.params, shape_of(call.ty)), found)
+
+
+def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, value: Any) -> Any:
+    """Return ``value``, stored as ``leaf`` says, in the scale and limits of ``region``."""
+    made, rounding = region.stored(leaf.shape), rewriter.rounding
+    record = Rescaling(leaf.stored, made, region.limits, rounding)
+    return computed(rewriter, "QUANTIZE", lambda: record, [leaf], [value])
 
 
 def function(rewriter: Rewriter, region: Region) -> Any:
@@ -121,7 +119,8 @@ def function(rewriter: Rewriter, region: Region) -> Any:
         raise RefusedError("a function of an int16 tensor")
     table = quantize_function.table(rewriter.scope, region.expr, leaf, region.result)
     table = np.clip(table, region.low, region.high)
-    return look_up(rewriter, leaf, rewriter.stored(leaf), table, region.result)
+    value = rewriter.stored(leaf)
+    return looked_up("q_table", leaf.stored, table, value, Writer(rewriter.builder))
 
 
 def _given(rewriter: Rewriter, region: Region) -> Any:
@@ -140,7 +139,7 @@ def store(rewriter: Rewriter, region: Region) -> Any:
     shape = shape_of(region.expr.ty)
     kernel = pointwise.store(shape, region.result, region.low, region.high, rewriter.rounding)
     source = rewriter.emitted(rewriter.rewritten(region.expr), "real")
-    return rewriter.kernel("q_store", kernel, [source])
+    return Writer(rewriter.builder).kernel("q_store", kernel, source)
 
 
 RULES = Rules(
@@ -151,12 +150,12 @@ RULES = Rules(
         "relax.subtract": addition,
         "relax.multiply": product,
         "relax.concat": concat,
-        "relax.nn.avg_pool2d": quantize_pool.average_pool,
-        "relax.nn.max_pool2d": quantize_pool.max_pool,
-        "relax.mean": quantize_pool.mean,
-        "relax.sum": quantize_pool.total,
-        "relax.max": quantize_pool.extreme,
-        "relax.min": quantize_pool.extreme,
+        "relax.nn.avg_pool2d": average_pool,
+        "relax.nn.max_pool2d": extreme,
+        "relax.mean": reduction,
+        "relax.sum": reduction,
+        "relax.max": extreme,
+        "relax.min": extreme,
         "relax.nn.softmax": softmax,
     },
     other=function,

@@ -5,21 +5,19 @@ says; here the importer's tensors become a :class:`Scene`, and kernels become ca
 """
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from tvm import relax, tirx
 
-from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
-from tvm_serenity.operators.scene import Array, Border, Expr, Operand, Scene, Shape
+from tvm_serenity.operators.scene import Array, Expr, Operand, Scene, Shape
 from tvm_serenity.quantize.fixed import ROUNDINGS
 from tvm_serenity.quantize.params import Affine
+from tvm_serenity.relax.calls import Writer
 
 OFF = "off"
 """Leave operators in float that the importer has in float too."""
@@ -69,7 +67,7 @@ def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
         for wrapper in converter.get_input_tensors(op)
     ]
     values = [None if v is None else converter.bb.normalize(v) for v in values]
-    return known.compute(record, values, Writer(converter, op))
+    return known.compute(record, values, FileWriter(converter, op))
 
 
 def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
@@ -154,60 +152,20 @@ def read_in_pieces(graph: Graph, tensor: int) -> bool:
     return True
 
 
-def _shape_of(expr: relax.Expr) -> Shape:
-    return tuple(int(extent) for extent in expr.ty.shape)
-
-
-class Writer:
-    """Writes calls into a function that is being built."""
+class FileWriter(Writer):
+    """Writes calls for an operator of a file, whose graph says who reads what."""
 
     def __init__(self, converter: Any, op: Any) -> None:
+        super().__init__(converter.bb)
         self.converter, self.op = converter, op
-        self.builder = converter.bb
-
-    def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
-        """Return the call of a kernel; arrays among the arguments become constants."""
-        made = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        made = [a if isinstance(a, relax.Var) else self._bound(a) for a in made]
-        return self.builder.emit(compat.call_kernel(self.builder, kernel, name, made))
-
-    def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
-        """Return the call of one of Relax's operators."""
-        made = attrgetter(name)(relax.op)(*arguments, **attributes)
-        return self.builder.emit(made)
 
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return the tensors of a concat that only convolutions read; None for any other input."""
         wrapper = self.converter.get_input_tensors(self.op)[operand]
-        joined = self._bound_to(self.converter.get_tensor_expr(wrapper), "relax.concat")
         graph, folds = self.converter.model.graph, self.converter.model.integers.fold_concat
-        if joined is None or not folds or not read_in_pieces(graph, wrapper.tensor_idx):
+        if not folds or not read_in_pieces(graph, wrapper.tensor_idx):
             return None
-        parts = joined.args[0]
-        if isinstance(parts, relax.Var):
-            parts = self.builder.lookup_binding(parts)
-        if int(joined.attrs.axis) % len(joined.ty.shape) != axis:
-            return None
-        return [(part, _shape_of(part)) for part in parts.fields]
-
-    def within_border(self, value: Expr, fill: int) -> tuple[Expr, Shape, Border] | None:
-        """Return the image within a constant border of rows and columns; None without one."""
-        pad = self._bound_to(value, "relax.nn.pad")
-        if pad is None or str(pad.attrs.pad_mode) != "constant":
-            return None
-        amounts = [int(p) for p in pad.attrs.pad_width]
-        if len(amounts) != 8 or compat.scalar(pad.attrs.pad_value) != fill:
-            return None
-        if any((*amounts[:2], *amounts[6:])):
-            return None
-        border = (amounts[2], amounts[4], amounts[3], amounts[5])
-        return pad.args[0], _shape_of(pad.args[0]), border
-
-    def _bound_to(self, expr: Expr, name: str) -> Any:
-        """The call of an operator that a variable is bound to, or None."""
-        found = self.builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
-        named = found is not None and compat.is_call(found) and compat.op_name(found) == name
-        return found if named else None
+        return self.joined(self.converter.get_tensor_expr(wrapper), axis)
 
     def leave(self, operand: int, value: Expr) -> Expr:
         """Return ``value``, which is what a state is after the operator."""
@@ -215,6 +173,3 @@ class Writer:
         held = self.builder.emit(value)
         self.converter.exp_tab.set_expr(state.tensor.Name().decode(), held, force_override=True)
         return held
-
-    def _bound(self, expr: relax.Expr) -> Any:
-        return expr if compat.is_constant(expr) else self.builder.emit(expr)

@@ -1,0 +1,79 @@
+"""What operators compute, written as Relax: kernels as calls in a function that is being built."""
+
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from tvm import relax, tirx
+
+from tvm_serenity import compat
+from tvm_serenity.operators.scene import Array, Border, Expr, Shape
+
+
+class Writer:
+    """Writes calls into a function that ``builder`` builds; knows nothing of who reads what."""
+
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        self.builder = builder
+
+    def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
+        """Return the call of a kernel; arrays among the arguments become constants."""
+        made = [
+            compat.constant(a) if isinstance(a, np.ndarray) else self.bound(a) for a in arguments
+        ]
+        return self.builder.emit(compat.call_kernel(self.builder, kernel, name, made), name)
+
+    def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
+        """Return the call of one of Relax's operators."""
+        return self.builder.emit(attrgetter(name)(relax.op)(*arguments, **attributes))
+
+    def pieces(self, _operand: int, _axis: int) -> list[tuple[Expr, Shape]] | None:
+        """Return None: who knows the readers of an input may know better."""
+        return None
+
+    def within_border(
+        self, value: Expr, fill: int, layout: str
+    ) -> tuple[Expr, Shape, Border] | None:
+        """Return the image within a constant border of rows and columns; None without one."""
+        pad = self._bound_to(value, "relax.nn.pad")
+        if pad is None or str(pad.attrs.pad_mode) != "constant":
+            return None
+        amounts = [int(p) for p in pad.attrs.pad_width]
+        if len(amounts) != 8 or compat.scalar(pad.attrs.pad_value) != fill:
+            return None
+        h, w = 2 * layout.index("H"), 2 * layout.index("W")
+        border = (amounts[h], amounts[w], amounts[h + 1], amounts[w + 1])
+        if sum(map(abs, border)) != sum(map(abs, amounts)):
+            return None
+        return pad.args[0], shape_of(pad.args[0]), border
+
+    def leave(self, _operand: int, _value: Expr) -> Expr:
+        """Raise: there are no states here."""
+        raise NotImplementedError("no states here")
+
+    def joined(self, value: Expr, axis: int) -> list[tuple[Expr, Shape]] | None:
+        """Return what a concat along ``axis`` joins; None for any other value."""
+        call = self._bound_to(value, "relax.concat")
+        if call is None or int(call.attrs.axis) % len(call.ty.shape) != axis:
+            return None
+        parts = call.args[0]
+        if isinstance(parts, relax.Var):
+            parts = self.builder.lookup_binding(parts)
+        return [(part, shape_of(part)) for part in parts.fields]
+
+    def bound(self, expr: relax.Expr) -> Any:
+        """Return an expression as a variable or a constant."""
+        if isinstance(expr, relax.Var) or compat.is_constant(expr):
+            return expr
+        return self.builder.emit(expr)
+
+    def _bound_to(self, expr: Expr, name: str) -> Any:
+        """The call of an operator that a variable is bound to, or None."""
+        found = self.builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+        named = found is not None and compat.is_call(found) and compat.op_name(found) == name
+        return found if named else None
+
+
+def shape_of(expr: relax.Expr) -> Shape:
+    """Return the shape of a tensor expression."""
+    return tuple(int(extent) for extent in expr.ty.shape)

@@ -1,0 +1,100 @@
+"""Records of operators, computed from the stored tensors of a region.
+
+A convolution reads the pieces of a concat that only convolutions read.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm import relax
+
+from tvm_serenity.operators import operator
+from tvm_serenity.operators.scene import Expr, Shape
+from tvm_serenity.relax.calls import Writer
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, refusing, shape_of
+from tvm_serenity.relax.quantize_region import Rewriter
+
+
+def computed(
+    rewriter: Rewriter,
+    kind: str,
+    record: Callable[[], Any],
+    operands: Sequence[Leaf],
+    values: Sequence[Any] | None = None,
+) -> Any:
+    """Return the expression that computes the record of an operator from its operands.
+
+    ``values``: their new expressions, where these are known. What the operator does not support is
+    raised as :class:`RefusedError`.
+    """
+    compute = operator(kind).compute
+    if compute is None:
+        raise RefusedError(f"no integer form of {kind}")
+    with refusing():
+        found = record()
+        given = [rewriter.stored(leaf) for leaf in operands] if values is None else values
+        return compute(found, given, RegionWriter(rewriter, operands))
+
+
+class RegionWriter(Writer):
+    """Writes calls for a region, whose function says who reads what."""
+
+    def __init__(self, rewriter: Rewriter, operands: Sequence[Leaf]) -> None:
+        super().__init__(rewriter.builder)
+        self.rewriter, self.operands = rewriter, operands
+
+    def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
+        """Return the tensors of a concat that only convolutions read; None for any other input."""
+        old = self.operands[operand].expr
+        if not self.rewriter.fold_concat or not isinstance(old, relax.Var):
+            return None
+        new = self.rewriter.new.get(old)
+        if new is None or not _only_convolutions(self.rewriter, old):
+            return None
+        return self.joined(new, axis)
+
+
+def _only_convolutions(rewriter: Rewriter, var: relax.Var) -> bool:
+    """Whether every reader of ``var`` is a ``dequantize`` that convolutions read in pieces.
+
+    An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
+    gain unless its own readers take pieces.
+    """
+    scope = rewriter.scope
+    for user in rewriter.users.get(var, []):
+        if user is None or scope.call(scope.values[user], "relax.dequantize") is None:
+            return False
+        for reader in rewriter.users.get(user, []):
+            conv = None if reader is None else scope.call(scope.values[reader], "relax.nn.conv2d")
+            if conv is None:
+                return False
+            if int(conv.attrs.groups) != 1 and not _made_in_pieces(rewriter, reader, conv):
+                return False
+    return True
+
+
+def _made_in_pieces(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> bool:
+    """Whether the result of a depthwise convolution, as it is stored, may stay in pieces."""
+    layout, shape = str(conv.attrs.data_layout), shape_of(conv.args[0].ty)
+    if int(conv.attrs.groups) != shape[layout.index("C")]:
+        return False
+    scope = rewriter.scope
+    while True:
+        users = rewriter.users.get(var, [])
+        if len(users) != 1 or users[0] is None:
+            return False
+        stored = scope.call(scope.values[var], "relax.quantize") is not None
+        clipped = scope.call(scope.values[users[0]], "relax.clip") is not None
+        if stored and not clipped:
+            return _only_convolutions(rewriter, var)
+        var = users[0]
+        if stored:
+            return _only_convolutions(rewriter, var)
+
+
+def joined_parts(rewriter: Rewriter, call: relax.Call) -> list[Any]:
+    """Return what a concat joins."""
+    parts = rewriter.scope.look(call.args[0])
+    if not isinstance(parts, relax.Tuple):
+        raise RefusedError("a concat of a tuple that is no literal")
+    return list(parts.fields)
