@@ -281,11 +281,16 @@ def constant(array: Any) -> Any:
 
 
 def call_kernel(
-    builder: relax.BlockBuilder, kernel: tirx.PrimFunc, name: str, arguments: Sequence[Any]
+    builder: relax.BlockBuilder,
+    kernel: tirx.PrimFunc,
+    name: str,
+    arguments: Sequence[Any],
+    results: int = 1,
 ) -> Any:
-    """Return the call of a new kernel whose last parameter is its result."""
-    out = kernel.params[-1]
-    ty = relax.TensorType(buffer_shape(out), buffer_dtype(out))
+    """Return the call of a new kernel whose last parameters are its results; a tuple of several."""
+    made = kernel.params[len(kernel.params) - results :]
+    types = [relax.TensorType(buffer_shape(out), buffer_dtype(out)) for out in made]
+    ty = types[0] if results == 1 else types
     return relax.call_tir(builder.add_func(kernel, name), relax.Tuple(list(arguments)), ty)
 
 

@@ -284,3 +284,45 @@ class Dense:
     weight_dtype: str
     weight_zero: int
     requantise: Requantise
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How the sums of one gate become values of three integer bits: of inputs, of the state."""
+
+    inputs: Multiplier
+    state: Multiplier
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """An LSTM layer of int8 whose cells are int16, TFLite's "8x8_16" without projection.
+
+    ``gates``: input, forget, cell, output. ``cell_bits``: integer bits of the cells. ``clip``:
+    what cells are kept below, 0 for nothing. The state is stored as the result is.
+    """
+
+    batch: int
+    steps: int
+    inputs: int
+    units: int
+    time_major: bool
+    gates: tuple[Gate, Gate, Gate, Gate]
+    cell_bits: int
+    clip: int
+    hidden: Multiplier
+    zero: int
+
+    @property
+    def source_shape(self) -> Shape:
+        """The shape of the input."""
+        return (*self._times, self.inputs)
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the result."""
+        return (*self._times, self.units)
+
+    @property
+    def _times(self) -> Shape:
+        return (self.steps, self.batch) if self.time_major else (self.batch, self.steps)

@@ -62,6 +62,7 @@ MODULES = (
     "squared_difference",
     "svdf",
     "transpose_conv",
+    "unidirectional_sequence_lstm",
 )
 """The files of this package, one an operator."""
 

@@ -50,6 +50,11 @@ class Calls(Protocol):
     def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel."""
 
+    def kernels(
+        self, name: str, kernel: Any, results: int, *arguments: Expr | Array
+    ) -> Sequence[Expr]:
+        """Return what the call of a kernel makes, whose last ``results`` parameters these are."""
+
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return what an input was put together from along ``axis``, each with its shape.
 
@@ -111,6 +116,7 @@ class Scene:
     """An operator: its kind, its inputs (None: left out), its results and its options.
 
     ``rounding`` is how integer sums are asked to be rounded (``quantize.fixed``).
+    ``intermediates``: tensors within the operator, of which the file says how they are stored.
     """
 
     kind: str
@@ -119,6 +125,7 @@ class Scene:
     options: Options
     has_options: bool = True
     rounding: str = "tflite"
+    intermediates: Sequence[Operand] = ()
 
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first``, all of which are quantised."""

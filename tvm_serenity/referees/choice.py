@@ -15,6 +15,7 @@ from tvm_serenity.frontends._tflite_schema import (
 
 _INT16, _INT8 = 7, 9
 _SUM = BUILTIN_OPERATORS.index("SUM")
+_SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -29,12 +30,11 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     if suffix != ".tflite":
         return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
-    states = [t for t in main.tables(SubgraphField.TENSORS) if t.u8(TensorField.IS_VARIABLE)]
-    if any(t.u8(TensorField.TYPE) == _INT8 for t in states) or _sums_signed(data, main):
-        return "tflm"
     if _is_fed_a_shape(data, main):
         return "tflm"
-    return "litert"
+    if _reads(data, main, _SVDF, _SVDF_STATE, (_INT8,)):
+        return "tflm"
+    return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
 
 
 def _is_fed_a_shape(data: bytes, main: Table) -> bool:
@@ -54,17 +54,15 @@ def _codes(data: bytes, builtin: int) -> set[int]:
     return {i for i, kind in enumerate(kinds) if kind == builtin}
 
 
-def _sums_signed(data: bytes, main: Table) -> bool:
-    """Whether a SUM of int8 or int16 tensors is among the operators."""
-    sums = _codes(data, _SUM)
-    if not sums:
-        return False
-    tensors = main.tables(SubgraphField.TENSORS)
+def _reads(data: bytes, main: Table, builtin: int, operand: int, types: tuple[int, ...]) -> bool:
+    """Whether an input of a builtin operator somewhere is a tensor of one of these types."""
+    codes = _codes(data, builtin)
+    tensors = main.tables(SubgraphField.TENSORS) if codes else []
     for op in main.tables(SubgraphField.OPERATORS):
         inputs = op.ints(OperatorField.INPUTS)
-        if op.u32(OperatorField.OPCODE_INDEX) not in sums or not inputs:
+        if op.u32(OperatorField.OPCODE_INDEX) not in codes or len(inputs) <= operand:
             continue
-        known = 0 <= inputs[0] < len(tensors)
-        if known and tensors[inputs[0]].u8(TensorField.TYPE) in (_INT8, _INT16):
+        known = 0 <= inputs[operand] < len(tensors)
+        if known and tensors[inputs[operand]].u8(TensorField.TYPE) in types:
             return True
     return False

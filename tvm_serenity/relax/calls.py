@@ -1,5 +1,6 @@
 """What operators compute, written as Relax: kernels as calls in a function that is being built."""
 
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -18,10 +19,23 @@ class Writer:
 
     def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel; arrays among the arguments become constants."""
+        return self._called(name, kernel, 1, arguments)
+
+    def kernels(
+        self, name: str, kernel: tirx.PrimFunc, results: int, *arguments: Expr | Array
+    ) -> list[Expr]:
+        """Return what the call of a kernel makes, whose last ``results`` parameters these are."""
+        made = self._called(name, kernel, results, arguments)
+        return [self.builder.emit(relax.TupleGetItem(made, i)) for i in range(results)]
+
+    def _called(
+        self, name: str, kernel: tirx.PrimFunc, results: int, arguments: Sequence[Expr | Array]
+    ) -> Expr:
         made = [
             compat.constant(a) if isinstance(a, np.ndarray) else self.bound(a) for a in arguments
         ]
-        return self.builder.emit(compat.call_kernel(self.builder, kernel, name, made), name)
+        call = compat.call_kernel(self.builder, kernel, name, made, results)
+        return self.builder.emit(call, name)
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
         """Return the call of one of Relax's operators."""

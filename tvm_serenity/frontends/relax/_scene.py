@@ -100,7 +100,14 @@ def scene_of(converter: Any, op: Any, kind: str) -> Scene:
         empty_table() if options is None else options,
         options is not None,
         converter.model.integers.rounding,
+        [_tensor(converter, wrapper, False) for wrapper in _intermediates(converter, op)],
     )
+
+
+def _intermediates(converter: Any, op: Any) -> Any:
+    """The tensors within an operator that its file describes."""
+    held = op.IntermediatesAsNumpy() if op.IntermediatesLength() else []
+    return converter.get_tensors(held)
 
 
 def _operand(converter: Any, wrapper: Any, given: bool) -> Operand | None:

@@ -1,0 +1,197 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM layer whose two states are kept from run to run.
+
+Of int8 with cells of int16, as LiteRT's "8x8_16" kernels compute it: sums of each gate saturated to
+16 bits, gemmlowp's logistic function and tanh, cells in steps of a power of two. Peepholes,
+projections, norms and coupled gates are refused by name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import frexp
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import Gate, Lstm
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.weighted import bias_of, narrow
+from tvm_serenity.quantize import fixed16
+from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
+
+_SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
+_PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
+_CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR = 1, 2, 3
+_MADE_HIDDEN = 4
+"""The tensor between operators that says how products of gates and cells are stored."""
+_GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer with the weights of its gates: input, forget, cell, output."""
+
+    spec: Lstm
+    weights: Array
+    recurrent: Array
+    bias: npt.NDArray[np.int32]
+
+
+def _read(scene: Scene) -> Layer | None:
+    if scene.is_float(_SOURCE):
+        return None
+    _plain(scene)
+    source, result = scene.stored(_SOURCE), scene.result()
+    hidden, cell = scene.stored(_HIDDEN), scene.stored(_CELL)
+    scene.only(("int8",), source, hidden, result)
+    if cell.dtype != "int16":
+        raise UnsupportedError(f"no {scene.kind} with cells of {cell.dtype} in LiteRT")
+    weights = [_weights(scene, _WEIGHTS + g) for g in range(4)]
+    recurrent = [_weights(scene, _RECURRENT + g) for g in range(4)]
+    units = recurrent[0][0].shape[0]
+    gates, biases = [], []
+    for g, ((w, scale), (r, r_scale)) in enumerate(zip(weights, recurrent, strict=True)):
+        gates.append(
+            Gate(
+                multiplier(source.scale * scale / _GATE_SCALE),
+                multiplier(hidden.scale * r_scale / _GATE_SCALE),
+            )
+        )
+        biases.append((bias_of(scene, _BIASES + g, units) + _folded(source, w), _folded(hidden, r)))
+    spec = _layer(scene, source, (hidden, cell), (gates[0], gates[1], gates[2], gates[3]), units)
+    return Layer(
+        spec,
+        np.stack([w for w, _ in weights]),
+        np.stack([r for r, _ in recurrent]),
+        narrow(np.stack([np.stack(part) for part in zip(*biases, strict=True)])),
+    )
+
+
+def _plain(scene: Scene) -> None:
+    """Refuse what makes another layer of an LSTM."""
+    given = {i for i, operand in enumerate(scene.operands) if operand is not None}
+    for what, operands in (
+        ("peepholes", _PEEPHOLES),
+        ("a projection", _PROJECTION),
+        ("layer norms", _NORMS),
+    ):
+        if given & set(operands):
+            raise UnsupportedError(f"quantised {scene.kind} with {what}")
+    if not given >= {_WEIGHTS, _RECURRENT}:
+        raise UnsupportedError(f"quantised {scene.kind} with coupled gates")
+
+
+def _layer(
+    scene: Scene,
+    source: Stored,
+    states: tuple[Stored, Stored],
+    gates: tuple[Gate, Gate, Gate, Gate],
+    units: int,
+) -> Lstm:
+    (hidden, cell), options = states, scene.options
+    if len(source.shape) != 3:
+        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(source.shape)}")
+    time_major = bool(options.u8(_TIME_MAJOR))
+    first, second, inputs = source.shape
+    fraction, exponent = frexp(cell.scale)
+    bits = 15 + exponent - 1
+    if fraction != 0.5 or cell.zero or not 0 <= bits <= 11:
+        raise UnsupportedError(f"{scene.kind} whose cells are stored in steps of {cell.scale}")
+    clip = options.f32(_CELL_CLIP)
+    made = _made(scene, hidden)
+    return Lstm(
+        second if time_major else first,
+        first if time_major else second,
+        inputs,
+        units,
+        time_major,
+        gates,
+        bits,
+        int(min(max(clip / cell.scale, -32768), 32767)) if clip > 0 else 0,
+        multiplier(_PRODUCT_SCALE / made.scale),
+        made.zero,
+    )
+
+
+def _made(scene: Scene, hidden: Stored) -> Stored:
+    """How products of the output gate and cells are stored: as the file says, or as the state."""
+    found = scene.intermediates[_MADE_HIDDEN] if len(scene.intermediates) > _MADE_HIDDEN else None
+    if found is None or found.params is None:
+        raise UnsupportedError(f"quantised {scene.kind} without the scale of its products")
+    return Stored(hidden.shape, found.params)
+
+
+def _weights(scene: Scene, operand: int) -> tuple[Array, float]:
+    found = scene.operands[operand]
+    if found is None or found.values is None or found.params is None:
+        raise UnsupportedError("its weights are no quantised constants")
+    stored = scene.stored(operand)
+    if stored.dtype != "int8" or stored.zero:
+        raise UnsupportedError(f"its weights are {stored.dtype} with a zero point of {stored.zero}")
+    return found.values, stored.scale
+
+
+def _folded(source: Stored, weights: Array) -> npt.NDArray[np.int64]:
+    return np.asarray(-source.zero * weights.astype(np.int64).sum(axis=1))
+
+
+def _compute(op: Layer, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.lstm import lstm
+
+    flat = (op.spec.batch, op.spec.units)
+    states = [calls.apply("reshape", values[state], flat) for state in (_HIDDEN, _CELL)]
+    constants = (op.weights, op.recurrent, op.bias)
+    result, *left = calls.kernels("q_lstm", lstm(op.spec), 3, values[_SOURCE], *constants, *states)
+    for state, value in zip((_HIDDEN, _CELL), left, strict=True):
+        calls.leave(state, value)
+    return result
+
+
+def _reference(op: Layer, *arrays: Array) -> tuple[Array, Array, Array]:
+    spec = op.spec
+    x = arrays[_SOURCE].astype(np.int64)
+    steps = x if spec.time_major else np.swapaxes(x, 0, 1)
+    hidden = arrays[_HIDDEN].reshape(spec.batch, spec.units).astype(np.int64)
+    cell = arrays[_CELL].reshape(spec.batch, spec.units).astype(np.int64)
+    made = []
+    for step in steps:
+        hidden, cell = _stepped(op, step, hidden, cell)
+        made.append(hidden)
+    whole = np.stack(made, axis=0 if spec.time_major else 1)
+    return whole.astype(np.int8), hidden.astype(np.int8), cell.astype(np.int16)
+
+
+def _stepped(op: Layer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    """``CalculateLstmGateInteger8x8_16`` four times, then cells and the state."""
+    spec, gates = op.spec, []
+    for g, gate in enumerate(spec.gates):
+        total = x @ op.weights[g].astype(np.int64).T + op.bias[0, g]
+        value = _narrow(scaled(total, gate.inputs.value[0], gate.inputs.shift[0]))
+        total = hidden @ op.recurrent[g].astype(np.int64).T + op.bias[1, g]
+        value = _narrow(value + scaled(total, gate.state.value[0], gate.state.shift[0]))
+        gates.append(fixed16.tanh(value, 3) if g == 2 else fixed16.logistic(value))
+    into, forget, new, out = gates
+    old = divided_by_power(forget * cell, 15).astype(np.int16).astype(np.int64)
+    more = divided_by_power(into * new, 15 + spec.cell_bits).astype(np.int16).astype(np.int64)
+    cell = _narrow(old + more)
+    if spec.clip:
+        cell = np.clip(cell, -spec.clip, spec.clip)
+    product = out * fixed16.tanh(cell, spec.cell_bits)
+    made = scaled(product, spec.hidden.value[0], spec.hidden.shift[0]) + spec.zero
+    return np.clip(made, -128, 127), cell
+
+
+def _narrow(x: Array) -> Array:
+    return np.clip(x, -32768, 32767)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",),
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+        states=(_HIDDEN, _CELL),
+    ),
+)
