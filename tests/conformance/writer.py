@@ -60,7 +60,7 @@ class Node:
     """An operator of a made-up file; ``options`` are the fields of its options table.
 
     ``table`` overrides the table of options that the schema has for ``kind``. ``version`` is 1
-    unless given: LiteRT's kernels do not read it.
+    unless given: LiteRT's kernels do not read it. ``intermediates`` are tensors within the operator.
     """
 
     kind: str
@@ -69,6 +69,7 @@ class Node:
     options: dict[str, Any] = field(default_factory=dict)
     version: int = 1
     table: str = ""
+    intermediates: Sequence[int] = ()
 
 
 _SHARED = {
@@ -125,6 +126,7 @@ def _operator(model: Any, node: Node) -> Any:
     made.opcodeIndex = len(model.operatorCodes)
     model.operatorCodes.append(code)
     made.inputs, made.outputs = list(node.inputs), list(node.outputs)
+    made.intermediates = list(node.intermediates) or None
     table = node.table or options_table(node.kind)
     if table:
         options = getattr(schema, table + "T")()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -71,8 +72,43 @@ def _svdf(draw: Any) -> Case:
     return case("SVDF", tensors, node, feeds=feeds)
 
 
+@st.composite
+def _integers(draw: Any) -> Case:
+    """An LSTM layer of int8 with cells of int16."""
+    d = Draw(draw)
+    batch, steps, inputs, units = (d.number(1, 6) for _ in range(4))
+    swapped = d.chance()
+    lead = (steps, batch) if swapped else (batch, steps)
+    x = d.tensor((*lead, inputs), "int8")
+    made = d.tensor((*lead, units), "int8", 2**-7)
+    cells = T((batch, units), "int16", 2.0 ** -d.number(9, 15), variable=True)
+    tensors = [x]
+    for size, source in ((inputs, x), (units, made)):
+        for _ in range(4):
+            weights = d.values((units, size), "int8")
+            scale = d.scale(2 ** d.number(-3, 3) / (64 * 64 * float(np.float32(source.scale))))
+            tensors.append(T((units, size), "int8", scale, data=weights))
+    for gate in range(4):
+        bias = d.values((units,), "int16").astype(np.int32)
+        scale = np.float32(x.scale) * np.float32(tensors[1 + gate].scale)
+        tensors.append(T((units,), "int32", float(scale), data=bias))
+    state = T((batch, units), "int8", made.scale, made.zero, variable=True)
+    empty = T((0,), "float32")
+    count = len(tensors)
+    tensors += [state, cells, made, empty, T((0,), "int8", made.scale, made.zero)]
+    read = [*range(9), -1, -1, -1, *range(9, 13), -1, -1, count, count + 1, *[-1] * 4]
+    options = {"timeMajor": swapped, "fusedActivationFunction": 4}
+    if d.number(0, 3) == 0:
+        options["cellClip"] = d.number(1, 40) / 8
+    within = [*[count + 3] * 4, count + 4]
+    kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    node = Node(kind, read, [count + 2], options, intermediates=within)
+    feeds = tuple((d.values(x.shape, "int8"),) for _ in range(4))
+    return case(kind, tensors, node, feeds=feeds)
+
+
 STRATEGIES: dict[str, SearchStrategy[Case]] = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": _layer(False),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _layer(True),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _layer(True) | _integers(),
     "SVDF": _svdf(),
 }
