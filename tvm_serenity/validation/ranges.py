@@ -46,7 +46,7 @@ def input_ranges(module: tvm.IRModule, name: str = "main", target: Any = None) -
     """Return what the parameters of a network must lie within, by position.
 
     ``module``: Relax, fresh or lowered. Indices are those that are meant: other runtimes refuse
-    what our kernels clip.
+    what our kernels clip. Values of 8 bits are left out: what they index has an element for each.
     """
     mod = lowered(module, target)
     region = read_function(mod, name, workspace=False)
@@ -54,7 +54,7 @@ def input_ranges(module: tvm.IRModule, name: str = "main", target: Any = None) -
 
     def narrow(expr: tirx.Expr, allowed: Range) -> None:
         tensor = region.values.get(expr)
-        if isinstance(tensor, int):
+        if isinstance(tensor, int) and region.graph.tensors[tensor].dtype not in ("int8", "uint8"):
             need[tensor] = need.get(tensor, _ANY).within(allowed)
 
     for op in reversed(range(len(region.graph.ops))):
