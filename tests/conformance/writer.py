@@ -60,7 +60,7 @@ class Node:
     """An operator of a made-up file; ``options`` are the fields of its options table.
 
     ``table`` overrides the table of options that the schema has for ``kind``. ``version`` is 1
-    unless given: LiteRT's kernels do not read it. ``intermediates`` are tensors within the operator.
+    unless given: LiteRT's kernels do not read it. ``intermediates``: tensors within the operator.
     """
 
     kind: str

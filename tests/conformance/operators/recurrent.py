@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
