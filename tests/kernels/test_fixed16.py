@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
-from tvm.script import tirx as T  # noqa: N812
+from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels import fixed16
+from tvm_serenity.kernels.build import written
 from tvm_serenity.quantize import fixed16 as specified
 
 VALUES = np.arange(-(1 << 15), 1 << 15, dtype=np.int32)
@@ -16,12 +17,12 @@ VALUES = np.arange(-(1 << 15), 1 << 15, dtype=np.int32)
 def computed(kind: str, bits: int) -> Any:
     """Return what a kernel makes of every value."""
 
-    @T.prim_func
-    def main(x: T.Buffer((1 << 16,), "int32"), result: T.Buffer((1 << 16,), "int32")) -> None:
-        for i in T.serial(1 << 16):
-            value = T.meta_var(getattr(fixed16, kind)(x[i], bits))
-            T.buffer_store(result, value, [i])
+    def body(x: Any, result: Any) -> None:
+        with T.serial(1 << 16) as i:
+            T.buffer_store(result, getattr(fixed16, kind)(x[i], bits), [i])
 
+    whole = ((1 << 16,), "int32")
+    main = written({"x": whole, "result": whole}, body).with_attr("global_symbol", "main")
     built = tvm.compile(tvm.IRModule({"main": main}), target="llvm")
     made = tvm.runtime.tensor(np.zeros(1 << 16, np.int32))
     built["main"](tvm.runtime.tensor(VALUES), made)

@@ -1,9 +1,11 @@
 """From tensor expressions to kernels that stay as they are made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm import te
+from tvm import te, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.spec import described
 
@@ -20,3 +22,18 @@ def prim_func(tensors: Sequence[Any], spec: Any = None) -> Any:
     made = made.without_attr("global_symbol")
     made = made.with_attr({"op_pattern": OPAQUE, "tirx.noalias": True})
     return made if spec is None else described(made, spec)
+
+
+def written(
+    parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None]
+) -> tirx.PrimFunc:
+    """Return a kernel of buffers (shape and type by name); ``body`` emits what it does with them.
+
+    The results are the last parameters. Fusion leaves it alone.
+    """
+    with IRBuilder() as builder, T.prim_func():
+        T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
+        buffers = [T.arg(name, T.Buffer(*held)) for name, held in parameters.items()]
+        body(*buffers)
+    made: tirx.PrimFunc = builder.get()
+    return made

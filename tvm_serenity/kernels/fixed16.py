@@ -3,7 +3,7 @@
 from typing import Any
 
 from tvm import tirx
-from tvm.script import tirx as T  # noqa: N812
+from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import divided_by_power, i32
 from tvm_serenity.quantize.fixed16 import (

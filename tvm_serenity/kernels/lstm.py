@@ -1,13 +1,14 @@
 """An LSTM layer of int8 whole: every step of every batch in one kernel."""
 
+from functools import partial
 from typing import Any
 
 from tvm import tirx
-from tvm.script import tirx as T  # noqa: N812
+from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels import fixed16
 from tvm_serenity.kernels.arithmetic import clamped, divided_by_power, i32, scaled
-from tvm_serenity.kernels.build import OPAQUE
+from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.records import Gate as Gate
 from tvm_serenity.kernels.records import Lstm as Lstm
@@ -18,42 +19,42 @@ BITS = 3
 """Integer bits of what a gate's function takes."""
 
 
-def lstm(spec: Lstm) -> Any:
+def lstm(spec: Lstm) -> tirx.PrimFunc:
     """Return the kernel ``(x, weight, recurrent, bias, hidden, cell, result, hidden', cell')``.
 
     ``weight`` (4, units, inputs) and ``recurrent`` (4, units, units) are those of the gates, and
     ``bias`` (2, 4, units) what is added to each, zero points included.
     """
     units, batch = spec.units, spec.batch
-    steps = spec.steps
+    hidden, cell = ((batch, units), "int8"), ((batch, units), "int16")
+    return written(
+        {
+            "x": (spec.source_shape, "int8"),
+            "weight": ((4, units, spec.inputs), "int8"),
+            "recurrent": ((4, units, units), "int8"),
+            "bias": ((2, 4, units), "int32"),
+            "hidden": hidden,
+            "cell": cell,
+            "result": (spec.output_shape, "int8"),
+            "last": hidden,
+            "kept": cell,
+        },
+        partial(_layer, spec),
+    )
 
-    def at(b: Any, t: Any) -> tuple[Any, Any]:
-        return (t, b) if spec.time_major else (b, t)
 
-    @T.prim_func
-    def layer(
-        x: T.Buffer(spec.source_shape, "int8"),
-        weight: T.Buffer((4, units, spec.inputs), "int8"),
-        recurrent: T.Buffer((4, units, units), "int8"),
-        bias: T.Buffer((2, 4, units), "int32"),
-        hidden: T.Buffer((batch, units), "int8"),
-        cell: T.Buffer((batch, units), "int16"),
-        result: T.Buffer(spec.output_shape, "int8"),
-        last: T.Buffer((batch, units), "int8"),
-        kept: T.Buffer((batch, units), "int16"),
-    ) -> None:
-        T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
-        gates = T.alloc_buffer((4, units), "int16")
-        for b in T.serial(batch):
-            for u in T.serial(units):
-                T.buffer_store(last, hidden[b, u], [b, u])
-                T.buffer_store(kept, cell[b, u], [b, u])
-            for t in T.serial(steps):
-                place = T.meta_var(at(b, t))
-                _gates(spec, (x, weight, recurrent, bias, last, gates), b, place)
-                _states(spec, (gates, last, kept, result), b, place)
-
-    return layer.without_attr("global_symbol")
+def _layer(spec: Lstm, *buffers: Any) -> None:
+    """Emit the steps of every batch."""
+    x, weight, recurrent, bias, hidden, cell, result, last, kept = buffers
+    gates = T.alloc_buffer((4, spec.units), "int16")
+    with T.serial(spec.batch) as b:
+        with T.serial(spec.units) as u:
+            T.buffer_store(last, hidden[b, u], [b, u])
+            T.buffer_store(kept, cell[b, u], [b, u])
+        with T.serial(spec.steps) as t:
+            place = (t, b) if spec.time_major else (b, t)
+            _gates(spec, (x, weight, recurrent, bias, last, gates), b, place)
+            _states(spec, (gates, last, kept, result), b, place)
 
 
 def _gates(spec: Lstm, buffers: tuple[Any, ...], b: Any, place: tuple[Any, Any]) -> None:

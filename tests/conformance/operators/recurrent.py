@@ -78,25 +78,27 @@ def _integers(draw: Any) -> Case:
     batch, steps, inputs, units = (d.number(1, 6) for _ in range(4))
     swapped = d.chance()
     lead = (steps, batch) if swapped else (batch, steps)
-    x = d.tensor((*lead, inputs), "int8")
-    made = d.tensor((*lead, units), "int8", 2**-7)
+    steps_of = (d.scale(), d.scale(2**-7))
+    x = T((*lead, inputs), "int8", steps_of[0], d.zero("int8"))
+    made = T((*lead, units), "int8", steps_of[1], d.zero("int8"))
     cells = T((batch, units), "int16", 2.0 ** -d.number(9, 15), variable=True)
     tensors = [x]
-    for size, source in ((inputs, x), (units, made)):
+    scales: list[float] = []
+    for size, source in zip((inputs, units), steps_of, strict=True):
         for _ in range(4):
             weights = d.values((units, size), "int8")
-            scale = d.scale(2 ** d.number(-3, 3) / (64 * 64 * float(np.float32(source.scale))))
-            tensors.append(T((units, size), "int8", scale, data=weights))
+            scales.append(d.scale(2.0 ** d.number(-3, 3) / (64 * 64 * source)))
+            tensors.append(T((units, size), "int8", scales[-1], data=weights))
     for gate in range(4):
         bias = d.values((units,), "int16").astype(np.int32)
-        scale = np.float32(x.scale) * np.float32(tensors[1 + gate].scale)
-        tensors.append(T((units,), "int32", float(scale), data=bias))
+        product = float(np.float32(steps_of[0]) * np.float32(scales[gate]))
+        tensors.append(T((units,), "int32", product, data=bias))
     state = T((batch, units), "int8", made.scale, made.zero, variable=True)
     empty = T((0,), "float32")
     count = len(tensors)
     tensors += [state, cells, made, empty, T((0,), "int8", made.scale, made.zero)]
     read = [*range(9), -1, -1, -1, *range(9, 13), -1, -1, count, count + 1, *[-1] * 4]
-    options = {"timeMajor": swapped, "fusedActivationFunction": 4}
+    options: dict[str, Any] = {"timeMajor": swapped, "fusedActivationFunction": 4}
     if d.number(0, 3) == 0:
         options["cellClip"] = d.number(1, 40) / 8
     within = [*[count + 3] * 4, count + 4]
