@@ -1,0 +1,173 @@
+"""What commands print with ``--json`` is what docs/reference/json.md says, key by key."""
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tvm")
+pytest.importorskip("tflite")
+
+from tests.conformance.writer import T
+from tests.docs.json_tables import Tables, tables
+from tests.quantize.test_operators import IMAGE, conv, weights
+from tests.rows.nets import random_module  # noqa: F401  (imports TVM once, before the clock)
+from tvm_serenity.cli import app, commands  # noqa: F401  (registers the commands)
+
+CELL = "zoo:swiftnet-cell-c"
+BOARD = ("--board", "mps2-an386")
+RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "zoo": (("zoo",),),
+    "boards": (("boards",),),
+    "schedule": (
+        ("schedule", "conv.tflite", "--certificate", "certificate.json"),
+        ("schedule", "conv.tflite", "--plan", "tflm", "-o", "planned.tflite"),
+    ),
+    "check": (("check", "conv.tflite", "certificate.json"),),
+    "inspect": (("inspect", "conv.tflite"),),
+    "explain": (
+        ("explain", "conv.tflite", "--board", "microbit"),
+        ("explain", CELL, "--board", "microbit"),
+    ),
+    "rewrite": (
+        ("rewrite", CELL),
+        ("rewrite", "copies.txt", "--rules", "no-copies"),
+        ("rewrite", "zoo:randwire?n=12&channels=16", "--time-limit", "1"),
+    ),
+    "report": (("report", "conv.tflite"),),
+    "plan": (("plan", "buffers.csv"), ("plan", "buffers.csv", "--capacity", "7")),
+    "offchip": (("offchip", "conv.tflite", "--energy", "dram-45nm"),),
+    "offchip---order-for-traffic": (
+        ("offchip", "conv.tflite", "--order-for", "traffic", "--capacity", "1K"),
+    ),
+    "sparse-order": (("sparse", "order", "--mlp", "6x2", "--density", "0.5", "--bound"),),
+    "sparse-grow": (("sparse", "grow", "--memory", "8", "--neurons", "20"),),
+    "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
+    "rows": (("rows", "conv.tflite", "--curve", "--time-limit", "0.1"),),
+    "compile": (
+        ("compile", "conv.tflite", "-o", "library"),
+        ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
+        ("compile", "conv.tflite", "--rewrite", "--no-check", "--time-limit", "0.1"),
+    ),
+    "tune": (("tune", "conv.tflite", "-o", "tiles.json", "--trials", "1"),),
+    "build": (
+        ("build", "conv.tflite", *BOARD, "-o", "whole"),
+        ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
+        ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
+    ),
+    "verify": (("verify", "whole"),),
+    "run": (("run", "whole", "--host"),),
+}
+"""Commands by the heading that says what they print; later ones read what earlier ones wrote."""
+NEEDS = {"sparse-bench": "mkl", "tune": "xgboost"}
+"""Packages without which a command says so and ends."""
+LISTS = ("offchip",)
+COPIES = """graph copies
+input x[1,8,8,4]i8
+a RELU: x -> y[1,8,8,4]i8
+b RELU: x -> z[1,8,8,4]i8
+c CONCATENATION: y z -> w[1,8,8,8]i8
+d RELU: w -> v[1,8,8,8]i8
+output v
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("json")
+    small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
+    (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
+    (made / "copies.txt").write_text(COPIES)
+    (made / "buffers.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,3,4\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def said() -> Tables:
+    return tables()
+
+
+@pytest.fixture(scope="module")
+def answers(folder: Path) -> dict[str, list[Any]]:
+    """What every command prints, by heading."""
+    with contextlib.chdir(folder):
+        found = dict(_answers())
+    found["certificate"] = [json.loads((folder / "certificate.json").read_text())]
+    found["compile"].append(json.loads((folder / "library" / "report.json").read_text()))
+    return found
+
+
+def _answers() -> Iterator[tuple[str, list[Any]]]:
+    for heading, runs in RUNS.items():
+        needed = NEEDS.get(heading)
+        if needed is None or find_spec(needed) is not None:
+            yield heading, [_printed(run) for run in runs]
+
+
+def _printed(command: tuple[str, ...]) -> Any:
+    import typer
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(typer.Exit):
+        app([*command, "--json"], standalone_mode=False)
+    return json.loads(out.getvalue())
+
+
+@pytest.mark.parametrize("heading", RUNS)
+def test_a_command_prints_what_the_page_says(
+    heading: str, answers: dict[str, list[Any]], said: Tables
+) -> None:
+    if heading not in answers:
+        pytest.skip(f"{NEEDS[heading]} is not installed")
+    for answer in answers[heading]:
+        items = answer if heading in LISTS else [answer]
+        assert items
+        for item in items:
+            assert said.check(heading, item) == []
+
+
+def test_the_page_says_nothing_that_no_command_prints(
+    answers: dict[str, list[Any]], said: Tables
+) -> None:
+    seen: set[tuple[str, str]] = set()
+    for heading, found in answers.items():
+        for answer in found:
+            for item in answer if heading in LISTS else [answer]:
+                seen |= said.seen(heading, item)
+    left_out = {heading for heading in RUNS if heading not in answers}
+    missing = {
+        (table, key)
+        for table, keys in said.keys.items()
+        if table not in left_out
+        for key in keys
+        if (table, key) not in seen
+    }
+    assert missing == set()
+
+
+def test_every_command_with_json_is_on_the_page() -> None:
+    import inspect as python
+
+    def takes_json(command: Any) -> bool:
+        return "json" in python.signature(command.callback).parameters
+
+    from tvm_serenity.cli.sparse import sparse_app
+
+    names = {str(c.name) for c in app.registered_commands if takes_json(c)}
+    names |= {f"sparse-{c.name}" for c in sparse_app.registered_commands if takes_json(c)}
+    assert names == set(RUNS) - {"offchip---order-for-traffic"}
+
+
+def test_a_key_more_or_less_is_found(said: Tables) -> None:
+    good = {"peak_bytes": 1, "arena_bytes": 2}
+    assert said.check("before", good) == []
+    assert said.check("before", {**good, "more": 1})
+    assert said.check("before", {"peak_bytes": 1})
+    assert said.check("before", {**good, "peak_bytes": "1"})
+    assert said.check("before", {**good, "peak_bytes": True})
+    assert said.seen("before", good) == {("before", "peak_bytes"), ("before", "arena_bytes")}
