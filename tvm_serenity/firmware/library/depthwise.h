@@ -1,33 +1,32 @@
-/* Depthwise convolutions ($X inputs): every output channel reads its own input channel.
+/* A line of a depthwise convolution, $X inputs: every output channel reads its own input channel.
 
-   ``taps`` points at each input pixel under the window; pixels outside point at ``outside``, a
-   pixel of zero points. Four channels are summed at a time. */
+   ``rows`` are those under the windows, wherever they lie; NULL is one outside. ``taps`` points at
+   each input pixel under the window; pixels outside point at ``outside``, a pixel of zero points.
+   Four channels are summed at a time. */
 typedef struct {
-    int32_t height, width, channels;
-    int32_t out_height, out_width;
+    int32_t width, channels, out_width;
     int32_t kernel_height, kernel_width;
-    int32_t stride_y, stride_x, dilation_y, dilation_x, top, left;
+    int32_t stride_x, dilation_x, left;
     requantisation to;
 } depthwise_$X;
 
-/* Point ``taps`` at the pixels under the window at (y, x); return whether all are inside. */
-NOT_INLINED bool window_$X(const depthwise_$X *d, const $X_t *in, const $X_t *outside, int32_t y0,
-    int32_t x0, const $X_t **taps)
+/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
+NOT_INLINED bool taps_under_$X(const depthwise_$X *d, const $X_t *const *rows,
+    const $X_t *outside, int32_t x0, const $X_t **taps)
 {
     bool all = true;
     for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
-        const int32_t y = y0 + ky * d->dilation_y;
         for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
             const int32_t x = x0 + kx * d->dilation_x;
-            const bool inside = y >= 0 && y < d->height && x >= 0 && x < d->width;
-            *taps++ = inside ? in + (y * d->width + x) * d->channels : outside;
+            const bool inside = rows[ky] != NULL && x >= 0 && x < d->width;
+            *taps++ = inside ? rows[ky] + x * d->channels : outside;
             all = all && inside;
         }
     }
     return all;
 }
 
-NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in,
+NOT_INLINED void depthwise_line_$X(const depthwise_$X *d, const $X_t *const *rows,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const $X_t *outside, uint8_t *out)
 {
@@ -39,33 +38,45 @@ NOT_INLINED void depthwise_convolve_$X(const depthwise_$X *d, const $X_t *in,
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const int32_t whole = small ? n - n % 4 : 0;
     const int32_t reach = (d->kernel_width - 1) * d->dilation_x;
-    for (int32_t oy = 0; oy < d->out_height; ++oy) {
-        bool inside = false;
-        int32_t moved = 0; /* elements from where the taps point: inside, only x changes */
-        for (int32_t ox = 0; ox < d->out_width; ++ox) {
-            const int32_t x0 = ox * d->stride_x - d->left;
-            moved += d->stride_x * n;
-            if (!inside || x0 + reach >= d->width) {
-                inside = window_$X(d, in, outside, oy * d->stride_y - d->top, x0, taps);
-                moved = 0;
-            }
-            for (int32_t c = 0; c < whole; c += 4) {
-                int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
-                sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
-                out[c] = stored_$X(&to, sums[0], multipliers, shifts, c, full);
-                out[c + 1] = stored_$X(&to, sums[1], multipliers, shifts, c + 1, full);
-                out[c + 2] = stored_$X(&to, sums[2], multipliers, shifts, c + 2, full);
-                out[c + 3] = stored_$X(&to, sums[3], multipliers, shifts, c + 3, full);
-            }
-            for (int32_t c = whole; c < n; ++c) {
-                const int32_t at = c * to.step;
-                int32_t sum = bias[c];
-                for (int32_t i = 0; i < count; ++i) {
-                    sum += taps[i][moved + c] * weights[i * n + c];
-                }
-                out[c] = (uint8_t)requantised(&to, sum, multipliers[at], shifts[at]);
-            }
-            out += n;
+    bool inside = false;
+    int32_t moved = 0; /* elements from where the taps point: inside, only x changes */
+    for (int32_t ox = 0; ox < d->out_width; ++ox) {
+        const int32_t x0 = ox * d->stride_x - d->left;
+        moved += d->stride_x * n;
+        if (!inside || x0 + reach >= d->width) {
+            inside = taps_under_$X(d, rows, outside, x0, taps);
+            moved = 0;
         }
+        for (int32_t c = 0; c < whole; c += 4) {
+            int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
+            sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
+            const int32_t at = c * to.step;
+            if (full) {
+                store_four(sums, multipliers + at, shifts + at, &to, FULL_$S, out + c);
+            } else {
+                store_four(sums, multipliers + at, shifts + at, &to, BOUNDED, out + c);
+            }
+        }
+        for (int32_t c = whole; c < n; ++c) {
+            const int32_t at = c * to.step;
+            int32_t sum = bias[c];
+            for (int32_t i = 0; i < count; ++i) {
+                sum += taps[i][moved + c] * weights[i * n + c];
+            }
+            out[c] = (uint8_t)requantised(&to, sum, multipliers[at], shifts[at]);
+        }
+        out += n;
+    }
+}
+
+/* All lines of a whole tensor; ``rows`` has room for those under a window. */
+NOT_INLINED void depthwise_lines_$X(const depthwise_$X *d, const lines_$X *l, const $X_t *in,
+    const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
+    const $X_t *outside, uint8_t *out, const $X_t **rows)
+{
+    for (int32_t line = 0; line < l->out_height; ++line) {
+        (void)point_$X(l, in, d->width * d->channels, line, rows);
+        depthwise_line_$X(d, rows, weights, bias, multipliers, shifts, outside, out);
+        out += d->out_width * d->channels;
     }
 }

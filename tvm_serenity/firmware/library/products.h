@@ -1,20 +1,24 @@
-/* Sums of products of runs of four inputs each, for $X inputs; copies into columns. */
-INLINED void copy_$X($X_t *to, const $X_t *from, int32_t count)
+/* Sums of products of runs of four inputs each, for $X inputs; copies into columns.
+   Copying and filling return where they end. */
+INLINED $X_t *copy_$X($X_t *to, const $X_t *from, int32_t count)
 {
-    int32_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        (void)memcpy(to + i, from + i, 4);
+    for (; count >= 4; count -= 4) {
+        (void)memcpy(to, from, 4);
+        to += 4;
+        from += 4;
     }
-    for (; i < count; ++i) {
-        to[i] = from[i];
+    for (; count > 0; --count) {
+        *to++ = *from++;
     }
+    return to;
 }
 
-INLINED void fill_$X($X_t *to, int32_t value, int32_t count)
+INLINED $X_t *fill_$X($X_t *to, int32_t value, int32_t count)
 {
-    for (int32_t i = 0; i < count; ++i) {
-        to[i] = ($X_t)value;
+    for (; count > 0; --count) {
+        *to++ = ($X_t)value;
     }
+    return to;
 }
 
 INLINED const int8_t *dot_2x2_$X(
@@ -89,7 +93,7 @@ INLINED const int8_t *dot_2x2_$X(
     return w;
 }
 
-INLINED const int8_t *dot_1x2_$X(
+INLINED void dot_1x2_$X(
     const $X_t *x0, const int8_t *w, int32_t blocks, int32_t *sums)
 {
     int32_t s0 = sums[0];
@@ -121,5 +125,4 @@ INLINED const int8_t *dot_1x2_$X(
 #endif
     sums[0] = s0;
     sums[1] = s1;
-    return w;
 }

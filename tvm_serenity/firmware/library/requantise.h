@@ -9,35 +9,9 @@ typedef struct {
     int32_t step;     /* 1: every channel has its multiplier, 0: one for all */
 } requantisation;
 
-/* One channel of ROUND_TWICE_SMALL; ``half`` contains the zero point as well. */
-typedef struct {
-    int32_t multiplier;
-    int32_t right;
-    int32_t half;
-} scale;
-
 INLINED int32_t high_product(int32_t a, int32_t b)
 {
     return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
-}
-
-INLINED scale scale_of(
-    const requantisation *to, const int32_t *multipliers, const int8_t *shifts, int32_t channel)
-{
-    const int32_t right = -shifts[channel * to->step];
-    const int32_t half = (int32_t)((1u << (right - 1)) + ((uint32_t)to->zero_point << right));
-    return (scale){multipliers[channel * to->step], right, half};
-}
-
-INLINED int32_t scaled_small(int32_t sum, scale by)
-{
-#if defined(__ARM_FEATURE_DSP)
-    int32_t high;
-    __asm("smmulr %0, %1, %2" : "=r"(high) : "r"(sum * 2), "r"(by.multiplier));
-#else
-    const int32_t high = high_product(sum, by.multiplier);
-#endif
-    return (high + by.half + (high >> 31)) >> by.right;
 }
 
 INLINED int32_t clamped(int32_t value, int32_t low, int32_t high)
@@ -45,26 +19,54 @@ INLINED int32_t clamped(int32_t value, int32_t low, int32_t high)
     return max_i32(min_i32(value, high), low);
 }
 
-INLINED int32_t clamped_s8(int32_t value)
+/* What a result may be: any value of its type, or what lies between its bounds. */
+enum { BOUNDED, FULL_s8, FULL_u8 };
+
+/* ROUND_TWICE_SMALL: the stored value of ``sum``; ``twice`` is the zero point * 2 + 1.
+
+   Adding half and shifting by n is shifting by n - 1, adding 1 and shifting by 1: the zero point
+   comes with the 1, and the last shift with the saturation. */
+INLINED uint8_t stored(int32_t sum, int32_t multiplier, int32_t all_but_one, int32_t twice,
+    const requantisation *to, int32_t range)
 {
+#if defined(__ARM_FEATURE_DSP)
+    int32_t high;
+    __asm("smmulr %0, %1, %2" : "=r"(high) : "r"(sum * 2), "r"(multiplier));
+#else
+    const int32_t high = high_product(sum, multiplier);
+#endif
+    const int32_t value = ((high + (high >> 31)) >> all_but_one) + twice;
+    if (range == BOUNDED) {
+        return (uint8_t)clamped(value >> 1, to->low, to->high);
+    }
 #if defined(__ARM_FEATURE_SAT)
     int32_t r;
-    __asm("ssat %0, #8, %1" : "=r"(r) : "r"(value));
-    return r;
+    if (range == FULL_s8) {
+        __asm("ssat %0, #8, %1, asr #1" : "=r"(r) : "r"(value));
+    } else {
+        __asm("usat %0, #8, %1, asr #1" : "=r"(r) : "r"(value));
+    }
+    return (uint8_t)r;
 #else
-    return clamped(value, -128, 127);
+    return (uint8_t)(
+        range == FULL_s8 ? clamped(value >> 1, -128, 127) : clamped(value >> 1, 0, 255));
 #endif
 }
 
-INLINED int32_t clamped_u8(int32_t value)
+/* Four channels of a pixel. */
+INLINED void store_four(const int32_t *sums, const int32_t *multipliers, const int8_t *shifts,
+    const requantisation *to, int32_t range, uint8_t *out)
 {
-#if defined(__ARM_FEATURE_SAT)
-    int32_t r;
-    __asm("usat %0, #8, %1" : "=r"(r) : "r"(value));
-    return r;
-#else
-    return clamped(value, 0, 255);
-#endif
+    const int32_t twice = 2 * to->zero_point + 1;
+    const int32_t step = to->step;
+    const int32_t s0 = ~(int32_t)shifts[0];
+    const int32_t s1 = ~(int32_t)shifts[step];
+    const int32_t s2 = ~(int32_t)shifts[2 * step];
+    const int32_t s3 = ~(int32_t)shifts[3 * step];
+    out[0] = stored(sums[0], multipliers[0], s0, twice, to, range);
+    out[1] = stored(sums[1], multipliers[step], s1, twice, to, range);
+    out[2] = stored(sums[2], multipliers[2 * step], s2, twice, to, range);
+    out[3] = stored(sums[3], multipliers[3 * step], s3, twice, to, range);
 }
 
 INLINED int32_t requantised(

@@ -35,11 +35,3 @@ INLINED void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel
     sums[2] = s2;
     sums[3] = s3;
 }
-
-INLINED uint8_t stored_$X(
-    const requantisation *to, int32_t sum, const int32_t *multipliers, const int8_t *shifts,
-    int32_t channel, bool full)
-{
-    const int32_t value = scaled_small(sum, scale_of(to, multipliers, shifts, channel));
-    return (uint8_t)(full ? clamped_$S(value) : clamped(value, to->low, to->high));
-}

@@ -27,6 +27,7 @@ class Kernels:
         self.region = region
         self.settings = settings
         self.alignment = board.core.alignment_bytes
+        self.vectors = board.core.mve
         self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
@@ -57,7 +58,7 @@ class Kernels:
                 compat.constant_array(a) if compat.is_constant(a) else None
                 for a in compat.kernel_arguments(call)
             ]
-            made = tuned(op.kind, self.functions[op.kind], arrays)
+            made = tuned(op.kind, self.functions[op.kind], arrays, vectors=self.vectors)
             if made is None:
                 continue
             name = names.setdefault(made.kernel, _next(op.kind, names.values()))

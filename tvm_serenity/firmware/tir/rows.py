@@ -13,10 +13,10 @@ from tvm_serenity.firmware.program import Array, Fed, Kernel, Place, Program
 from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot, slot_of
 from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, named
+from tvm_serenity.firmware.tir.library import COUNT
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import Written, write
-from tvm_serenity.firmware.tir.tuned import tuned as tuned_whole
-from tvm_serenity.firmware.tir.tuned_rows import COUNT, tuned_pixels, tuned_row
+from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.stream import Streaming, input_offsets
@@ -72,12 +72,8 @@ def _from_library(kernel: LayerKernel | None) -> LayerCode | None:
     arguments: list[Any] = list(kernel.constants)
     for position in kernel.data:
         arguments.insert(position, None)
-    if kernel.rows is None:
-        name = f"{kernel.name}_whole"
-        found = tuned_pixels(name, kernel.source, arguments)
-        found = found or tuned_whole(name, kernel.source, arguments)
-    else:
-        found = tuned_row(f"{kernel.name}_row", kernel.source, arguments, kernel.rows)
+    name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
+    found = from_library(name, kernel.source, arguments, kernel.rows)
     if found is None:
         return None
     return LayerCode((found.kernel,), found.constants, found.workspace_bytes)

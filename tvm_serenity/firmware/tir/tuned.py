@@ -1,8 +1,10 @@
-"""Kernels of the library (``firmware/library``) in place of kernels written from TIR.
+"""Which kernel of the library (``firmware/library``) serves an operator, if one does.
 
-The spec that a kernel carries says which convolution or dense layer it is. What the library does
-not cover stays as it is: other layouts, grouped and wide depthwise convolutions, weights that do
-not fit into 8 bits once their zero point is subtracted, rounding in float.
+The spec that a kernel carries says which convolution or dense layer it is. The library makes lines
+of the result from rows that may lie anywhere: a kernel of a whole tensor passes it the rows of its
+inputs, a row kernel those it is called with. What the library does not cover stays as TIR says it:
+other layouts, grouped and wide depthwise convolutions, weights that do not fit into 8 bits once
+their zero point is subtracted, rounding in float.
 """
 
 from collections.abc import Sequence
@@ -11,22 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.firmware.pack import (
-    Channels,
-    Rounding,
-    centred,
-    largest_sums,
-    paired,
-    rounding,
-    settled,
-)
-from tvm_serenity.firmware.program import Array, Kernel, Param
+from tvm_serenity.firmware.pack import Channels, centred, largest_sums, paired, rounding, settled
+from tvm_serenity.firmware.program import Array, Kernel
+from tvm_serenity.firmware.tir.library import Layer, convolution, depthwise
 from tvm_serenity.kernels.convolution import Convolution, Dense
+from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
 MOST_PIECES = 16
 MOST_TAPS = 32
+MOST_ROWS = 32
+"""Rows under a window: a kernel has pointers at those of two lines on its stack."""
+MOST_COLUMN_BYTES = 320
+"""Row kernels have no workspace: windows that must be gathered and are larger stay with TIR's."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,34 @@ class Tuned:
     workspace_bytes: int
 
 
-def tuned(name: str, function: Any, arguments: Sequence[Any]) -> Tuned | None:
+def tuned(
+    name: str,
+    function: Any,
+    arguments: Sequence[Any],
+    rows: RowKernel | None = None,
+    *,
+    vectors: bool = False,
+) -> Tuned | None:
     """Return the library's form of a kernel and its call, None where it has none.
 
-    ``arguments`` are those of the call, as arrays where they are constants, else None.
+    ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
+    None. ``rows``: the kernel makes one row at a time, or several that follow each other.
+    ``vectors``: the core has vector instructions.
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
     if isinstance(spec, Dense):
-        return _convolution(name, as_convolution(spec), constants)
-    if not isinstance(spec, Convolution) or spec.layout != "NHWC" or spec.pieces[0][0] != 1:
+        spec = None if rows is not None else _as_convolution(spec)
+    if not isinstance(spec, Convolution) or not _is_covered(spec, rows):
         return None
-    if spec.depthwise and spec.pieces[0][3] > 1:
-        return _depthwise(name, spec, constants)
-    return _convolution(name, spec, constants) if spec.groups == 1 or spec.depthwise else None
+    layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
+    if layer is None:
+        return None
+    return _called(name, replace(layer, by_rows=rows is not None, vectors=vectors))
 
 
-def as_convolution(spec: Dense) -> Convolution:
-    """Return a dense layer as a convolution of one pixel."""
+def _as_convolution(spec: Dense) -> Convolution:
+    """A dense layer as a convolution of 1x1 over one row."""
     return Convolution(
         "NHWC",
         ((1, 1, spec.rows, spec.inputs),),
@@ -72,150 +82,94 @@ def as_convolution(spec: Dense) -> Convolution:
     )
 
 
-def is_eight_bits(spec: Convolution) -> bool:
-    """Whether what is read and what is made are 8-bit integers."""
-    return {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}
+def _is_covered(spec: Convolution, rows: RowKernel | None) -> bool:
+    """Whether the library may have the layer: 8-bit integers, stored by rows."""
+    eight = {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}
+    if spec.layout != "NHWC" or spec.pieces[0][0] != 1 or not eight:
+        return False
+    if rows is None:
+        return True
+    return len(rows.variants) == 1 and len(rows.slots) == len(spec.pieces) * spec.weight_shape[0]
 
 
-def in_small_numbers(
+def _lying(spec: Convolution) -> Convolution:
+    """Return the same layer with one row under its windows, where they are as wide as the image.
+
+    Then its rows may be joined to one: the windows move along it.
+    """
+    (_, _, width, _), (kh, kw) = spec.pieces[0], spec.weight_shape[:2]
+    top, left, bottom, right = spec.padding
+    joined = width == 1 or (len(spec.pieces) == 1 and spec.dilation == (1, 1))
+    if kw != width or left or right or not joined:
+        return spec
+    pieces = tuple((1, 1, shape[1] * width, shape[3]) for shape in spec.pieces)
+    return replace(
+        spec,
+        pieces=pieces,
+        weight_shape=(1, kh * kw, *spec.weight_shape[2:]),
+        strides=(1, spec.strides[0] * width),
+        padding=(0, top * width, 0, bottom * width),
+        dilation=(1, spec.dilation[0]),
+    )
+
+
+def _layer(spec: Convolution, weights: Array, bias: Array) -> Layer | None:
+    """The layer with its numbers as the library wants them, None where it has no such numbers."""
+    small = centred(weights.reshape(spec.weight_shape), spec.weight_zero)
+    if small is None:
+        return None
+    if spec.requantise.rounding == "tflite":
+        spec, small, bias = _in_small_numbers(spec, small, bias)
+    finish = spec.requantise
+    largest = largest_sums(small, bias, spec.dtype)
+    how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
+    return None if how is None else Layer(spec, small, bias, how)
+
+
+def _in_small_numbers(
     spec: Convolution, weights: Any, bias: Array
 ) -> tuple[Convolution, Any, Array]:
-    """Return the same layer with its constant channels in small numbers (``pack.settled``)."""
-    finish = spec.requantise
-    if finish.rounding != "tflite":
-        return spec, weights, bias
-    m = finish.multiplier
+    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+    m = spec.requantise.multiplier
     made = settled(Channels(weights, bias, m.value, m.shift), spec.dtype)
-    multiplier = Multiplier(made.values, made.shifts, ())
-    finish = replace(finish, multiplier=multiplier)
+    finish = replace(spec.requantise, multiplier=Multiplier(made.values, made.shifts, ()))
     return replace(spec, requantise=finish), made.weights, made.bias
 
 
-def rounding_of(spec: Convolution, weights: Any, bias: Array) -> Rounding | None:
-    """Return how the library rounds to the layer's result, None if it cannot."""
-    multiplier = spec.requantise.multiplier
-    return rounding(
-        spec.requantise.rounding,
-        multiplier.value,
-        multiplier.shift,
-        largest_sums(weights, bias, spec.dtype),
-    )
-
-
-def _convolution(name: str, spec: Convolution, constants: Sequence[Array]) -> Tuned | None:
-    weights, bias = centred(constants[0], spec.weight_zero), constants[1]
-    if weights is None or len(spec.pieces) > MOST_PIECES or not is_eight_bits(spec):
+def _called(name: str, layer: Layer) -> Tuned | None:
+    spec = layer.spec
+    if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
         return None
-    spec, weights, bias = in_small_numbers(spec, weights, bias)
-    how = rounding_of(spec, weights, bias)
-    if how is None:
+    if spec.depthwise and spec.pieces[0][3] > 1:
+        if not _has_few_taps(spec):
+            return None
+        return _tuned(layer, depthwise(name, layer), layer.weights, 0)
+    if spec.groups != 1 and not spec.depthwise or len(spec.pieces) > MOST_PIECES:
         return None
-    kh, kw = spec.weight_shape[:2]
-    channels = sum(shape[3] for shape in spec.pieces)
-    flat = weights.reshape(-1, spec.channels)
-    blocks = -(-flat.shape[0] // 4)
-    plain = (kh, kw) == (1, 1) and spec.strides == (1, 1) and not any(spec.padding)
-    in_place = plain and len(spec.pieces) == 1 and channels % 4 == 0
-    fields = {
-        "pieces": len(spec.pieces),
-        **_geometry(spec),
-        "out_channels": spec.channels,
-        "channels": channels,
-        "blocks": blocks,
-        "in_place": int(in_place),
-        "input_zero": spec.input_zero,
-        "to": target_of(spec, how),
-        "piece_channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
-    }
-    workspace = 0 if in_place else 8 * blocks
-    pieces = [f"x{i}" for i in range(len(spec.pieces))]
-    ctype = f"{spec.dtype}_t"
-    columns = "NULL" if in_place else f"({ctype} *)(void *)workspace"
-    body = (
-        f"    static const convolution_{spec.dtype} c = {initialiser(fields)};\n"
-        f"    const {ctype} *const pieces[] = {{{', '.join(pieces)}}};\n"
-        f"    convolve_{spec.dtype}(&c, pieces, w, b, m, r, (uint8_t *)out, {columns});\n"
-    )
-    kernel = _kernel(name, spec, pieces, "convolution", body, workspace > 0)
-    return Tuned(kernel, (paired(flat), bias, how.multipliers, how.shifts), workspace)
-
-
-def _depthwise(name: str, spec: Convolution, constants: Sequence[Array]) -> Tuned | None:
-    weights, bias = centred(constants[0], spec.weight_zero), constants[1]
-    channels = spec.weight_shape[2]
-    if weights is None or not has_few_taps(spec) or not is_eight_bits(spec):
+    column_bytes = 2 * layer.depth if layer.gathers else 0
+    if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
         return None
-    spec, weights, bias = in_small_numbers(spec, weights, bias)
-    how = rounding_of(spec, weights, bias)
-    if how is None:
-        return None
-    fields = {**_geometry(spec), "channels": channels, "to": target_of(spec, how)}
-    body = (
-        f"    static const depthwise_{spec.dtype} d = {initialiser(fields)};\n"
-        f"    depthwise_convolve_{spec.dtype}(&d, x0, w, b, m, r, o, (uint8_t *)out);\n"
-    )
-    outside = np.full(channels, spec.input_zero, spec.dtype)
-    kernel = _kernel(name, spec, ["x0"], "depthwise", body, False, outside=True)
-    return Tuned(kernel, (weights, bias, how.multipliers, how.shifts, outside), 0)
+    weights = paired(_by_sources(layer))
+    return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 
 
-def has_few_taps(spec: Convolution) -> bool:
+def _tuned(layer: Layer, kernel: Kernel, weights: Any, workspace_bytes: int) -> Tuned:
+    constants = [weights, layer.bias, layer.how.multipliers, layer.how.shifts]
+    if layer.outside:
+        constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
+    return Tuned(kernel, tuple(constants), workspace_bytes)
+
+
+def _has_few_taps(spec: Convolution) -> bool:
     """Whether the library has a depthwise convolution like this: no channel multiplier."""
     kh, kw, channels = spec.weight_shape
     return len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
 
 
-def _geometry(spec: Convolution) -> dict[str, int]:
-    _, height, width, _ = spec.sizes(spec.pieces[0])
-    _, out_height, out_width, _ = spec.sizes(spec.output_shape)
-    return {
-        "height": height,
-        "width": width,
-        "out_height": out_height,
-        "out_width": out_width,
-        "kernel_height": spec.weight_shape[0],
-        "kernel_width": spec.weight_shape[1],
-        "stride_y": spec.strides[0],
-        "stride_x": spec.strides[1],
-        "dilation_y": spec.dilation[0],
-        "dilation_x": spec.dilation[1],
-        "top": spec.padding[0],
-        "left": spec.padding[1],
-    }
-
-
-def target_of(spec: Convolution, how: Rounding) -> str:
-    """Return the C initialiser of a ``requantisation``."""
-    r = spec.requantise
-    return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
-
-
-def initialiser(fields: dict[str, Any]) -> str:
-    """Return a C initialiser of a structure."""
-    rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
-    return f"{{\n{rows}    }}"
-
-
-def _kernel(
-    name: str,
-    spec: Convolution,
-    pieces: Sequence[str],
-    library: str,
-    body: str,
-    workspace: bool,
-    outside: bool = False,
-) -> Kernel:
-    params = parameters(spec, pieces, outside)
-    params += [Param("workspace", "uint8", False)] if workspace else []
-    sums = "products" if library == "convolution" else "taps"
-    support = ("dot.h", "requantise.h", f"{sums}.h:{spec.dtype}", f"{library}.h:{spec.dtype}")
-    return Kernel(name, tuple(params), body, support)
-
-
-def parameters(spec: Convolution, data: Sequence[str], outside: bool) -> list[Param]:
-    """Return the parameters of a library kernel: data, constants, the row outside, result."""
-    params = [Param(name, spec.dtype, True) for name in data]
-    params += [Param("w", "int8", True), Param("b", "int32", True)]
-    params += [Param("m", "int32", True), Param("r", "int8", True)]
-    params += [Param("o", spec.dtype, True)] if outside else []
-    return [*params, Param("out", spec.requantise.dtype, False)]
+def _by_sources(layer: Layer) -> Any:
+    """The weights ``[inputs, outputs]`` in the order windows are read: by piece, row, column."""
+    spec = layer.spec
+    weights = layer.weights.reshape(*spec.weight_shape[:2], -1, spec.channels)
+    ends = np.cumsum([shape[3] for shape in spec.pieces])[:-1]
+    parts = np.split(weights, ends, axis=2)
+    return np.concatenate([part.reshape(-1, spec.channels) for part in parts])

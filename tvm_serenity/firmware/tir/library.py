@@ -1,0 +1,224 @@
+"""Calls of the kernel library, in C: a kernel of a whole tensor, or of a row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.firmware.pack import BLOCK, Rounding
+from tvm_serenity.firmware.program import Array, Kernel, Param
+from tvm_serenity.kernels.convolution import Convolution
+
+COUNT = "n"
+"""The last parameter of row kernels that make several rows which follow each other: how many."""
+NO_BORDER = 1 << 30
+"""A width that no window leaves."""
+MOST_STRETCHES = 5
+"""Of a row under two windows: each is outside, inside and outside again."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution with its weights less their zero point, and how its sums are rounded.
+
+    ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions.
+    """
+
+    spec: Convolution
+    weights: npt.NDArray[np.int8]
+    bias: Array
+    how: Rounding
+    by_rows: bool = False
+    vectors: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Inputs in a window, in whole blocks."""
+        return -(-int(np.prod(self.weights.shape[:-1])) // BLOCK) * BLOCK
+
+    @property
+    def plain(self) -> bool:
+        """Whether each pixel is made from its own alone, so that lines may be joined."""
+        spec = self.spec
+        plain = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+        return plain and not any(spec.padding)
+
+    @property
+    def sources(self) -> int:
+        """Rows under a window, of all pieces."""
+        return len(self.spec.pieces) * self.spec.weight_shape[0]
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether windows are gathered into columns: they must be, or that is faster.
+
+        Vectors take columns whole. Otherwise copying two windows is set against starting anew at
+        each further row for every pair of outputs, in instructions of a Cortex-M4.
+        """
+        if any(shape[3] % BLOCK for shape in self.spec.pieces):
+            return True
+        if self.by_rows or self.sources == 1:
+            return False
+        anew = 8 * (self.sources - 1) * self.spec.channels
+        return self.vectors or anew > 2.5 * self.depth + 60 * self.sources
+
+    @cached_property
+    def outside(self) -> int:
+        """Elements that stand for pixels outside of the image, 0 where none are needed."""
+        spec = self.spec
+        if spec.depthwise and spec.pieces[0][3] > 1:
+            return spec.channels
+        padding = spec.padding[1::2] if self.by_rows else spec.padding
+        if self.gathers or not any(padding):
+            return 0
+        return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
+
+
+def convolution(name: str, layer: Layer) -> Kernel:
+    """Return the kernel of a convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    kh, kw = spec.weight_shape[:2]
+    sources = layer.sources
+    fields = {
+        "pieces": len(spec.pieces),
+        "kernel_height": kh,
+        "width": NO_BORDER if layer.plain else spec.pieces[0][2],
+        "out_width": NO_BORDER if layer.plain else spec.output_shape[2],
+        "out_channels": spec.channels,
+        "kernel_width": kw,
+        "stride_x": spec.strides[1],
+        "dilation_x": spec.dilation[1],
+        "left": spec.padding[1],
+        "depth": layer.depth,
+        "input_zero": spec.input_zero,
+        "to": _target(layer),
+        "read": f"{_reader(layer)}_{spec.dtype}",
+        "channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
+    }
+    lines = [f"static const convolution_{spec.dtype} c = {_initialiser(fields)};"]
+    columns = "NULL"
+    if layer.gathers and layer.by_rows:
+        columns = "columns"
+        lines.append(f"{ctype} columns[{2 * layer.depth}];")
+    elif layer.gathers:
+        columns = f"({ctype} *)(void *)workspace"
+    outside = "o" if layer.outside else "NULL"
+    lines += [
+        f"run_{spec.dtype} runs[{sources * _runs(layer) if not layer.gathers else 1}];",
+        f"const with_{spec.dtype} with = {{w, b, m, r, {outside}, {columns}, runs}};",
+    ]
+    if layer.by_rows or layer.plain:
+        names = [f"x{i}" for i in range(sources)]
+        pixels = str(spec.output_shape[1] * spec.output_shape[2])
+        if layer.by_rows:
+            pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
+        lines += [
+            f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
+            f"convolve_{spec.dtype}(&c, &with, rows, (uint8_t *)out, {pixels});",
+        ]
+    else:
+        names = [f"x{i}" for i in range(len(spec.pieces))]
+        lines += [
+            f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
+            f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
+            f"const {ctype} *rows[{2 * sources}];",
+            f"convolve_lines_{spec.dtype}(&c, &with, &l, pieces, (uint8_t *)out, rows);",
+        ]
+    return _kernel(name, layer, names, lines, ("products", "rows", "convolution"))
+
+
+def depthwise(name: str, layer: Layer) -> Kernel:
+    """Return the kernel of a depthwise convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    kh, kw, channels = spec.weight_shape
+    fields = {
+        "width": spec.pieces[0][2],
+        "channels": channels,
+        "out_width": spec.output_shape[2],
+        "kernel_height": kh,
+        "kernel_width": kw,
+        "stride_x": spec.strides[1],
+        "dilation_x": spec.dilation[1],
+        "left": spec.padding[1],
+        "to": _target(layer),
+    }
+    lines = [f"static const depthwise_{spec.dtype} d = {_initialiser(fields)};"]
+    if layer.by_rows:
+        names = [f"x{i}" for i in range(kh)]
+        lines += [
+            f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
+            f"depthwise_line_{spec.dtype}(&d, rows, w, b, m, r, o, (uint8_t *)out);",
+        ]
+    else:
+        names = ["x0"]
+        lines += [
+            f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
+            f"const {ctype} *rows[{kh}];",
+            f"depthwise_lines_{spec.dtype}(&d, &l, x0, w, b, m, r, o, (uint8_t *)out, rows);",
+        ]
+    return _kernel(name, layer, names, lines, ("taps", "rows", "depthwise"))
+
+
+def _reader(layer: Layer) -> str:
+    """How the library reads windows."""
+    if layer.gathers:
+        return "gathered"
+    spec = layer.spec
+    if any(spec.padding[1::2]) or spec.dilation[1] != 1:
+        return "bordered"
+    return "single" if layer.sources == 1 and not any(spec.padding) else "inside"
+
+
+def _runs(layer: Layer) -> int:
+    """The most runs in a row under two windows."""
+    spec = layer.spec
+    width = spec.weight_shape[1]
+    if spec.dilation[1] != 1:
+        return width
+    return min(width, MOST_STRETCHES) if any(spec.padding[1::2]) else 1
+
+
+def _lines(spec: Convolution) -> dict[str, int]:
+    return {
+        "height": spec.pieces[0][1],
+        "out_height": spec.output_shape[1],
+        "kernel_height": spec.weight_shape[0],
+        "stride_y": spec.strides[0],
+        "dilation_y": spec.dilation[0],
+        "top": spec.padding[0],
+    }
+
+
+def _target(layer: Layer) -> str:
+    """The C initialiser of a ``requantisation``."""
+    r, how = layer.spec.requantise, layer.how
+    return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
+
+
+def _initialiser(fields: dict[str, Any]) -> str:
+    """A C initialiser of a structure."""
+    rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
+    return f"{{\n{rows}    }}"
+
+
+def _kernel(
+    name: str, layer: Layer, data: Sequence[str], lines: Sequence[str], library: Sequence[str]
+) -> Kernel:
+    """A kernel of data, constants, pixels outside where it reads some, result and workspace."""
+    spec = layer.spec
+    params = [Param(at, spec.dtype, True) for at in data]
+    params += [Param("w", "int8", True), Param("b", "int32", True)]
+    params += [Param("m", "int32", True), Param("r", "int8", True)]
+    params += [Param("o", spec.dtype, True)] if layer.outside else []
+    params.append(Param("out", spec.requantise.dtype, False))
+    joins = "convolution" in library
+    if layer.by_rows:
+        params += [Param(COUNT, "uint32", True)] if joins and layer.plain else []
+    elif joins and layer.gathers:
+        params.append(Param("workspace", "uint8", False))
+    body = "".join(f"    {line}\n" for line in lines)
+    support = (f"{file}.h:{spec.dtype}" for file in library)
+    return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", *support))
