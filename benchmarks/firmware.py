@@ -14,15 +14,9 @@ from statistics import median
 from typing import Any
 
 from tvm_serenity.boards import board, names
-from tvm_serenity.firmware.emit.project import Layout, project, write_project
-from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.memory import STACK_BYTES, rooms
+from tvm_serenity.errors import FitError
+from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.result import REFERENCE, load, packed
-from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.program import compiled
-from tvm_serenity.firmware.tir.reference import reference
-from tvm_serenity.frontends.relax import to_relax
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 MODELS = {
@@ -71,18 +65,14 @@ TFLM = {
 """TensorFlow Lite Micro built from its source on the same files, measured the same way."""
 
 
-def run(module: Any, name: str, arrays: bytes, target: str, on_host: bool) -> Any:
+def run(path: str, name: str, target: str, on_host: bool) -> Any:
     """Return the report of one model on one board, None where it does not fit."""
-    found = board(target)
-    made = compiled(module, name, found, rooms(found), Settings())
-    fits = fit(found, made.placed, made.program.constant_bytes, STACK_BYTES).fits
-    if not (made.placed.fits and fits):
-        return None
     with tempfile.TemporaryDirectory() as directory:
-        files = project(made.program, Layout(found))
-        files[REFERENCE] = arrays
-        write_project(files, directory, force=True)
-        return report(load(directory), on_host=on_host)
+        settings = Settings(name=name, output=Path(directory) / "project", check=False)
+        try:
+            return report(build(path, target, settings), on_host=on_host)
+        except FitError:
+            return None
 
 
 def ram(found: dict[str, Any]) -> int:
@@ -93,12 +83,9 @@ def table(models: list[str], boards: list[str]) -> dict[tuple[str, str], dict[st
     print(HEAD)
     results = {}
     for name in models:
-        path, first = str(DATA / MODELS[name]), board(boards[0])
-        module, label = to_relax(path), name.lower().replace("-", "_")
-        made = compiled(module, label, first, rooms(first), Settings())
-        arrays = packed(reference(made, 0, path))
+        path, label = str(DATA / MODELS[name]), name.lower().replace("-", "_")
         for target in boards:
-            found = run(module, label, arrays, target, on_host=target == boards[0])
+            found = run(path, label, target, on_host=target == boards[0])
             if found is None:
                 core = board(target).core.name
                 print(f"| {name} | {target} | {core} | does not fit |" + " |" * 7, flush=True)

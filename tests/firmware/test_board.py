@@ -10,18 +10,19 @@ from tests.firmware.projects import (
     HELLO_FLOAT,
     KWS,
     SWIFTNET,
+    TRANSPOSED,
     VWW,
-    compiled,
-    moved,
+    build,
+    built,
     needs_board,
     project,
 )
-from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
-from tvm_serenity.firmware.emit.project import Layout, write_project
-from tvm_serenity.firmware.emit.project import project as files_of
-from tvm_serenity.firmware.program import Data, Program, check
+from tvm_serenity.firmware.program import Data, Program
 from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.tir import made
+from tvm_serenity.firmware.tir import program as programs
+from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.toolchain import make
 
 pytestmark = needs_board
@@ -67,29 +68,43 @@ def test_a_float_network_is_within_two_ulp(target: str, tmp_path: Path) -> None:
     assert max(found[where]["max_ulp"] for where in ("host", "qemu")) <= 2
 
 
+@pytest.mark.parametrize("rows", ["off", 1])
+def test_an_input_that_nothing_reads(rows: int | str, tmp_path: Path) -> None:
+    """The shape of what a transposed convolution makes is an input, and known beforehand."""
+    found = report(project(tmp_path, TRANSPOSED, "mps2-an386", rows=rows))
+    assert found["identical"]
+    assert found["qemu"]["litert_max_abs_error"] == 0
+
+
 def overlapping(program: Program) -> Program:
     """A plan with the result of the third step put onto what that step reads."""
     step = program.steps[2]
     read = next(a.tensor for a in step.arguments if isinstance(a, Data))
-    wrong = moved(program, step.writes[0], program.places[read].offset_bytes + 64)
-    return replace(wrong, arena_bytes={r: n + 8_000 for r, n in program.arena_bytes.items()})
+    places, moved = list(program.places), step.writes[0]
+    places[moved] = replace(places[moved], offset_bytes=places[read].offset_bytes + 64)
+    arena = {r: n + 8_000 for r, n in program.arena_bytes.items()}
+    return replace(program, places=tuple(places), arena_bytes=arena)
 
 
-def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(tmp_path: Path) -> None:
-    good = compiled(KWS, "mps2-an386").program
-    wrong = overlapping(good)
-    check(good)
+def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "assembled", lambda *given: overlapping(assembled(*given)))
     with pytest.raises(CheckError, match="overwritten"):
-        check(wrong)
-    found = report(project(tmp_path, KWS, "mps2-an386", change=overlapping))
+        build(KWS, "mps2-an386")
+    monkeypatch.setattr(made, "check", lambda _program: None)
+    found = report(build(KWS, "mps2-an386", output=tmp_path / "made"))
     assert not found["accepted"]
+    third = built(KWS, "mps2-an386").metadata
+    (wrong,) = third["steps"][2]["writes"]
     for where in ("host", "qemu"):
-        assert found[where]["first_difference"] == wrong.tensors[wrong.steps[2].writes[0]].name
+        assert found[where]["first_difference"] == third["tensors"][wrong]["name"]
 
 
 def test_the_linker_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    program = compiled(KWS, "lm3s6965evb").program
-    write_project(files_of(program, Layout(board("stm32vldiscovery"))), tmp_path, force=True)
+    project(tmp_path, KWS, "lm3s6965evb")
+    small = built(HELLO, "stm32vldiscovery").files["link.ld"]
+    (tmp_path / "link.ld").write_bytes(small)
     with pytest.raises(CheckError, match="overflow"):
         make(tmp_path, "all")
 

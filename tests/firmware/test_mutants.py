@@ -17,7 +17,7 @@ from tests.firmware.small import build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.rows import model as walker
-from tvm_serenity.firmware.tir import kernels, rows, tuned
+from tvm_serenity.firmware.tir import kernels, library, rows, tuned
 from tvm_serenity.firmware.tir import program as programs
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -52,6 +52,10 @@ def _moved_border(geometry: dict[str, int]) -> dict[str, int]:
     return {**geometry, "left": geometry["left"] - 1} if geometry["left"] else geometry
 
 
+def _moved_line(lines: dict[str, int]) -> dict[str, int]:
+    return {**lines, "top": lines["top"] - 1} if lines["top"] else lines
+
+
 def _overlapping(placed: memory.Placed) -> memory.Placed:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
@@ -82,9 +86,15 @@ MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
     "swapped operand": (windows, (), wrong(kernels, "write", _swapped)),
     "wrong rounding": (windows, (), wrong(tuned, "rounding", _rounded_once)),
-    "off-by-one border": (windows, (), wrong(tuned, "_geometry", _moved_border)),
+    "off-by-one border": (windows, (), wrong(library, "_geometry", _moved_border)),
+    "off-by-one border of a row": (
+        windows,
+        ("--rows", "2"),
+        wrong(library, "_geometry", _moved_border),
+    ),
+    "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(programs, "place", _overlapping)),
-    "wrong zero point": (windows, (), wrong(tuned, "target_of", _off_by_one)),
+    "wrong zero point": (windows, (), wrong(library, "_target", _off_by_one)),
     "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (positions, ("--rows", "1"), wrong(rows._Maker, "layer", _first_variant)),
     "transposed weight": (windows, (), wrong(tuned, "paired", _transposed)),

@@ -9,13 +9,11 @@ from tvm_serenity.quantize.fixed import scaled
 
 
 def short_form(sums: np.ndarray, multiplier: int, shift: int, zero_point: int) -> np.ndarray:
-    """What ``scaled_small`` of the library computes, in 64 bits, checked to fit into 32."""
-    right = -shift
-    half = (1 << (right - 1)) + (zero_point << right)
+    """What ``stored`` of the library clamps, in 64 bits, checked to fit into 32."""
     high = (sums * multiplier + (1 << 30)) >> 31
-    total = high + half + (high >> 63)
+    total = ((high + (high >> 63)) >> (-shift - 1)) + 2 * zero_point + 1
     assert np.abs(total).max() < 1 << 31
-    return np.asarray(total >> right)
+    return np.asarray(total >> 1)
 
 
 @settings(max_examples=200, deadline=None)

@@ -3,19 +3,27 @@
 import io
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.firmware.projects import HELLO, KWS, SWIFTNET, compiled, needs_board, needs_host, project
-from tvm_serenity.boards import board
+from tests.firmware.projects import (
+    HELLO,
+    KWS,
+    SWIFTNET,
+    build,
+    built,
+    needs_board,
+    needs_host,
+    project,
+)
+from tvm_serenity.boards import MemoryRegion, board
 from tvm_serenity.firmware.emit.buildfiles import COMMON
-from tvm_serenity.firmware.emit.project import Layout
-from tvm_serenity.firmware.emit.steps import calls
 from tvm_serenity.firmware.execute import host
-from tvm_serenity.firmware.forms import FORMATS, files
-from tvm_serenity.firmware.program import check
+from tvm_serenity.firmware.forms import FORMATS
 from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.result import load
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import difference
 
@@ -34,8 +42,7 @@ MADE = {
 
 def written(name: str, directory: Path) -> Path:
     """Write KWS in a format, unpacked; return where its sources are."""
-    program = compiled(KWS, "nrf52840-dk").program
-    made = files(program, Layout(board("nrf52840-dk")), calls(program, False), name)
+    made = built(KWS, "nrf52840-dk", format=name).files
     assert set(MADE[name]) <= set(made)
     for file, data in made.items():
         path = directory / file
@@ -118,26 +125,19 @@ def test_kernels_compiled_by_llvm(model: str, target: str, tmp_path: Path) -> No
     assert found["qemu"]["litert_max_abs_error"] == 0
 
 
-def test_an_arena_over_several_regions() -> None:
+@needs_host
+def test_an_arena_over_several_regions(tmp_path: Path) -> None:
     """SwiftNet's tensors spread over two memories, neither of which holds all of them."""
-    from tvm_serenity.boards import MemoryRegion
-    from tvm_serenity.firmware.memory import Room, place
-    from tvm_serenity.joint import place_order
-
-    made = compiled(SWIFTNET, "mps2-an386")
-    check(made.program)
-    room = [
-        Room(MemoryRegion(name, "sram", address, size), size)
-        for name, address, size in (("a", 0, 160_000), ("b", 2**20, 120_000))
-    ]
-    ranges, whole = place_order(made.graph, made.order, 16)
-    placed = place(ranges, whole, room, 16)
-    assert placed.fits
-    assert placed.arena_bytes["a"] <= 160_000
-    assert placed.arena_bytes["b"] <= 120_000
-    for i, r in enumerate(placed.ranges):
-        for k, other in enumerate(placed.ranges[:i]):
-            together = r.start < other.stop and other.start < r.stop
-            if together and placed.regions[i] == placed.regions[k]:
-                first, second = placed.offsets[i], placed.offsets[k]
-                assert first + r.size_bytes <= second or second + other.size_bytes <= first
+    one = board("mps2-an386")
+    sizes = {"a": 160_000, "b": 120_000}
+    memories = (
+        MemoryRegion(name, "sram", 2**29 + i * 2**20, size)
+        for i, (name, size) in enumerate(sizes.items())
+    )
+    flash = (r for r in one.regions if r.kind == "flash")
+    two = replace(one, regions=(*flash, *memories), qemu=None)
+    found = report(build(SWIFTNET, two, output=tmp_path / "made"))
+    assert found["identical"]
+    made = load(tmp_path / "made").metadata["arena_bytes"]
+    assert set(made) == set(sizes)
+    assert all(made[name] <= size for name, size in sizes.items())

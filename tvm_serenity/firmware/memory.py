@@ -6,6 +6,7 @@ spread over all of them.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tvm_serenity.boards import Board, MemoryRegion
@@ -75,6 +76,34 @@ def place(
             sizes = {name: size for name, size in found.region_bytes.items() if size}
             return Placed(kept, tuple(found.regions), tuple(found.offsets), sizes, True)
     return _single(kept, whole, room[0].region.name, False)
+
+
+def with_unread(
+    placed: Placed, unread: Sequence[LiveRange], given: AbstractSet[int], main: Room, alignment: int
+) -> Placed:
+    """Return ``placed`` with a place for inputs that nothing reads.
+
+    They are in place with the other inputs, the tensors ``given``, and may be overwritten from the
+    first step on: only a network of little else needs more memory for them.
+    """
+    name = main.region.name
+    found = zip(placed.ranges, placed.regions, placed.offsets, strict=True)
+    taken = [(o, o + r.size_bytes) for r, n, o in found if n == name and given & set(r.tensors)]
+    offsets = []
+    for one in unread:
+        starts = (-(-end // alignment) * alignment for end in (0, *(end for _, end in taken)))
+        free = (s for s in starts if all(s + one.size_bytes <= a or b <= s for a, b in taken))
+        offsets.append(min(free))
+        taken.append((offsets[-1], offsets[-1] + one.size_bytes))
+    ends = [o + r.size_bytes for r, o in zip(unread, offsets, strict=True)]
+    arena = max([placed.arena_bytes.get(name, 0), *ends])
+    return Placed(
+        (*placed.ranges, *unread),
+        (*placed.regions, *(name for _ in unread)),
+        (*placed.offsets, *offsets),
+        {**placed.arena_bytes, name: arena} if arena else placed.arena_bytes,
+        placed.fits and arena <= main.arena_bytes,
+    )
 
 
 def _single(ranges: tuple[LiveRange, ...], whole: Plan, name: str, fits: bool) -> Placed:

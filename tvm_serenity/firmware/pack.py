@@ -11,8 +11,8 @@ from tvm_serenity.quantize.fixed import scaled
 SMALL = 1 << 30
 """Sums below this can be doubled without overflow."""
 
-LEAST_SHIFT = -22
-"""Down to here a zero point shifted left by as much fits beside a sum."""
+LEAST_SHIFT = -31
+"""Below, nothing is left of a sum, and the library's shift is beyond 32 bits."""
 
 OUT_OF_RANGE = 1 << 16
 """What is clamped to 8 bits may as well be clamped to this before."""

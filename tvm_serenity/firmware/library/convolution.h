@@ -241,18 +241,18 @@ NOT_INLINED void pixels_$X(const convolution_$X *c, const with_$X *with, const r
     int32_t count, int32_t o, uint8_t *out)
 {
     const requantisation to = c->to;
-    const run_$X *const runs = with->runs;
+    const with_$X numbers = *with;
     const int32_t n = c->out_channels;
     const int32_t depth = c->depth;
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const bool short_form = to.rounding == ROUND_TWICE_SMALL && full;
     for (; o < n; o += 4) {
         const int32_t width = min_i32(n - o, 4);
-        const int32_t *const b = with->bias + o;
-        const int32_t *const m = with->multipliers + o * to.step;
-        const int8_t *const s = with->shifts + o * to.step;
+        const int32_t *const b = numbers.bias + o;
+        const int32_t *const m = numbers.multipliers + o * to.step;
+        const int8_t *const s = numbers.shifts + o * to.step;
         for (int32_t i = 0; i < count; ++i) {
-            const int8_t *w = with->weights + o * depth;
+            const int8_t *w = numbers.weights + o * depth;
             uint8_t *const four = out + i * n + o;
             int32_t sums[4] = {b[0], 0, 0, 0};
             if (width == 4) {
@@ -263,7 +263,7 @@ NOT_INLINED void pixels_$X(const convolution_$X *c, const with_$X *with, const r
                 sums[1] = b[1];
                 sums[2] = width > 2 ? b[2] : 0;
             }
-            for (const run_$X *run = runs; run != end; ++run) {
+            for (const run_$X *run = numbers.runs; run != end; ++run) {
                 const $X_t *const x = i == 0 ? run->first : run->second;
                 if (width > 2) {
                     dot_1x4_$X(x, w, w + 2 * depth, run->blocks, sums);

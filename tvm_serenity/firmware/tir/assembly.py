@@ -85,7 +85,7 @@ class _Assembly:
             root = self.graph.storage[tensor]
             if root not in self.place and tensor not in self.place:
                 name = self.graph.tensors[tensor].name
-                raise UnsupportedError(f"tensor {name!r}: an input nothing reads has no place")
+                raise UnsupportedError(f"tensor {name!r}: nothing makes or reads it")
             self.index[tensor] = len(self.tensors)
             self.tensors.append(tensor)
             self.places.append(self.place.get(tensor) or self.place[root])

@@ -80,18 +80,12 @@ class Layer:
 def convolution(name: str, layer: Layer) -> Kernel:
     """Return the kernel of a convolution."""
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    kh, kw = spec.weight_shape[:2]
     sources = layer.sources
     fields = {
         "pieces": len(spec.pieces),
-        "kernel_height": kh,
-        "width": NO_BORDER if layer.plain else spec.pieces[0][2],
-        "out_width": NO_BORDER if layer.plain else spec.output_shape[2],
+        **_geometry(spec),
+        **({"width": NO_BORDER, "out_width": NO_BORDER} if layer.plain else {}),
         "out_channels": spec.channels,
-        "kernel_width": kw,
-        "stride_x": spec.strides[1],
-        "dilation_x": spec.dilation[1],
-        "left": spec.padding[1],
         "depth": layer.depth,
         "input_zero": spec.input_zero,
         "to": _target(layer),
@@ -133,16 +127,10 @@ def convolution(name: str, layer: Layer) -> Kernel:
 def depthwise(name: str, layer: Layer) -> Kernel:
     """Return the kernel of a depthwise convolution."""
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    kh, kw, channels = spec.weight_shape
+    kh, _, channels = spec.weight_shape
     fields = {
-        "width": spec.pieces[0][2],
+        **_geometry(spec),
         "channels": channels,
-        "out_width": spec.output_shape[2],
-        "kernel_height": kh,
-        "kernel_width": kw,
-        "stride_x": spec.strides[1],
-        "dilation_x": spec.dilation[1],
-        "left": spec.padding[1],
         "to": _target(layer),
     }
     lines = [f"static const depthwise_{spec.dtype} d = {_initialiser(fields)};"]
@@ -181,7 +169,21 @@ def _runs(layer: Layer) -> int:
     return min(width, MOST_STRETCHES) if any(spec.padding[1::2]) else 1
 
 
+def _geometry(spec: Convolution) -> dict[str, int]:
+    """How windows lie in a line."""
+    return {
+        "width": spec.pieces[0][2],
+        "out_width": spec.output_shape[2],
+        "kernel_height": spec.weight_shape[0],
+        "kernel_width": spec.weight_shape[1],
+        "stride_x": spec.strides[1],
+        "dilation_x": spec.dilation[1],
+        "left": spec.padding[1],
+    }
+
+
 def _lines(spec: Convolution) -> dict[str, int]:
+    """How lines lie in the image."""
     return {
         "height": spec.pieces[0][1],
         "out_height": spec.output_shape[1],

@@ -9,7 +9,7 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.memory import Placed, Room, place
+from tvm_serenity.firmware.memory import Placed, Room, place, with_unread
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.settings import Settings
@@ -75,6 +75,7 @@ def compiled(
     alignment = board.core.alignment_bytes
     order, ranges, whole, bound, peak = _ordered(graph, settings, alignment)
     placed = place(ranges, whole, room, alignment)
+    placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
     program = assembled(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
         program,
@@ -88,6 +89,13 @@ def compiled(
         ready.kept_float,
         {} if settings.codegen == "c" else writer.plain,
     )
+
+
+def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
+    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    live = {t for found in ranges for t in found.tensors}
+    tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
+    return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
 
 
 def _check_weights(region: Region) -> None:

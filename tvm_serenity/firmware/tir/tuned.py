@@ -144,7 +144,7 @@ def _called(name: str, layer: Layer) -> Tuned | None:
         if not _has_few_taps(spec):
             return None
         return _tuned(layer, depthwise(name, layer), layer.weights, 0)
-    if spec.groups != 1 and not spec.depthwise or len(spec.pieces) > MOST_PIECES:
+    if (spec.groups != 1 and not spec.depthwise) or len(spec.pieces) > MOST_PIECES:
         return None
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
