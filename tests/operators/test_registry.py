@@ -9,7 +9,7 @@ from tvm_serenity import operators
 from tvm_serenity.operators import MODULES, OPERATORS, Memory, operator
 
 _SHARED = """
-    __init__ clamped convolutions functions needs pairs record reductions scene stored
+    __init__ clamped convolutions functions needs pairs picked plain record reductions scene stored
     weighted windows
 """
 SHARED = set(_SHARED.split())

@@ -45,6 +45,9 @@ class _NoOptions:
     def f32(self, number: int, default: float = 0.0) -> float:
         return float(self.u8(number))
 
+    def ints(self, number: int) -> tuple[int, ...]:
+        return (self.u8(number),)
+
 
 def network_of(file: TfliteFile) -> Network:
     """Return the network of a ``.tflite`` file, padding folded into the layers that read it.

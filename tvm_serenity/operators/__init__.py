@@ -13,41 +13,48 @@ and rewritten where none is installed. What makes a kernel (``compute``) imports
 
 from importlib import import_module
 
-from tvm_serenity.operators.record import Memory, Operator, Seen, Weights
+from tvm_serenity.operators.record import Memory, Operator, Seen, Sums, Weights
 
 MODULES = (
     "abs",
     "add",
+    "arg_max",
     "average_pool_2d",
     "batch_matmul",
     "comparison",
     "concatenation",
     "conv_2d",
+    "cumsum",
     "depthwise_conv_2d",
     "div",
     "elu",
     "embedding_lookup",
     "exp",
+    "fake_quant",
     "float_functions",
     "floor_div",
     "fully_connected",
+    "gather",
     "gelu",
     "hard_swish",
     "l2_normalization",
     "l2_pool_2d",
     "leaky_relu",
+    "local_response_normalization",
     "log",
     "log_softmax",
     "logistic",
     "max_pool_2d",
     "maximum",
     "mean",
+    "mirror_pad",
     "moves",
     "mul",
     "neg",
     "pad",
     "prelu",
     "quantize",
+    "range",
     "recurrent",
     "reduce_max",
     "relu",
@@ -57,6 +64,7 @@ MODULES = (
     "rsqrt",
     "select",
     "softmax",
+    "space_to_batch_nd",
     "split",
     "sqrt",
     "squared_difference",
@@ -80,4 +88,4 @@ def operator(kind: str) -> Operator:
     return OPERATORS.get(kind) or Operator(kinds=(kind,))
 
 
-__all__ = ["MODULES", "OPERATORS", "Memory", "Operator", "Seen", "Weights", "operator"]
+__all__ = ["MODULES", "OPERATORS", "Memory", "Operator", "Seen", "Sums", "Weights", "operator"]

@@ -50,4 +50,23 @@ def wide(total: Array, value: int, shift: int) -> Array:
     return np.asarray((total * short + (1 << (14 - shift))) >> (15 - shift))
 
 
-OPERATORS = (Operator(kinds=("BATCH_MATMUL",), read=_read, compute=_compute, reference=_reference),)
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Batches are broadcast in both directions."""
+    parts = []
+    for operand, (value, field) in enumerate(zip(values, (_ADJOINT_X, _ADJOINT_Y), strict=True)):
+        rank = len(scene.shape(operand))
+        axes = [*range(rank - 2), rank - 1, rank - 2]
+        flip = scene.options.u8(field)
+        parts.append(calls.apply("permute_dims", value, axes) if flip else value)
+    return calls.apply("matmul", *parts)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("BATCH_MATMUL",),
+        plain=_plain,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
+)

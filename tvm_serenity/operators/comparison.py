@@ -24,6 +24,7 @@ _FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "LESS": np.less,
     "LESS_EQUAL": np.less_equal,
 }
+_OF_BOOLEANS = ("EQUAL", "NOT_EQUAL")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def _read(scene: Scene) -> Comparison:
     scene.only(ALL, first, second)
     shapes, sources = (first.shape, second.shape), (first.params, second.params)
     pair = Pair(shapes, sources, first.params, 0, 1)
-    if first.dtype == "int16" and scene.kind not in ("EQUAL", "NOT_EQUAL"):
+    if first.dtype == "int16" and scene.kind not in _OF_BOOLEANS:
         return Comparison(scene.kind, pair, stored=True)
     if any(source.scale >= 1 for source in sources):
         raise UnsupportedError(f"{scene.kind} of tensors whose scale is 1 or more")
@@ -67,4 +68,22 @@ def _reference(op: Comparison, *arrays: Array) -> Array:
     return _FUNCTIONS[op.kind](*steps)
 
 
-OPERATORS = (Operator(kinds=tuple(_FUNCTIONS), read=_read, compute=_compute, reference=_reference),)
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Booleans are compared as numbers, where LiteRT compares them."""
+    given = list(values)
+    if scene.dtype(0) == "bool":
+        if scene.kind not in _OF_BOOLEANS:
+            raise UnsupportedError("no such comparison of bool in LiteRT")
+        given = [calls.apply("astype", value, "int8") for value in given]
+    return calls.apply(scene.kind.lower(), *given)
+
+
+OPERATORS = (
+    Operator(
+        kinds=tuple(_FUNCTIONS),
+        plain=_plain,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
+)

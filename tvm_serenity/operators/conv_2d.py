@@ -5,7 +5,7 @@ from functools import partial
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Weights
+from tvm_serenity.operators.record import Operator, Sums, Weights
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=3, dilation_w=4, dilation_h=5, channels=0)
@@ -31,6 +31,7 @@ OPERATORS = (
         kinds=("CONV_2D",),
         by_rows=partial(by_rows, fields=_FIELDS),
         weights=_WEIGHTS,
+        sums=Sums(),
         scratch=_scratch,
         read=partial(read, fields=_FIELDS),
         compute=compute,

@@ -1,11 +1,13 @@
 """DIV: the quotient of two tensors of 8 bits, by gemmlowp's reciprocal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
+from tvm_serenity.operators.plain import FLOATS, activated, nonzero
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene
 from tvm_serenity.quantize import lookups
@@ -50,4 +52,12 @@ def _over_power(x: Array, exponent: Array) -> Array:
     return np.where(exponent & 32, (x >> by) + (x >= 0), divided_by_power(x, by))
 
 
-OPERATORS = (of_two(elementwise("DIV", "Div"), _read, _compute, _value),)
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    (x, y), dtype = values, scene.dtype(0)
+    if dtype not in FLOATS:
+        y = nonzero(calls, y, dtype)
+    return activated(calls, calls.apply("divide", x, y), scene.options.u8(_ACTIVATION))
+
+
+_FACTS = replace(elementwise("DIV", "Div"), plain=_plain)
+OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

@@ -31,6 +31,16 @@ def _reference(_op: Lookup, indices: Array, rows: Array) -> Array:
     return np.take(rows, indices, axis=0, mode="clip")
 
 
+def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    return _compute(Lookup(), values, calls)
+
+
 OPERATORS = (
-    Operator(kinds=("EMBEDDING_LOOKUP",), read=_read, compute=_compute, reference=_reference),
+    Operator(
+        kinds=("EMBEDDING_LOOKUP",),
+        plain=_plain,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
 )

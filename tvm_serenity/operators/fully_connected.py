@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Dense, Requantise
-from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.record import Operator, Sums, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
 from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
 from tvm_serenity.quantize.doubles import exact_single
@@ -91,6 +91,7 @@ def _reference(op: FullyConnected, x: Array, *_constants: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
+        sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
         scratch=no_scratch,
         read=_read,
         compute=_compute,

@@ -1,6 +1,7 @@
 """GELU: ``x`` times the normal distribution's function, or its approximation by tanh."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tvm_serenity.operators.functions import (
     Function,
@@ -38,9 +39,13 @@ def _wide_reference(op: Function, x: Array) -> Array:
     return between(x, samples(op, lambda _source, _result: _real(op)))
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    return calls.apply("nn.gelu_tanh" if _near(scene) else "nn.gelu", values[0])
+
+
 OPERATORS = (
     function(
-        elementwise("GELU", "Gelu"),
+        replace(elementwise("GELU", "Gelu"), plain=_plain),
         Widths(
             table=_table,
             wide=_wide,

@@ -7,10 +7,13 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.quantize.fixed import scaled
 from tvm_serenity.quantize.lookups import inverse_root_multiplier
+
+_ACTIVATION = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,21 @@ def _reference(op: Normalisation, x: Array) -> Array:
     return clamped(made, op.result)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """The length counts as at least 1e-6."""
+    (x,) = values
+    total = calls.apply("sum", calls.apply("multiply", x, x), axis=[-1], keepdims=True)
+    least = np.asarray(1e-6, np.float32)
+    length = calls.apply("maximum", calls.apply("sqrt", total), least)
+    return activated(calls, calls.apply("divide", x, length), scene.options.u8(_ACTIVATION))
+
+
 OPERATORS = (
-    Operator(kinds=("L2_NORMALIZATION",), read=_read, compute=_compute, reference=_reference),
+    Operator(
+        kinds=("L2_NORMALIZATION",),
+        plain=_plain,
+        read=_read,
+        compute=_compute,
+        reference=_reference,
+    ),
 )

@@ -9,12 +9,13 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Mean, Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.needs import Need, everything
+from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator, Seen
 from tvm_serenity.operators.reductions import Reduction, read_reduction
-from tvm_serenity.operators.scene import Array, Calls, Expr
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import Multiplier, divided, multiplier, scaled
 
-_AXES = 1
+_AXES, _KEEP = 1, 0
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -46,10 +47,22 @@ def _reference(op: Reduction, x: Array, _axes: Array) -> Array:
     return clamped(scaled(total, m.value[0], m.shift[0]), op.result, op.limits)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """Of integers without a scale a 64-bit sum, divided and cut off; the importer has floats."""
+    dtype, shape = scene.dtype(0), scene.shape(0)
+    if dtype in FLOATS:
+        return None
+    axes = sorted({axis % len(shape) for axis in scene.constant(_AXES)})
+    count = int(np.prod([shape[axis] for axis in axes]))
+    wide, keep = calls.apply("astype", values[0], "int64"), bool(scene.options.u8(_KEEP))
+    total = calls.apply("sum", wide, axes, keep)
+    return calls.apply("astype", calls.apply("divide", total, np.asarray(count, np.int64)), dtype)
+
+
 _READ = Operator(
     kinds=(), read=read_reduction, compute=_compute, reference=_reference, in_float=True
 )
 OPERATORS = (
-    replace(_READ, kinds=("MEAN",), by_rows=_by_rows, sums_rows=True),
+    replace(_READ, kinds=("MEAN",), by_rows=_by_rows, sums_rows=True, plain=_plain),
     replace(_READ, kinds=("SUM",)),
 )

@@ -61,6 +61,16 @@ def _reference(op: Rescaling, x: Array) -> Array:
     return clamped(scaled(centred, m.value[0], m.shift[0]), op.result, op.limits)
 
 
+def _real(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """DEQUANTIZE, of float16 too: the cast says that the file itself asks for floats."""
+    return calls.apply("astype", calls.real(0, values[0]), "float32")
+
+
+def _cast(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """CAST to the type of its result, whatever its options say."""
+    return calls.apply("astype", values[0], scene.results[0].dtype)
+
+
 OPERATORS = (
     Operator(
         kinds=("QUANTIZE",),
@@ -71,6 +81,8 @@ OPERATORS = (
         reference=_reference,
         in_float=True,
     ),
-    Operator(kinds=("DEQUANTIZE",), by_rows=on_elements, scratch=no_scratch),
-    Operator(kinds=("CAST",), by_rows=on_elements),
+    Operator(
+        kinds=("DEQUANTIZE",), by_rows=on_elements, scratch=no_scratch, plain=_real, moves=True
+    ),
+    Operator(kinds=("CAST",), by_rows=on_elements, plain=_cast),
 )

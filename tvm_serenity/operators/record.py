@@ -8,7 +8,7 @@ from typing import Any
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import Need, on_elements
 from tvm_serenity.operators.needs import Seen as Seen
-from tvm_serenity.operators.scene import Calls, Expr, Scene, Shape
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
 
 class Memory(Enum):
@@ -35,6 +35,15 @@ class Weights:
     channels: int
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Which inputs of an operator that sums up products are what it weighs, how, and its bias."""
+
+    source: int = 0
+    weights: int = 1
+    bias: int = 2
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operator:
     """One kind of operator, or a family that differs in a parameter alone.
@@ -46,12 +55,18 @@ class Operator:
     :class:`UnsupportedError` with the reason where it is not computed row by row. None: never.
     ``sums_rows``: where every row of the result needs all rows, these can be added up one by one.
     ``pads``: its result is its input within a border, which a reader by rows can imagine.
-    ``weights``: of a convolution or a dense layer. ``channel``: the axis of channels that a pool
-    keeps apart. ``adds``: the sum of its inputs. ``cheap``: each reader may compute it again.
+    ``weights``: of a convolution. ``sums``: which inputs such a one, or a dense layer, sums
+    up. ``channel``: the axis of channels that a pool keeps apart. ``adds``: the sum of its
+    inputs. ``cheap``: each reader may compute it again.
     ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
     instructions, from the shapes of its inputs and its first output; None where not known.
 
-    Of quantised operators of a ``.tflite`` file:
+    Of operators of a ``.tflite`` file:
+
+    ``plain``: the expression of one on plain numbers, or an array where it is known; None where
+    the importer lacks none or has it right: so may the function say of one operator.
+
+    Of quantised ones:
 
     ``read``: the record of what one means in integers; :class:`UnsupportedError` says what has no
     meaning in LiteRT. None: the importer's own form of this one is exact.
@@ -60,7 +75,7 @@ class Operator:
     these too, after the result.
     ``states``: the inputs that it leaves changed for the next run.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
-    ``moves``: the importer's operator works on stored values. ``float_only``: LiteRT has none
+    ``moves``: its plain form works on stored values too. ``float_only``: LiteRT has none
     on quantised tensors, though the importer takes them.
     """
 
@@ -71,10 +86,12 @@ class Operator:
     sums_rows: bool = False
     pads: bool = False
     weights: Weights | None = None
+    sums: Sums | None = None
     channel: int | None = None
     adds: bool = False
     cheap: bool = False
     scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
+    plain: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | None] | None = None
     read: Callable[[Scene], Any] | None = None
     compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
     reference: Callable[..., Any] | None = None

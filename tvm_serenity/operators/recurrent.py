@@ -1,10 +1,76 @@
-"""Recurrent layers over a sequence, whose states go from one run to the next."""
+"""Recurrent layers of floats over a sequence, whose states go from one run to the next."""
 
+from collections.abc import Sequence
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _RNN_STATE, _LSTM_STATES = 4, (18, 19)
+_RNN_TIME_MAJOR, _RNN_ACTIVATION = range(2)
+_ACTIVATION, _CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR = range(4)
 
+
+def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """``h = activation(W x + R h + b)`` at every step."""
+    given, axis = _steps(scene, values[0], scene.options.u8(_RNN_TIME_MAJOR), calls)
+    activation, hidden, made = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
+    for step in given:
+        hidden = activated(calls, _gate(calls, step, hidden, values[1:4]), activation)
+        made.append(hidden)
+    calls.leave(_RNN_STATE, hidden)
+    return calls.apply("stack", made, axis=axis)
+
+
+def _lstm(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """A layer without peepholes, projection, norms and clipping."""
+    options, extra = scene.options, [*values[9:12], *values[16:18], *values[20:]]
+    clips = options.f32(_CELL_CLIP) or options.f32(_PROJECTION_CLIP)
+    if any(value is not None for value in extra) or clips:
+        raise UnsupportedError("peepholes, projections, norms and clipping are unsupported")
+    if any(value is None for value in (*values[1:9], *values[12:16])):
+        raise UnsupportedError("coupled gates are unsupported")
+    gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
+    given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
+    activation, made = options.u8(_ACTIVATION), []
+    hidden, cell = (values[state] for state in _LSTM_STATES)
+    for step in given:
+        into, keep, new, out = (_gate(calls, step, hidden, gate) for gate in gates)
+        fresh = activated(calls, new, activation)
+        fresh = calls.apply("multiply", calls.apply("sigmoid", into), fresh)
+        kept = calls.apply("multiply", calls.apply("sigmoid", keep), cell)
+        cell = calls.apply("add", kept, fresh)
+        seen = activated(calls, cell, activation)
+        hidden = calls.apply("multiply", calls.apply("sigmoid", out), seen)
+        made.append(hidden)
+    for state, value in zip(_LSTM_STATES, (hidden, cell), strict=True):
+        calls.leave(state, value)
+    return calls.apply("stack", made, axis=axis)
+
+
+def _steps(scene: Scene, x: Expr, time_major: int, calls: Calls) -> tuple[list[Expr], int]:
+    """The input of each step, (batch, features), and the axis of time."""
+    axis = 0 if time_major else 1
+    count = scene.shape(0)[axis]
+    parts = [calls.apply("strided_slice", x, [axis], [t], [t + 1]) for t in range(count)]
+    return [calls.apply("squeeze", part, [axis]) for part in parts], axis
+
+
+def _gate(calls: Calls, x: Expr, hidden: Expr, gate: Sequence[Expr]) -> Expr:
+    weight, recurrent, bias = gate
+    first = calls.apply("matmul", x, calls.apply("permute_dims", weight))
+    second = calls.apply("matmul", hidden, calls.apply("permute_dims", recurrent))
+    return calls.apply("add", calls.apply("add", first, second), bias)
+
+
+def _refused(_scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Expr:
+    raise UnsupportedError("its states, which it keeps from run to run, are unsupported")
+
+
+_OTHERS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM")
 OPERATORS = (
-    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",), states=(_RNN_STATE,)),
-    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",), states=_LSTM_STATES),
+    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",), states=(_RNN_STATE,), plain=_rnn),
+    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",), states=_LSTM_STATES, plain=_lstm),
+    *(Operator(kinds=(kind,), plain=_refused) for kind in _OTHERS),
 )

@@ -1,15 +1,32 @@
 """RESHAPE, SQUEEZE, EXPAND_DIMS and others: the same bytes under another shape."""
 
-from tvm_serenity.operators.record import Memory, Operator, no_scratch
+from collections.abc import Sequence
+from dataclasses import replace
 
+from tvm_serenity.operators.record import Memory, Operator, no_scratch
+from tvm_serenity.operators.scene import Calls, Expr, Scene
+
+_AXES = 0
+
+
+def _squeezed(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """A tensor without the named axes of one element, or without all of them."""
+    shape = scene.shape(0)
+    named = {axis % len(shape) for axis in scene.options.ints(_AXES)}
+    gone = named or {i for i, extent in enumerate(shape) if extent == 1}
+    return calls.apply("reshape", values[0], [e for i, e in enumerate(shape) if i not in gone])
+
+
+def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """A tensor in its new shape; TVM's importer has an argument too many."""
+    return calls.apply("reshape", values[0], scene.results[0].shape)
+
+
+_VIEW = Operator(kinds=(), memory=Memory.COPY, view=True, moves=True, scratch=no_scratch)
 OPERATORS = (
-    Operator(
-        kinds=("RESHAPE", "SQUEEZE", "EXPAND_DIMS"),
-        memory=Memory.COPY,
-        view=True,
-        moves=True,
-        scratch=no_scratch,
-    ),
+    replace(_VIEW, kinds=("RESHAPE",)),
+    replace(_VIEW, kinds=("SQUEEZE",), plain=_squeezed),
+    replace(_VIEW, kinds=("EXPAND_DIMS",), plain=_expanded),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=Memory.COPY),
     Operator(kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), memory=Memory.COPY),
     Operator(kinds=("Dropout",), memory=Memory.COPY),  # does nothing at inference

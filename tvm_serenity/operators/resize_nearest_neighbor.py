@@ -1,8 +1,17 @@
 """RESIZE_NEAREST_NEIGHBOR: an image in another size, its pixels copied."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, nearest
+from tvm_serenity.operators.picked import picked
 from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+
+_SIZE = 1
+_ALIGN_CORNERS, _HALF_PIXEL = 0, 1
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -11,4 +20,32 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return (nearest(op.height, op.sources[0]),)
 
 
-OPERATORS = (Operator(kinds=("RESIZE_NEAREST_NEIGHBOR",), by_rows=_by_rows, moves=True),)
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """By indices, but where the importer's own is right: one kernel without them."""
+    shape, wanted = scene.shape(0), scene.constant(_SIZE)
+    corners = bool(scene.options.u8(_ALIGN_CORNERS))
+    half = bool(scene.options.u8(_HALF_PIXEL))
+    multiples = all(new % old == 0 for old, new in zip(shape[1:3], wanted, strict=True))
+    if multiples and not corners and not half:
+        return None
+    value = values[0]
+    for axis, new in zip((1, 2), wanted, strict=True):
+        order = copied(shape[axis], new, corners, half)
+        value = picked(calls, value, order, axis, shape[axis])
+    return value
+
+
+def copied(old: int, new: int, corners: bool, half: bool) -> Array:
+    """Return which of ``old`` positions each of ``new`` ones copies, in LiteRT's 32-bit floats."""
+    scale = np.float32(old) / np.float32(new)
+    if corners and new > 1:
+        scale = np.float32(old - 1) / np.float32(new - 1)
+    offset = np.float32(0.5 if half else 0)
+    at = (np.arange(new).astype(np.float32) + offset) * scale
+    whole = np.trunc(at + np.float32(0.5)) if corners else np.floor(at)
+    return np.asarray(np.clip(whole, 0, old - 1), np.int64)
+
+
+OPERATORS = (
+    Operator(kinds=("RESIZE_NEAREST_NEIGHBOR",), by_rows=_by_rows, plain=_plain, moves=True),
+)

@@ -43,6 +43,9 @@ class Options(Protocol):
     def f32(self, number: int, default: float = 0.0) -> float:
         """Return a float."""
 
+    def ints(self, number: int) -> tuple[int, ...]:
+        """Return a vector of numbers."""
+
 
 class Calls(Protocol):
     """Writes what an operator computes; arrays among the arguments become constants."""
@@ -71,6 +74,12 @@ class Calls(Protocol):
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
         """Return the call of an operator of the representation's own."""
+
+    def real(self, operand: int, value: Expr) -> Expr:
+        """Return the real numbers of a stored input; ``value`` where it is not quantised."""
+
+    def stored(self, value: Expr, operand: int | None = None) -> Expr:
+        """Return real numbers as an input (None: the result) stores them, if it is quantised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +147,16 @@ class Scene:
     def result(self) -> Stored:
         """Return the one output."""
         return self._stored(self.results[0])
+
+    def shape(self, operand: int) -> Shape:
+        """Return the shape of an input."""
+        found = self.operands[operand]
+        return () if found is None else found.shape
+
+    def zero(self, operand: int) -> int:
+        """Return what an input stores 0 as."""
+        found = self.operands[operand]
+        return 0 if found is None or found.params is None else found.params.zero_point
 
     def is_float(self, operand: int) -> bool:
         """Return whether neither an input nor the result is quantised: weights alone are."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.record import Operator, elementwise
+from tvm_serenity.operators.needs import on_elements
+from tvm_serenity.operators.record import Memory, Operator, elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
 
 
@@ -45,7 +46,15 @@ def _reference(op: Selection, condition: Array, first: Array, second: Array) -> 
     return np.where(condition.reshape(shape), first, second)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    return _compute(selection(scene.kind, scene.shape(0), scene.shape(1)), values, calls)
+
+
+_SELECT = Operator(
+    kinds=("SELECT",), plain=_plain, read=_read, compute=_compute, reference=_reference
+)
 OPERATORS = (
-    replace(elementwise("SELECT_V2", "Where"), read=_read, compute=_compute, reference=_reference),
-    Operator(kinds=("SELECT",), read=_read, compute=_compute, reference=_reference),
+    _SELECT,
+    replace(_SELECT, kinds=("SELECT_V2",), memory=Memory.ELEMENTWISE, by_rows=on_elements),
+    elementwise("Where"),
 )

@@ -37,8 +37,7 @@ class Softmax:
 
 def _read(scene: Scene) -> Softmax:
     (source,), result = scene.inputs(), scene.result()
-    beta = scene.options.f32(_BETA) if scene.has_options else 1.0
-    return softmax_of(Softmax(source, result, beta, result.params.limits, "tflite"))
+    return softmax_of(Softmax(source, result, _beta(scene), result.params.limits, "tflite"))
 
 
 def softmax_of(op: Softmax) -> Softmax:
@@ -132,10 +131,23 @@ def least_difference(shift: int) -> int:
     return -math.floor(31 * float(1 << 26) / 2.0**shift)
 
 
+def _beta(scene: Scene) -> float:
+    return scene.options.f32(_BETA) if scene.has_options else 1.0
+
+
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Of ``beta`` times the input."""
+    value, beta = values[0], _beta(scene)
+    if beta != 1.0:
+        value = calls.apply("multiply", value, np.asarray(beta, scene.dtype(0)))
+    return calls.apply("nn.softmax", value, axis=-1)
+
+
 OPERATORS = (
     Operator(
         kinds=("SOFTMAX",),
         scratch=no_scratch,
+        plain=_plain,
         read=_read,
         compute=_compute,
         reference=_reference,

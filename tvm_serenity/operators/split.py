@@ -1,8 +1,13 @@
 """SPLIT and SPLIT_V: parts of a tensor along an axis; a copy where there is one part."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, rowwise
 from tvm_serenity.operators.record import Memory, Operator, Seen, no_scratch
+from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -11,9 +16,30 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return (rowwise(op.height, op.height),)
 
 
+def _equal(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Parts of one size; TVM's importer makes a tuple of a single one."""
+    count = len(scene.results)
+    return values[1] if count == 1 else calls.apply("split", values[1], count, scene.constant(0)[0])
+
+
+def _of_sizes(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Parts of given sizes, one of which may be -1: the rest."""
+    if len(scene.results) == 1:
+        return values[0]
+    wanted, at = np.asarray(scene.constant(1), np.int64), scene.constant(2)[0]
+    wanted[wanted == -1] = scene.shape(0)[at] - wanted[wanted != -1].sum()
+    return calls.apply("split", values[0], [int(e) for e in np.cumsum(wanted)[:-1]], at)
+
+
 OPERATORS = (
     Operator(
-        kinds=("SPLIT",), memory=Memory.COPY, by_rows=_by_rows, moves=True, scratch=no_scratch
+        kinds=("SPLIT",),
+        memory=Memory.COPY,
+        by_rows=_by_rows,
+        plain=_equal,
+        moves=True,
+        scratch=no_scratch,
     ),
-    Operator(kinds=("SPLIT_V", "Split"), memory=Memory.COPY, moves=True),
+    Operator(kinds=("SPLIT_V",), memory=Memory.COPY, plain=_of_sizes, moves=True),
+    Operator(kinds=("Split",), memory=Memory.COPY),
 )

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import FilterSum, Requantise
+from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import bias_of, narrow, requantised
 from tvm_serenity.quantize.fixed import multiplier
 
@@ -47,9 +48,7 @@ class Svdf:
 def _read(scene: Scene) -> Svdf:
     source, state, result = scene.stored(_SOURCE), scene.stored(_STATE), scene.result()
     feature, time = (filters_or_wide(scene, operand) for operand in (_FEATURE, _TIME))
-    (filters, memory), rank = time[0].shape, scene.options.i32(_RANK)
-    if rank < 1 or filters % rank:
-        raise UnsupportedError(f"{filters} filters of rank {rank}")
+    (filters, memory), rank = time[0].shape, _rank(scene)
     batch, units = source.shape[0], filters // rank
     spread = time[0].reshape(units, rank * memory)
     if scene.options.u8(_ACTIVATION) > _RELU:
@@ -62,6 +61,13 @@ def _read(scene: Scene) -> Svdf:
     first = _weighting(scene, source, feature, state, kept, None, batch)
     last = _weighting(scene, state, (spread, time[1]), result, limits, bias, batch)
     return Svdf(batch, filters, memory, first, last)
+
+
+def _rank(scene: Scene) -> int:
+    filters, rank = scene.shape(_TIME)[0], scene.options.i32(_RANK)
+    if rank < 1 or filters % rank:
+        raise UnsupportedError(f"{filters} filters of rank {rank}")
+    return rank
 
 
 def filters_or_wide(scene: Scene, operand: int) -> tuple[Array, float]:
@@ -96,19 +102,23 @@ def _weighting(
 
 
 def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
-    batch, filters, memory = op.batch, op.filters, op.memory
-    inputs = op.newest.spec.inputs
-    kept = []
-    if memory > 1:
-        old = calls.apply("reshape", values[_STATE], (batch, filters, memory))
-        kept = [calls.apply("strided_slice", old, axes=[2], begin=[1], end=[memory])]
+    batch, spec, inputs = op.batch, op.units.spec, op.newest.spec.inputs
     made = _weighted(op.newest, calls.apply("reshape", values[_SOURCE], (batch, 1, inputs)), calls)
-    new = calls.apply("reshape", made, (batch, filters, 1))
-    new = calls.apply("concat", [*kept, new], axis=2) if kept else new
-    flat = calls.leave(_STATE, calls.apply("reshape", new, (batch, filters * memory)))
-    spec = op.units.spec
+    shape = (batch, op.filters, op.memory)
+    flat = calls.leave(_STATE, _shifted(values[_STATE], made, shape, calls))
     held = calls.apply("reshape", flat, (batch, spec.units, spec.inputs))
     return _weighted(op.units, held, calls)
+
+
+def _shifted(state: Expr, newest: Expr, shape: tuple[int, int, int], calls: Calls) -> Expr:
+    """A state with its oldest column gone and a new one at the end."""
+    batch, filters, memory = shape
+    new = calls.apply("reshape", newest, (batch, filters, 1))
+    if memory > 1:
+        old = calls.apply("reshape", state, shape)
+        kept = calls.apply("strided_slice", old, axes=[2], begin=[1], end=[memory])
+        new = calls.apply("concat", [kept, new], axis=2)
+    return calls.apply("reshape", new, (batch, filters * memory))
 
 
 def _weighted(op: Weighting, values: Expr, calls: Calls) -> Expr:
@@ -131,10 +141,35 @@ def _summed(op: Weighting, values: Array) -> Array:
     return requantised(total + op.bias, op.spec.requantise)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """The same in floats, on tensors that are stored as integers too.
+
+    TVM's importer neither updates the state before it is weighted nor returns it.
+    """
+    filters, memory = scene.shape(_TIME)
+    batch, columns, rank = scene.shape(_SOURCE)[0], scene.shape(_FEATURE)[1], _rank(scene)
+
+    def weighted(value: Expr, operand: int, shape: Shape) -> Expr:
+        weights = calls.apply("reshape", calls.real(operand, values[operand]), shape)
+        return calls.apply("sum", calls.apply("multiply", value, weights), axis=[-1])
+
+    read = calls.real(_SOURCE, values[_SOURCE])
+    read = calls.apply("reshape", read, (batch, 1, columns))
+    newest = calls.stored(weighted(read, _FEATURE, (1, filters, columns)), _STATE)
+    flat = calls.leave(_STATE, _shifted(values[_STATE], newest, (batch, filters, memory), calls))
+    units, taps = filters // rank, rank * memory
+    held = calls.apply("reshape", calls.real(_STATE, flat), (batch, units, taps))
+    total = weighted(held, _TIME, (1, units, taps))
+    if values[_BIAS] is not None:
+        total = calls.apply("add", total, calls.real(_BIAS, values[_BIAS]))
+    return calls.stored(activated(calls, total, scene.options.u8(_ACTIVATION)))
+
+
 OPERATORS = (
     Operator(
         kinds=("SVDF",),
         states=(_STATE,),
+        plain=_plain,
         moves=True,
         read=_read,
         compute=_compute,

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
-from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.plain import activated
+from tvm_serenity.operators.record import Operator, Seen, Sums
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import filters_of, layer_of, narrow, requantised, summable
 
@@ -99,6 +100,37 @@ def _reference(op: TransposeConv, *arrays: Array) -> Array:
     return requantised(kept, spec.requantise)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Between transposes to NCHW and back, in the size that the file says.
+
+    TVM's importer asks for a layout that TVM cannot lower, takes the size from the filter, and
+    drops the activation.
+    """
+    options, made = scene.options, scene.results[0].shape
+    given, kernel = scene.shape(_SOURCE), scene.shape(_WEIGHTS)[1:3]
+    strides = [options.i32(_STRIDE_H), options.i32(_STRIDE_W)]
+    before, after, more = [], [], []
+    for i in (0, 1):
+        before.append(cut_before(made[i + 1], kernel[i], strides[i], options.u8(_PADDING) == SAME))
+        rest = (given[i + 1] - 1) * strides[i] + kernel[i] - before[i] - made[i + 1]
+        after.append(max(rest, 0))
+        more.append(max(-rest, 0))
+    value = calls.apply(
+        "nn.conv2d_transpose",
+        calls.apply("permute_dims", values[_SOURCE], [0, 3, 1, 2]),
+        calls.apply("permute_dims", values[_WEIGHTS], [3, 0, 1, 2]),
+        strides=strides,
+        padding=[*before, *after],
+        output_padding=more,
+        data_layout="NCHW",
+        kernel_layout="IOHW",
+    )
+    value = calls.apply("permute_dims", value, [0, 2, 3, 1])
+    if len(values) > _BIAS and values[_BIAS] is not None:
+        value = calls.apply("add", value, values[_BIAS])
+    return activated(calls, value, options.u8(_ACTIVATION))
+
+
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     """Row ``y`` needs the inputs ``i`` with ``0 <= y + before - i * stride < size``."""
     size, stride = filter_height(op, _WEIGHTS), op.options.i32(_STRIDE_H)
@@ -118,7 +150,9 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 OPERATORS = (
     Operator(
         kinds=("TRANSPOSE_CONV",),
+        sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
         by_rows=_by_rows,
+        plain=_plain,
         read=_read,
         compute=_compute,
         reference=_reference,

@@ -38,8 +38,9 @@ class Writer:
         return self.builder.emit(call, name)
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
-        """Return the call of one of Relax's operators."""
-        return self.builder.emit(attrgetter(name)(relax.op)(*arguments, **attributes))
+        """Return the call of one of Relax's operators; arrays become constants."""
+        given = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        return self.builder.emit(attrgetter(name)(relax.op)(*given, **attributes))
 
     def pieces(self, _operand: int, _axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return None: who knows the readers of an input may know better."""
@@ -64,6 +65,14 @@ class Writer:
     def leave(self, _operand: int, _value: Expr) -> Expr:
         """Raise: there are no states here."""
         raise NotImplementedError("no states here")
+
+    def real(self, _operand: int, _value: Expr) -> Expr:
+        """Raise: who reads a file knows how its inputs are stored."""
+        raise NotImplementedError("no inputs of a file here")
+
+    def stored(self, _value: Expr, _operand: int | None = None) -> Expr:
+        """Raise: who reads a file knows how its tensors are stored."""
+        raise NotImplementedError("no tensors of a file here")
 
     def joined(self, value: Expr, axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return what a concat along ``axis`` joins; None for any other value."""

@@ -1,7 +1,7 @@
-"""Quantised operators of a ``.tflite`` file: read into their records, written as Relax.
+"""Operators of a ``.tflite`` file, read into their records and written as Relax.
 
-What an operator means, and the kernel that computes it, its file in ``tvm_serenity.operators``
-says; here the importer's tensors become a :class:`Scene`, and kernels become calls.
+What an operator means, and what computes it, its file in ``tvm_serenity.operators`` says; here
+the importer's tensors become a :class:`Scene`, and kernels and plain forms become calls.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
@@ -50,8 +51,39 @@ class Reading:
     states: dict[int, Array]
 
 
-def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
-    """Return the expression of a quantised operator; None where the importer's own is exact."""
+def converted(converter: Any, op: Any, kind: str) -> Any:
+    """Return the expression of an operator; None where the importer's own is right.
+
+    Quantised ones are computed in integers where there is a kernel, else as plain numbers where
+    that form works on stored values.
+    """
+    known = operator(kind)
+    quantised = _is_quantised(converter, op, known)
+    made = _in_integers(converter, op, kind, known) if quantised else None
+    if made is not None or known.plain is None or (quantised and not known.moves):
+        return made
+    writer = FileWriter(converter, op)
+    made = known.plain(scene_of(converter, op, kind), _values(converter, op), writer)
+    return compat.constant(made) if isinstance(made, np.ndarray) else made
+
+
+def _is_quantised(converter: Any, op: Any, known: Operator) -> bool:
+    """Whether an operator has quantised tensors, other than the weights of a sum of floats."""
+    given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
+    if known.sums is not None:
+        given = [given[known.sums.source]]
+    return any(tensor.qnn_params is not None for tensor in (*given, *made))
+
+
+def _values(converter: Any, op: Any) -> list[Any]:
+    """The expressions of the inputs, None of those that are left out."""
+    given = converter.get_input_tensors(op)
+    found = [None if w.tensor_idx == -1 else converter.get_tensor_expr(w) for w in given]
+    return [None if v is None else converter.bb.normalize(v) for v in found]
+
+
+def _in_integers(converter: Any, op: Any, kind: str, known: Operator) -> Any:
+    """What computes a quantised operator; None where it has no kernel or shall have none."""
     if known.read is None or known.compute is None:
         return None
     if known.in_float and converter.model.integers.rounding == OFF:
@@ -62,12 +94,7 @@ def converted(converter: Any, op: Any, kind: str, known: Operator) -> Any:
     converter.model.rounds |= known.in_float
     if converter.model.readings is not None:
         converter.model.readings.append(_reading(converter, op, kind, record))
-    values = [
-        None if wrapper.tensor_idx == -1 else converter.get_tensor_expr(wrapper)
-        for wrapper in converter.get_input_tensors(op)
-    ]
-    values = [None if v is None else converter.bb.normalize(v) for v in values]
-    return known.compute(record, values, FileWriter(converter, op))
+    return known.compute(record, _values(converter, op), FileWriter(converter, op))
 
 
 def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
@@ -165,6 +192,22 @@ class FileWriter(Writer):
     def __init__(self, converter: Any, op: Any) -> None:
         super().__init__(converter.bb)
         self.converter, self.op = converter, op
+
+    def real(self, operand: int, value: Expr) -> Expr:
+        """Return the real numbers of a stored input; ``value`` where it is not quantised."""
+        wrapper = self.converter.get_input_tensors(self.op)[operand]
+        if wrapper.qnn_params is None:
+            return value
+        return self.builder.emit(self.converter.dequantize(value, wrapper))
+
+    def stored(self, value: Expr, operand: int | None = None) -> Expr:
+        """Return real numbers as an input (None: the result) stores them, if it is quantised."""
+        wrapper = self.converter.get_output_tensors(self.op)[0]
+        if operand is not None:
+            wrapper = self.converter.get_input_tensors(self.op)[operand]
+        if wrapper.qnn_params is None:
+            return value
+        return self.builder.emit(self.converter.quantize(value, wrapper))
 
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return the tensors of a concat that only convolutions read; None for any other input."""

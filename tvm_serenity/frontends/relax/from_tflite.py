@@ -1,11 +1,11 @@
 """``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
 
-Closed here, each as an override of one method:
+What an operator means is looked up in its record (``tvm_serenity.operators``): a quantised one is
+computed in integers, others in their plain form; the importer has the rest. Its gaps that are
+no operator's own are closed here, each as an override of one method:
 
 * operators that only move elements are refused on quantised tensors although they are exact
-  there (SPLIT, PAD, TRANSPOSE, ...): the list of quantised operators is extended;
-* a one-way SPLIT gives a tuple where its one output is expected; sizes of -1 and mirrors that
-  repeat the border are unknown; resizes to the nearest round elsewhere;
+  there (PAD, TRANSPOSE, ...): the list of quantised operators is extended;
 * a bias that is left out by the index -1 is read as a tensor;
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
@@ -13,13 +13,7 @@ Closed here, each as an override of one method:
 * AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
 * weights stored as integers for float operators ("dynamic range") are refused: here they are
   dequantised, while LiteRT also rounds the activations to integers on the fly;
-* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND are packed functions, and pad quantised tensors with 0;
-* EXPAND_DIMS calls its Relax operator with an argument too many;
-* TRANSPOSE_CONV has a layout that TVM cannot lower, its own idea of sizes, and no activation;
 * QUANTIZE to 32-bit integers is refused (keyword_scrambled);
-* SVDF has no quantised form, and its state is lost (keyword_scrambled, see ``_svdf``);
-* a DEQUANTIZE of the file says that what follows is computed in float: it is marked by a cast to
-  float32, so that no integer kernel takes its place;
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
@@ -33,38 +27,13 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
-from tvm_serenity.frontends.relax import _plain
-from tvm_serenity.frontends.relax._batches import (
-    convert_batch_to_space,
-    convert_space_to_batch,
-)
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
-from tvm_serenity.frontends.relax._moves import (
-    convert_gather,
-    convert_gather_nd,
-    convert_mirror_pad,
-    convert_resize_nearest,
-    convert_split,
-    convert_split_v,
-    convert_squeeze,
-)
 from tvm_serenity.frontends.relax._quantisation import check_parameters, scale_of
-from tvm_serenity.frontends.relax._reduce import (
-    convert_cumsum,
-    convert_extreme_index,
-    convert_mean,
-    convert_range,
-)
 from tvm_serenity.frontends.relax._scene import Integers, Reading, converted
-from tvm_serenity.frontends.relax._svdf import (
-    convert_svdf,
-    initial_values,
-    state_tensors,
-)
-from tvm_serenity.frontends.relax._transposed import convert_transpose_conv
+from tvm_serenity.frontends.relax._states import initial_values, state_tensors
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
-from tvm_serenity.operators import operator
+from tvm_serenity.operators import Sums, operator
 from tvm_serenity.operators.scene import LIMITS
 from tvm_serenity.quantize.fixed import half_away
 from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, ROUNDING, STATES
@@ -76,35 +45,6 @@ except ImportError as error:
     raise MissingPartError(
         f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
     ) from None
-
-_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-
-
-def convert_dequantize(converter: Any, op: Any) -> Any:
-    """Return real numbers that the file itself asks for, marked as such."""
-    (source,) = converter.get_input_tensors(op)
-    if source.qnn_params is None:  # float16, stored or made by DENSIFY
-        return relax.op.astype(converter.get_tensor_expr(source), "float32")
-    made = OperatorConverter.convert_dequantize(converter, op)
-    return relax.op.astype(made, "float32")
-
-
-_OVERRIDES: dict[str, Callable[..., Any]] = {
-    "ARG_MAX": partial(convert_extreme_index, largest=True),
-    "ARG_MIN": partial(convert_extreme_index, largest=False),
-    "CUMSUM": convert_cumsum,
-    "MEAN": convert_mean,
-    "RANGE": convert_range,
-    "DEQUANTIZE": convert_dequantize,
-    "GATHER": convert_gather,
-    "GATHER_ND": convert_gather_nd,
-    "MIRROR_PAD": convert_mirror_pad,
-    "RESIZE_NEAREST_NEIGHBOR": convert_resize_nearest,
-    "SPLIT": convert_split,
-    "SPLIT_V": convert_split_v,
-    "SQUEEZE": convert_squeeze,
-}
-"""Conversions of ours, called with the converter and the operator, by kind."""
 
 
 def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
@@ -205,16 +145,17 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        for kind, convert in tuple(self.convert_map.items()):
-            ours = _OVERRIDES.get(kind)
-            own = convert if ours is None else partial(ours, self)
+        ours = {kind for kind, known in KNOWN.items() if known.plain or known.read}
+        for kind in (*self.convert_map, *sorted(ours - set(self.convert_map))):
+            own = self.convert_map.get(kind, partial(_lacking, kind))
             self.convert_map[kind] = partial(self._named, kind, own)
 
     def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
         """The result of an operator in a variable, whose name stands for the operator."""
         label = _label(self, kind, op)
         try:
-            made = self._converted(kind, convert, op)
+            made = converted(self, op, kind)
+            made = convert(op=op) if made is None else made
             if made is None:
                 return made
             made = self.bb.normalize(made)
@@ -223,7 +164,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             raise UnsupportedError(f"{label}: {first_line(error)}") from error
         if isinstance(made, relax.Call):
             made = self.bb.emit(made)
-            self.model.labels[made.name] = label
+        if isinstance(made, relax.Var) and self.bb.lookup_binding(made) is not None:
+            self.model.labels.setdefault(made.name, label)
         return made
 
     def _check_result(self, op: Any, made: relax.Expr) -> None:
@@ -238,14 +180,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if str(kind.dtype.dtype) != dtype or (found != said and result.tensor.ShapeLength()):
             here = f"{kind.dtype.dtype} {found}"
             raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
-
-    def _converted(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
-        """What makes ``op``: integer kernels, plain operators, or TVM's own converter."""
-        tensors = (*self.get_input_tensors(op), *self.get_output_tensors(op))
-        if not any(t.qnn_params is not None for t in tensors):
-            return _plain.KINDS[kind](self, op) if kind in _plain.KINDS else convert(op=op)
-        made = converted(self, op, kind, operator(kind))
-        return convert(op=op) if made is None else made
 
     def get_expr(self, input_tensor_idx: int) -> Any:
         """The expression of a tensor, which may be a constant of the file."""
@@ -276,13 +210,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS
             ):
                 raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
-            types = [
-                self.get_tensor_type_str(t.tensor.Type()) for t in inputs if t.tensor_idx != -1
-            ]
-            if kind in (*_WEIGHTED, "TRANSPOSE_CONV") and {"int16", "int32"} == {
-                types[0 if kind != "TRANSPOSE_CONV" else 2],
-                types[-1],
-            }:
+            if self._sums_in_32_bits(inputs, operator(kind).sums):
                 what = "32-bit sums of 16-bit values"
                 raise UnsupportedError(f"{_label(self, kind, op)}: {what}")
             if any(t in quantised for t in inputs[1:]) and not any(
@@ -290,8 +218,16 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             ):
                 self._dequantise_weights(kind, op, inputs[1:])
 
+    def _sums_in_32_bits(self, inputs: list[Any], sums: Sums | None) -> bool:
+        """Whether values of 16 bits are summed onto a bias of 32."""
+        if sums is None or len(inputs) <= sums.bias or inputs[sums.bias].tensor_idx == -1:
+            return False
+        pair = (inputs[sums.source], inputs[sums.bias])
+        found = [self.get_tensor_type_str(t.tensor.Type()) for t in pair]
+        return found == ["int16", "int32"]
+
     def _dequantise_weights(self, kind: str, op: Any, weights: list[Any]) -> None:
-        if kind not in _WEIGHTED:
+        if operator(kind).sums is None:
             raise UnsupportedError(f"{_label(self, kind, op)}: quantised weights of a float {kind}")
         for weight in weights:
             if weight.tensor_idx == -1 or weight.qnn_params is None:
@@ -329,24 +265,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         zero_point = np.asarray(result.qnn_params["zero_point"].value.numpy(), np.int32)
         return relax.op.add(relax.op.astype(stored, "int32"), relax.const(zero_point))
 
-    def convert_space_to_batch_nd(self, op: Any) -> Any:
-        """Batches as pads, reshapes and transposes."""
-        return convert_space_to_batch(self, op)
-
-    def convert_batch_to_space_nd(self, op: Any) -> Any:
-        """Batches put back by reshapes, transposes and slices."""
-        return convert_batch_to_space(self, op)
-
-    def convert_transpose_conv(self, op: Any) -> Any:
-        """A transposed convolution of the size that the operator asks for."""
-        return convert_transpose_conv(self, op)
-
-    def convert_expand_dims(self, op: Any) -> Any:
-        """The tensor in its new shape."""
-        made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
-        expr = self.get_tensor_expr(self.get_input_tensors(op)[0])
-        return relax.op.reshape(expr, [int(dim) for dim in made])
-
     def convert_qnn_fused_activation_function(
         self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
@@ -373,14 +291,11 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             expr = relax.const(values.astype(np.int32), "int32")
         return super().dequantize(expr, tensor)
 
-    def convert_svdf(self, op: Any) -> Any:
-        """An SVDF with its state."""
-        return convert_svdf(self, op)
-
     def get_input_tensors(self, op: Any) -> list[Any]:
         """The inputs, without a bias that is left out."""
         found: list[Any] = super().get_input_tensors(op)
-        if found and found[-1].tensor_idx == -1 and self.get_op_code_str(op) in _WEIGHTED:
+        sums = operator(self.get_op_code_str(op)).sums
+        if sums is not None and len(found) == sums.bias + 1 and found[-1].tensor_idx == -1:
             found.pop()
         return found
 
@@ -419,6 +334,10 @@ def _rounded(expr: relax.Expr) -> Any:
         nearest = relax.op.floor(relax.op.abs(mean) + relax.const(0.5))
         return relax.op.sign(mean) * nearest
     return relax.Call(expr.op, [_rounded(expr.args[0]), *expr.args[1:]], expr.attrs)
+
+
+def _lacking(kind: str, op: Any) -> Any:
+    raise UnsupportedError(f"TVM's importer lacks {kind}")
 
 
 def _label(converter: Converter, kind: str, op: Any) -> str:

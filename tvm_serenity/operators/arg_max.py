@@ -1,0 +1,26 @@
+"""ARG_MAX and ARG_MIN: where along an axis the largest or the smallest value is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Calls, Expr, Scene
+
+_AXIS = 1
+
+
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """The first such position; TVM's own gives -1 where all values are the least of their type."""
+    shape = scene.shape(0)
+    at = scene.constant(_AXIS)[0] % len(shape)
+    extreme = calls.apply("max" if scene.kind == "ARG_MAX" else "min", values[0], at, True)
+    dtype = scene.results[0].dtype
+    along = [shape[at] if i == at else 1 for i in range(len(shape))]
+    places = np.arange(shape[at], dtype=dtype).reshape(along)
+    beyond = np.asarray(shape[at], dtype)
+    found = calls.apply("where", calls.apply("equal", values[0], extreme), places, beyond)
+    return calls.apply("min", found, at)
+
+
+OPERATORS = (Operator(kinds=("ARG_MAX", "ARG_MIN"), plain=_plain, moves=True),)
