@@ -54,11 +54,6 @@ TENSOR_TYPES = (
 )
 """Name and bits an element of each tensor type, by its code; 0 where a type has no fixed width."""
 
-CALLS_SUBGRAPH = frozenset(
-    {"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_CASE", "STABLEHLO_WHILE"}
-)
-"""Operators that run other subgraphs, which may read and assign any variable."""
-
 
 class ModelField(IntEnum):
     """Fields of the root table; all but the version are offsets."""

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Table
-from tvm_serenity.frontends._tflite_schema import CALLS_SUBGRAPH, OperatorField, VarHandleField
+from tvm_serenity.frontends._tflite_schema import OperatorField, VarHandleField
 from tvm_serenity.graph import Role, Tensor
+from tvm_serenity.operators import operator
 
 _Indices = list[tuple[int, ...]]
 
@@ -25,7 +26,7 @@ def shared_state(
     outputs: _Indices,
 ) -> tuple[list[Tensor], _Indices, _Indices]:
     """Return tensors, inputs and outputs of the operators with variables as state."""
-    callers = [i for i, kind in enumerate(kinds) if kind in CALLS_SUBGRAPH]
+    callers = [i for i, kind in enumerate(kinds) if operator(kind).calls]
     handles = [i for i, kind in enumerate(kinds) if kind == "VAR_HANDLE" and len(outputs[i]) == 1]
     if not callers and not handles:
         return tensors, inputs, outputs

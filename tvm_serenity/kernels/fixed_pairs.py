@@ -19,12 +19,12 @@ from tvm_serenity.kernels.records import Pair, Shape
 from tvm_serenity.quantize.fixed import multiplier
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "EQUAL": lambda a, b: a.equal(b),
-    "NOT_EQUAL": lambda a, b: tirx.Not(a.equal(b)),
-    "GREATER": lambda a, b: a > b,
-    "GREATER_EQUAL": lambda a, b: a >= b,
-    "LESS": lambda a, b: a < b,
-    "LESS_EQUAL": lambda a, b: a <= b,
+    "equal": lambda a, b: a.equal(b),
+    "not_equal": lambda a, b: tirx.Not(a.equal(b)),
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
 }
 
 
@@ -56,7 +56,7 @@ def _centred(pair: Pair, value: Callable[[Any, Any], Any]) -> Any:
     )
 
 
-def comparison(kind: str, pair: Pair) -> Any:
+def comparison(name: str, pair: Pair) -> Any:
     """Return the kernel ``(a, b, result)`` of an 8-bit comparison; the result is boolean.
 
     Both are brought to steps of 2**-8, so that close values may compare as equal.
@@ -66,7 +66,7 @@ def comparison(kind: str, pair: Pair) -> Any:
     def value(a: Any, b: Any) -> Any:
         x = _scaled_by(a * i32(256), first)
         y = _scaled_by(b * i32(256), second)
-        return COMPARISONS[kind](x, y)
+        return COMPARISONS[name](x, y)
 
     return _centred(pair, value)
 

@@ -68,6 +68,7 @@ MODULES = (
     "split",
     "sqrt",
     "squared_difference",
+    "subgraphs",
     "svdf",
     "transpose_conv",
     "unidirectional_sequence_lstm",
@@ -83,9 +84,25 @@ OPERATORS: dict[str, Operator] = {
 """Every operator by its kinds."""
 
 
+RELAX = {f"relax.{name}": record for record in OPERATORS.values() for name in record.relax}
+RELAY = {name: record for record in OPERATORS.values() for name in record.relay}
+"""The operators whose facts hold for TVM's own, by the names of these."""
+
+
 def operator(kind: str) -> Operator:
     """Return what is known of a kind; of one that is not here, nothing."""
     return OPERATORS.get(kind) or Operator(kinds=(kind,))
 
 
-__all__ = ["MODULES", "OPERATORS", "Memory", "Operator", "Seen", "Sums", "Weights", "operator"]
+__all__ = [
+    "MODULES",
+    "OPERATORS",
+    "RELAX",
+    "RELAY",
+    "Memory",
+    "Operator",
+    "Seen",
+    "Sums",
+    "Weights",
+    "operator",
+]

@@ -32,7 +32,7 @@ def _wide_reference(op: Function, x: Array) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("ABS", "Abs"),
+        elementwise("ABS", "Abs", relax="abs", relay="abs", real=np.abs),
         Widths(table=_table, wide=_wide, wide_reference=_wide_reference, dtypes=SIGNED),
     ),
 )

@@ -83,14 +83,31 @@ def _reference(op: Sum | SumOfPowers, *arrays: Array) -> Array:
 
 OPERATORS = (
     replace(
-        elementwise("ADD", "Add", adds=True, free=True),
+        elementwise(
+            "ADD",
+            "Add",
+            relax="add",
+            relay="add nn.bias_add",
+            real=np.add,
+            plain_cheap=True,
+            adds=True,
+            free=True,
+        ),
         read=_read,
         compute=_compute,
         reference=_reference,
         in_float=True,
     ),
     replace(
-        elementwise("SUB", "Sub", free=True),
+        elementwise(
+            "SUB",
+            "Sub",
+            relax="subtract",
+            relay="subtract",
+            real=np.subtract,
+            plain_cheap=True,
+            free=True,
+        ),
         read=_read,
         compute=_compute,
         reference=_reference,

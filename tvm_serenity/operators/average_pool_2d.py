@@ -80,6 +80,8 @@ def _averages(op: AveragePool, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("AVERAGE_POOL_2D",),
+        relax=("nn.avg_pool2d",),
+        relay=("nn.avg_pool2d",),
         by_rows=pooled_by_rows,
         sums_rows=True,
         channel=3,

@@ -53,7 +53,7 @@ def _compute(op: Comparison, values: Sequence[Expr], calls: Calls) -> Expr:
 
     if op.stored:
         return calls.apply(op.kind.lower(), *values)
-    return calls.kernel("q_compare", fixed_pairs.comparison(op.kind, op.pair), *values)
+    return calls.kernel("q_compare", fixed_pairs.comparison(op.kind.lower(), op.pair), *values)
 
 
 def _reference(op: Comparison, *arrays: Array) -> Array:

@@ -74,6 +74,8 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 OPERATORS = (
     Operator(
         kinds=("CONCATENATION",),
+        relax=("concat",),
+        relay=("concatenate", "qnn.concatenate"),
         memory=Memory.CONCAT,
         by_rows=_by_rows,
         scratch=no_scratch,

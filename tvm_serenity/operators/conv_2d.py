@@ -29,6 +29,8 @@ def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
 OPERATORS = (
     Operator(
         kinds=("CONV_2D",),
+        relax=("nn.conv2d",),
+        relay=("nn.conv2d", "qnn.conv2d"),
         by_rows=partial(by_rows, fields=_FIELDS),
         weights=_WEIGHTS,
         sums=Sums(),
@@ -39,7 +41,8 @@ OPERATORS = (
         in_float=True,
     ),
     Operator(
-        kinds=("Conv", "ConvInteger"), weights=Weights(operand=1, outputs=0, inputs=1, channels=1)
+        kinds=("Conv", "ConvInteger"),
+        weights=Weights(operand=1, outputs=0, inputs=1, channels=1, finished=False),
     ),
     Operator(kinds=("QLinearConv",), weights=Weights(operand=3, outputs=0, inputs=1, channels=1)),
 )

@@ -59,5 +59,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return activated(calls, calls.apply("divide", x, y), scene.options.u8(_ACTIVATION))
 
 
-_FACTS = replace(elementwise("DIV", "Div"), plain=_plain)
+_FACTS = replace(
+    elementwise("DIV", "Div", relax="divide", relay="divide", real=np.divide), plain=_plain
+)
 OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

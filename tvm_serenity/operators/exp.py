@@ -1,5 +1,7 @@
 """EXP: the exponential function."""
 
+import numpy as np
+
 from tvm_serenity.operators.functions import (
     Widths,
     function,
@@ -14,7 +16,7 @@ from tvm_serenity.quantize import lookups
 
 OPERATORS = (
     function(
-        elementwise("EXP", "Exp"),
+        elementwise("EXP", "Exp", relax="exp", relay="exp", real=np.exp),
         Widths(
             table=real(lookups.exp),
             wide=sampled(real_of(lookups.exp)),

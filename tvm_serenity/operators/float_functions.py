@@ -6,6 +6,8 @@ LiteRT has none of them quantised.
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator, elementwise
@@ -22,14 +24,26 @@ def _square(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("multiply", values[0], values[0])
 
 
+def _rounding(name: str) -> Operator:
+    facts = elementwise(name.upper(), name.capitalize(), relax=name, relay=name)
+    return replace(facts, float_only=True)
+
+
+_SHIFTS = "left_shift right_shift"
 OPERATORS = (
-    replace(elementwise("CEIL", "COS", "FLOOR", "ROUND", "SIN"), float_only=True),
-    replace(elementwise("POW"), float_only=True, plain=_power),
+    replace(elementwise("COS", "Cos", relax="cos", real=np.cos), float_only=True),
+    replace(elementwise("SIN", "Sin", relax="sin", real=np.sin), float_only=True),
+    replace(_rounding("ceil"), real=np.ceil),
+    replace(_rounding("floor"), real=np.floor),
+    _rounding("round"),
+    replace(elementwise("POW", "Pow", relax="power", real=np.power), float_only=True, plain=_power),
     elementwise("SIGN"),
-    replace(elementwise("SQUARE"), plain=_square),
+    replace(elementwise("SQUARE", relax="square", real=np.square), plain=_square),
     Operator(kinds=("ATAN2",), float_only=True),
     elementwise("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"),
-    elementwise("Ceil", "Cos", "Floor", "Pow", "Round", "Sign", "Sin", "Tan"),
+    elementwise("Sign", "Tan"),
+    elementwise("BitShift", relax=_SHIFTS, relay=_SHIFTS),
+    elementwise("Swish", relax="nn.silu", real=lambda x: x / (1 + np.exp(-x))),
     elementwise("And", "Not", "Or", "Xor"),
     elementwise(
         "BatchNormalization", "Celu", "Erf", "HardSigmoid", "Mean", "Mish", "Reciprocal", "Selu"

@@ -91,6 +91,7 @@ def _reference(op: FullyConnected, x: Array, *_constants: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
+        relax=("matmul",),
         sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
         scratch=no_scratch,
         read=_read,

@@ -56,6 +56,6 @@ def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
 
 
 OPERATORS = (
-    Operator(kinds=("GATHER",), plain=_along_an_axis, moves=True),
+    Operator(kinds=("GATHER",), relax=("take",), plain=_along_an_axis, moves=True),
     Operator(kinds=("GATHER_ND",), plain=_by_several_axes, moves=True),
 )

@@ -43,7 +43,7 @@ def _wide_reference(op: Function, x: Array) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("LEAKY_RELU", "LeakyRelu"),
+        elementwise("LEAKY_RELU", "LeakyRelu", relax="nn.leakyrelu", relay="nn.leaky_relu"),
         Widths(
             table=_table,
             wide=_wide,

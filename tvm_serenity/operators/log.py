@@ -23,7 +23,7 @@ def _table(op: Function) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("LOG", "Log"),
+        elementwise("LOG", "Log", relax="log", relay="log", real=np.log),
         Widths(
             table=_table,
             wide=sampled(_log),

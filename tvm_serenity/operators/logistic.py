@@ -66,7 +66,14 @@ def _tanh_reference(op: Function, x: Array) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("LOGISTIC", "Sigmoid", free=True),
+        elementwise(
+            "LOGISTIC",
+            "Sigmoid",
+            relax="sigmoid",
+            relay="sigmoid",
+            real=lambda x: 1 / (1 + np.exp(-x)),
+            free=True,
+        ),
         Widths(
             table=real(lookups.logistic),
             wide=_logistic,
@@ -75,7 +82,7 @@ OPERATORS = (
         ),
     ),
     function(
-        elementwise("TANH", "Tanh", free=True),
+        elementwise("TANH", "Tanh", relax="tanh", relay="tanh", real=np.tanh, free=True),
         Widths(
             table=real(lookups.tanh),
             wide=_tanh,

@@ -33,6 +33,8 @@ def _reference(op: Windows, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("MAX_POOL_2D",),
+        relax=("nn.max_pool2d",),
+        relay=("nn.max_pool2d",),
         by_rows=pooled_by_rows,
         channel=3,
         scratch=no_scratch,

@@ -1,16 +1,18 @@
 """MAXIMUM and MINIMUM: the larger or the smaller stored value of two, whatever their scales."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tvm_serenity.operators.record import elementwise
-from tvm_serenity.operators.scene import ALL
+from tvm_serenity.operators.record import Operator, elementwise
+from tvm_serenity.operators.scene import ALL, Array
 from tvm_serenity.operators.stored import on_stored
 
-OPERATORS = (
-    on_stored(
-        elementwise("MAXIMUM", "MINIMUM", "Max", "Min"),
-        {"MAXIMUM": "maximum", "MINIMUM": "minimum"},
-        {"MAXIMUM": np.maximum, "MINIMUM": np.minimum},
-        ALL,
-    ),
-)
+
+def _extreme(kind: str, onnx: str, function: Callable[..., Array]) -> Operator:
+    name = kind.lower()
+    facts = elementwise(kind, onnx, relax=name, relay=name, plain_cheap=True, real=function)
+    return on_stored(facts, {kind: name}, {kind: function}, ALL)
+
+
+OPERATORS = (_extreme("MAXIMUM", "Max", np.maximum), _extreme("MINIMUM", "Min", np.minimum))

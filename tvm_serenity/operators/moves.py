@@ -1,13 +1,22 @@
 """Operators that move elements, or say where they are, and change none."""
 
-from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.record import Memory, Operator, no_scratch
 
 _MOVES = """
-    BROADCAST_TO DEPTH_TO_SPACE FILL PACK REVERSE_V2 SHAPE SLICE SPACE_TO_DEPTH TILE TOPK_V2
-    TRANSPOSE UNPACK
+    DEPTH_TO_SPACE FILL PACK SHAPE SLICE SPACE_TO_DEPTH TOPK_V2 UNPACK
 """
 
 OPERATORS = (
     Operator(kinds=tuple(_MOVES.split()), moves=True),
-    Operator(kinds=("STRIDED_SLICE",), moves=True, scratch=no_scratch),
+    Operator(kinds=("BROADCAST_TO",), relax=("broadcast_to",), moves=True),
+    Operator(kinds=("REVERSE_V2",), relax=("flip",), moves=True),
+    Operator(kinds=("TILE",), relax=("repeat", "tile"), moves=True),
+    Operator(
+        kinds=("STRIDED_SLICE",),
+        relax=("strided_slice",),
+        memory=Memory.PART,
+        moves=True,
+        scratch=no_scratch,
+    ),
+    Operator(kinds=("TRANSPOSE",), relax=("permute_dims",), memory=Memory.TURNED, moves=True),
 )

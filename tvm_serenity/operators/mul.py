@@ -39,7 +39,15 @@ def _reference(op: Product, *arrays: Array) -> Array:
 
 OPERATORS = (
     replace(
-        elementwise("MUL", "Mul", free=True),
+        elementwise(
+            "MUL",
+            "Mul",
+            relax="multiply",
+            relay="multiply",
+            real=np.multiply,
+            plain_cheap=True,
+            free=True,
+        ),
         read=_read,
         compute=_compute,
         reference=_reference,

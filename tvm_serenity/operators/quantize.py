@@ -74,6 +74,8 @@ def _cast(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("QUANTIZE",),
+        relax=("quantize",),
+        relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
         by_rows=on_elements,
         scratch=no_scratch,
         read=_read,
@@ -82,7 +84,21 @@ OPERATORS = (
         in_float=True,
     ),
     Operator(
-        kinds=("DEQUANTIZE",), by_rows=on_elements, scratch=no_scratch, plain=_real, moves=True
+        kinds=("DEQUANTIZE",),
+        relax=("dequantize",),
+        relay=("qnn.dequantize",),
+        by_rows=on_elements,
+        plain_cheap=True,
+        scratch=no_scratch,
+        plain=_real,
+        stored=True,
     ),
-    Operator(kinds=("CAST",), by_rows=on_elements, plain=_cast),
+    Operator(
+        kinds=("CAST",),
+        relax=("astype",),
+        relay=("cast",),
+        by_rows=on_elements,
+        plain_cheap=True,
+        plain=_cast,
+    ),
 )

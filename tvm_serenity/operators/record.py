@@ -16,6 +16,8 @@ class Memory(Enum):
 
     OWN = "its result is a tensor of its own"
     COPY = "one output with the bytes of one input, in the same layout"
+    TURNED = "one output with the elements of one input, its axes in another order"
+    PART = "one output with some of the elements of one input"
     CONCAT = "the output is its inputs put together along some axis, each element copied once"
     ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
     """Read before the output is written there: the output may take that input's storage."""
@@ -27,12 +29,14 @@ class Weights:
 
     ``outputs`` and ``inputs`` are the axes of the channels made and of those read, the latter None
     where every channel is filtered by itself. ``channels`` is the axis of both in activations.
+    ``finished``: something may follow the sums within it, as an activation.
     """
 
     operand: int
     outputs: int
     inputs: int | None
     channels: int
+    finished: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,11 @@ class Operator:
     ``pads``: its result is its input within a border, which a reader by rows can imagine.
     ``weights``: of a convolution. ``sums``: which inputs such a one, or a dense layer, sums
     up. ``channel``: the axis of channels that a pool keeps apart. ``adds``: the sum of its
-    inputs. ``cheap``: each reader may compute it again.
+    inputs. ``cheap``: each reader may compute it again; ``plain_cheap``: on plain numbers.
+    ``calls``: it runs other subgraphs of the file. ``real``: what one on elements computes of real
+    numbers, on numpy arrays.
+    ``relax``, ``relay``: TVM's operators, by their names in Relax and Relay, of which what is said
+    here of memory, weights and elements holds too.
     ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
     instructions, from the shapes of its inputs and its first output; None where not known.
 
@@ -75,11 +83,14 @@ class Operator:
     these too, after the result.
     ``states``: the inputs that it leaves changed for the next run.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
-    ``moves``: its plain form works on stored values too. ``float_only``: LiteRT has none
+    ``moves``: it moves elements, stored ones as they
+    are; ``stored``: its plain form reads stored values by itself. ``float_only``: LiteRT has none
     on quantised tensors, though the importer takes them.
     """
 
     kinds: tuple[str, ...]
+    relax: tuple[str, ...] = ()
+    relay: tuple[str, ...] = ()
     memory: Memory = Memory.OWN
     view: bool = False
     by_rows: Callable[[Seen], tuple[Need, ...]] | None = None
@@ -90,6 +101,7 @@ class Operator:
     channel: int | None = None
     adds: bool = False
     cheap: bool = False
+    plain_cheap: bool = False
     scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
     plain: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | None] | None = None
     read: Callable[[Scene], Any] | None = None
@@ -98,7 +110,15 @@ class Operator:
     states: tuple[int, ...] = ()
     in_float: bool = False
     moves: bool = False
+    stored: bool = False
+    calls: bool = False
+    real: Callable[..., Array] | None = None
     float_only: bool = False
+
+    @property
+    def maps(self) -> bool:
+        """Whether an element of its result needs the elements at its own place alone."""
+        return self.by_rows is on_elements
 
 
 def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:
@@ -107,14 +127,28 @@ def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:
 
 
 def elementwise(
-    *kinds: str, cheap: bool = False, adds: bool = False, free: bool = False
+    *kinds: str,
+    relax: str = "",
+    relay: str = "",
+    cheap: bool = False,
+    plain_cheap: bool = False,
+    adds: bool = False,
+    free: bool = False,
+    real: Callable[..., Array] | None = None,
 ) -> Operator:
-    """Return the record of an operator on elements; ``free``: its kernel asks for no scratch."""
+    """Return the record of an operator on elements; ``free``: its kernel asks for no scratch.
+
+    Several names of one representation stand with blanks between them.
+    """
     return Operator(
         kinds=kinds,
+        relax=tuple(relax.split()),
+        relay=tuple(relay.split()),
         memory=Memory.ELEMENTWISE,
         by_rows=on_elements,
         cheap=cheap,
+        plain_cheap=plain_cheap,
+        real=real,
         adds=adds,
         scratch=no_scratch if free else None,
     )

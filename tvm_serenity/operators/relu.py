@@ -34,9 +34,27 @@ def _between(facts: Operator, low: float, high: float | None) -> Operator:
 
 
 OPERATORS = (
-    _between(elementwise("RELU", "Relu", cheap=True, free=True), 0.0, None),
-    _between(elementwise("RELU6", cheap=True, free=True), 0.0, 6.0),
+    _between(
+        elementwise(
+            "RELU",
+            "Relu",
+            relax="nn.relu",
+            relay="nn.relu",
+            real=lambda x: np.maximum(x, 0),
+            cheap=True,
+            free=True,
+        ),
+        0.0,
+        None,
+    ),
+    _between(
+        elementwise(
+            "RELU6", relax="nn.relu6", real=lambda x: np.clip(x, 0, 6), cheap=True, free=True
+        ),
+        0.0,
+        6.0,
+    ),
     _between(elementwise("RELU_0_TO_1", cheap=True), 0.0, 1.0),
     _between(elementwise("RELU_N1_TO_1", cheap=True), -1.0, 1.0),
-    elementwise("Clip", cheap=True),
+    elementwise("Clip", relax="clip", relay="clip", cheap=True),
 )

@@ -24,9 +24,9 @@ def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 _VIEW = Operator(kinds=(), memory=Memory.COPY, view=True, moves=True, scratch=no_scratch)
 OPERATORS = (
-    replace(_VIEW, kinds=("RESHAPE",)),
-    replace(_VIEW, kinds=("SQUEEZE",), plain=_squeezed),
-    replace(_VIEW, kinds=("EXPAND_DIMS",), plain=_expanded),
+    replace(_VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten")),
+    replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), plain=_squeezed),
+    replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), plain=_expanded),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=Memory.COPY),
     Operator(kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), memory=Memory.COPY),
     Operator(kinds=("Dropout",), memory=Memory.COPY),  # does nothing at inference

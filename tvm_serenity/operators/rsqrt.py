@@ -21,7 +21,7 @@ def _table(op: Function) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("RSQRT"),
+        elementwise("RSQRT", relax="rsqrt", relay="rsqrt", real=lambda x: 1 / np.sqrt(x)),
         Widths(
             table=_table,
             wide=sampled(_inverse_root),

@@ -29,7 +29,7 @@ def _wide_reference(op: Function, x: Array) -> Array:
 
 OPERATORS = (
     function(
-        elementwise("SQRT", "Sqrt"),
+        elementwise("SQRT", "Sqrt", relax="sqrt", relay="sqrt", real=np.sqrt),
         Widths(table=_table, wide=_wide, wide_reference=_wide_reference, dtypes=SIGNED),
     ),
 )

@@ -7,39 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity import compat
+from tvm_serenity.operators import RELAX
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope
 
 Array = npt.NDArray[Any]
 
-_UNARY: dict[str, Callable[[Array], Array]] = {
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "tanh": np.tanh,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "abs": np.abs,
-    "negative": np.negative,
-    "square": np.square,
-    "sin": np.sin,
-    "cos": np.cos,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "nn.relu": lambda x: np.maximum(x, 0),
-    "nn.relu6": lambda x: np.clip(x, 0, 6),
-    "nn.silu": lambda x: x / (1 + np.exp(-x)),
-}
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "power": np.power,
-}
+
+def _real(name: str) -> Callable[..., Array] | None:
+    """What an operator computes of real numbers, by its record."""
+    known = RELAX.get(name)
+    return None if known is None else known.real
 
 
 def only_leaf(scope: Scope, expr: Any) -> Leaf | None:
@@ -57,18 +36,18 @@ def _collect(scope: Scope, expr: Any, found: list[Leaf]) -> bool:
     if not compat.is_call(value):
         constant = scope.constant(value)
         return constant is not None and constant.size == 1
-    name = compat.op_name(value).removeprefix("relax.")
-    if name == "dequantize":
+    name = compat.op_name(value)
+    if name == "relax.dequantize":
         try:
             found.append(scope.activation(value))
         except RefusedError:
             return False
         return True
-    if name in _UNARY or name in ("clip", "nn.leakyrelu"):
+    if name in ("relax.clip", "relax.nn.leakyrelu"):
         return _collect(scope, value.args[0], found)
-    if name in _BINARY:
-        return all(_collect(scope, argument, found) for argument in value.args)
-    return False
+    if _real(name) is None:
+        return False
+    return all(_collect(scope, argument, found) for argument in value.args)
 
 
 def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
@@ -88,17 +67,15 @@ def _evaluated(scope: Scope, expr: Any, x: Array) -> Array:
         constant = scope.constant(value)
         assert constant is not None
         return np.asarray(constant, np.float32).reshape(())
-    name = compat.op_name(value).removeprefix("relax.")
-    if name == "dequantize":
+    name = compat.op_name(value)
+    if name == "relax.dequantize":
         return x
-    arguments = [_evaluated(scope, a, x) for a in value.args[: 2 if name in _BINARY else 1]]
-    if name == "clip":
+    function = _real(name)
+    if function is not None:
+        return function(*(_evaluated(scope, a, x) for a in value.args))
+    first = _evaluated(scope, value.args[0], x)
+    if name == "relax.clip":
         low, high = (compat.scalar(a) for a in value.args[1:3])
-        return np.clip(arguments[0], low, high)
-    if name == "nn.leakyrelu":
-        return np.where(
-            arguments[0] > 0, arguments[0], np.float32(value.attrs.alpha) * arguments[0]
-        )
-    if name in _UNARY:
-        return _UNARY[name](arguments[0])
-    return _BINARY[name](*arguments)
+        return np.clip(first, low, high)
+    assert name == "relax.nn.leakyrelu"
+    return np.where(first > 0, first, np.float32(value.attrs.alpha) * first)

@@ -1,66 +1,39 @@
-"""What a Relax operator is to the rewrite rules: its kind, told by patterns, and its channels."""
+"""What a Relax operator is to the rewrite rules: its kind, told by its record, and its channels."""
 
-import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import tvm
 from tvm import relax
-from tvm.relax.dpl import is_const, is_op, wildcard
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
+from tvm_serenity.operators import RELAX, Memory
 from tvm_serenity.rewrite.net import Kind
-
-_OF_TWO = "add subtract multiply divide maximum minimum right_shift left_shift"
-_OF_ONE = """
-    clip astype abs negative sqrt rsqrt exp log tanh sigmoid round floor ceil square nn.relu nn.gelu
-    nn.silu nn.leakyrelu quantize dequantize
-"""
-MAPS = frozenset(f"relax.{name}" for name in (*_OF_TWO.split(), *_OF_ONE.split()))
-"""Operators on elements; a second operand may be a constant that is broadcast."""
-
-_CHEAP_NAMES = """
-    nn.relu clip add subtract multiply maximum minimum astype negative dequantize
-"""
-_CHEAP = frozenset(f"relax.{name}" for name in _CHEAP_NAMES.split())
-"""Maps that a kernel may compute again for every element it reads."""
+from tvm_serenity.rewrite.roles import role
 
 OWN_KERNEL = "its kernel is TVM's own"
 LAYOUTS = ("NCHW", "NHWC")
 """Layouts of activations whose channels can be cut."""
 
 
-def _any_of(names: str, operands: int = 1) -> Any:
-    """A pattern of a call of one of some operators; arguments after the operands are free."""
-    calls = [
-        is_op(f"relax.{name}")(*(wildcard() for _ in range(operands)), varg_default_wildcard=True)
-        for name in names.split()
-    ]
-    return functools.reduce(operator.or_, calls)
+def is_map(call: relax.Call) -> bool:
+    """Whether a call is on elements; a second operand may be a constant that is broadcast."""
+    known = RELAX.get(compat.op_name(call))
+    return known is not None and known.maps
 
 
-def _with_constant(name: str) -> Any:
-    """A pattern of an operator of two operands, one of them a constant."""
-    call = is_op(f"relax.{name}")
-    return call(wildcard(), is_const()) | call(is_const(), wildcard())
+def _has_constant(call: relax.Call) -> bool:
+    return any(compat.is_constant(argument) for argument in call.args[:2])
 
 
-_BIAS = _with_constant("add")
-_TRANSPOSE = _any_of("permute_dims")
-_PATTERNS = (
-    (Kind.CONV, _any_of("nn.conv2d", 2)),
-    (Kind.POOL, _any_of("nn.max_pool2d nn.avg_pool2d")),
-    (Kind.CONCAT, _any_of("concat")),
-    (Kind.SLICE, _any_of("strided_slice")),
-    (Kind.COPY, _any_of("split reshape flatten squeeze expand_dims")),
-    (Kind.COPY, _TRANSPOSE),
-    (Kind.ADD, _any_of("add", 2)),
-    (Kind.MAP, _any_of(_OF_TWO, 2) | _any_of(_OF_ONE)),
-    (Kind.OPAQUE, _with_constant("matmul")),
-)
-"""The first pattern that a call matches tells its kind, if ``_refusal`` has nothing against it."""
+def _told(call: relax.Call) -> Kind | None:
+    """The kind that the record of an operator tells; dense layers can read pieces."""
+    known = RELAX.get(compat.op_name(call))
+    if known is None:
+        return None
+    dense = known.sums is not None and known.weights is None
+    return Kind.OPAQUE if dense and _has_constant(call) else role(known)
 
 
 def kind_of(
@@ -79,7 +52,7 @@ def kind_of(
     if kernel is not None:
         unfinished = compat.has_blocks(mod[kernel]) and LEAN not in (mod[kernel].attrs or {})
         return Kind.OPAQUE, "" if unfinished else "its kernel is finished"
-    kind = next((kind for kind, pattern in _PATTERNS if pattern.match(call)), None)
+    kind = _told(call)
     if kind is None:
         return Kind.OPAQUE, OWN_KERNEL
     if kind is Kind.ADD and len(tensors) == 1:
@@ -135,7 +108,8 @@ def is_cheap(bindings: Sequence[Any]) -> bool:
     """Whether a map is cheap and treats all elements alike."""
     for binding in bindings:
         call = binding.value
-        if compat.op_name(call) not in _CHEAP:
+        known = RELAX.get(compat.op_name(call))
+        if known is None or not (known.cheap or known.plain_cheap):
             return False
         for argument in call.args:
             if compat.is_constant(argument) and len(shape_of(argument)) > 0:
@@ -151,7 +125,8 @@ def widens(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a binding adds a constant to ``var``, in its type."""
-    if not _BIAS.match(binding.value):
+    known = RELAX.get(compat.op_name(binding.value))
+    if known is None or not known.adds or not _has_constant(binding.value):
         return False
     same: bool = compat.dtype_name(binding.var.ty) == compat.dtype_name(var.ty)
     return same
@@ -159,7 +134,7 @@ def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 def _keeps_bytes(binding: Any, var: Any) -> bool:
     """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
-    if not _TRANSPOSE.match(binding.value):
+    if RELAX[compat.op_name(binding.value)].memory is not Memory.TURNED:
         return True
     axes = binding.value.attrs.axes
     order = [int(a) for a in axes] if axes is not None else list(range(len(shape_of(var))))[::-1]

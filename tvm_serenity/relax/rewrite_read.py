@@ -17,10 +17,10 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.relax.rewrite_kinds import (
     LAYOUTS,
-    MAPS,
     channel_axis,
     is_bias,
     is_cheap,
+    is_map,
     is_rename,
     kind_of,
     operands_of,
@@ -92,7 +92,7 @@ class _Reader:
 
     def _follow(self, binding: relax.VarBinding, tensors: list[Any]) -> _Group | None:
         """The group that ``binding`` continues, if it maps the elements of its result."""
-        if compat.op_name(binding.value) not in MAPS or len(tensors) != 1:
+        if not is_map(binding.value) or len(tensors) != 1:
             return None
         group = self.owner.get(tensors[0])
         if group is None or group.kind not in (*_HEADS, Kind.OPAQUE) or group.opaque:

@@ -13,20 +13,33 @@ import tvm
 from tvm import relay
 
 from tvm_serenity.graph import Op, Role, Tensor
+from tvm_serenity.operators import RELAY
 from tvm_serenity.relay import lower
 from tvm_serenity.relay.read import Region, read_function
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
+from tvm_serenity.rewrite.roles import role
 
-CONVS = ("nn.conv2d", "qnn.conv2d")
-POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
 LAYOUTS = ("NCHW", "NHWC")
-_OF_TWO = "add subtract multiply divide maximum minimum right_shift left_shift nn.bias_add"
-_OF_ONE = """
-    clip cast abs negative sqrt rsqrt exp log tanh sigmoid round floor ceil fixed_point_multiply
-    nn.relu nn.leaky_relu qnn.requantize qnn.quantize qnn.dequantize
-"""
-MAPS = frozenset((*_OF_TWO.split(), *_OF_ONE.split()))
-"""Operators on elements; operands but the first may be constants that are broadcast."""
+
+
+def _role(name: str) -> Kind | None:
+    """What the record of an operator tells it is; None where it is no rule's."""
+    known = RELAY.get(name)
+    return None if known is None else role(known)
+
+
+def is_conv(name: str) -> bool:
+    """Whether an operator is a convolution."""
+    return _role(name) is Kind.CONV
+
+
+def _is_map(name: str) -> bool:
+    """Whether an operator is on elements; operands but the first may be broadcast constants."""
+    return name in RELAY and RELAY[name].maps
+
+
+def _is_sum(name: str) -> bool:
+    return name in RELAY and RELAY[name].adds
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,7 @@ def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
 
 def _apart(source: Source) -> tuple[Source, Source] | None:
     """A convolution and what follows it from where a second tensor enters after the activation."""
-    if len(source.params) != 2 or source.names[:1] not in ([c] for c in CONVS):
+    if len(source.params) != 2 or not any(map(is_conv, source.names[:1])):
         return None
     other = source.params[1]
     enters = [i for i, s in enumerate(source.steps) if any(a.same_as(other) for a in s.args)]
@@ -171,12 +184,12 @@ def _source(call: relay.Call) -> Source:
 
 def _biases(source: Source) -> int:
     """How many steps after a convolution add a constant, in the type of the sum."""
-    if not source.steps or source.names[0] not in CONVS:
+    if not source.steps or not is_conv(source.names[0]):
         return 0
     count, sums = 0, source.steps[0].checked_type.dtype
     for before, step in zip(source.steps, source.steps[1:], strict=False):
         added = [a for a in step.args if not a.same_as(before)]
-        if step.op.name not in ("add", "nn.bias_add") or step.checked_type.dtype != sums:
+        if not _is_sum(step.op.name) or step.checked_type.dtype != sums:
             break
         if not all(source.is_constant(a) for a in added):
             break
@@ -216,18 +229,18 @@ def _kind(source: Source) -> tuple[Kind, str]:
         return Kind.OPAQUE, "it is no kernel of TVM's"
     head, params = source.steps[0], source.params
     own = [a for a in head.args if not source.is_constant(a)]
-    if source.names[0] in CONVS and own == [params[0]] and head.args[0].same_as(params[0]):
+    if is_conv(source.names[0]) and own == [params[0]] and head.args[0].same_as(params[0]):
         first = 1 + source.biases
         joins = source.steps[first : first + len(params) - 1]
         if len(params) > 2 or any(not _adds(j, params[1]) for j in joins):
             return Kind.OPAQUE, "other tensors enter after its activation"
         return (Kind.CONV, "") if _is_chain(source, first) else (Kind.OPAQUE, "not a chain")
-    if source.names[0] in POOLS and len(params) == 1 and _is_chain(source, 1):
+    if _role(source.names[0]) is Kind.POOL and len(params) == 1 and _is_chain(source, 1):
         return Kind.POOL, ""
     if len(source.steps) == 1 and _joins_alike(source):
         return Kind.CONCAT, ""
     shape = lower.shape_of(source.body.checked_type)
-    maps = all(s.op.name in MAPS and lower.shape_of(s.checked_type) == shape for s in source.steps)
+    maps = all(_is_map(s.op.name) and lower.shape_of(s.checked_type) == shape for s in source.steps)
     if maps and all(lower.shape_of(p.checked_type) == shape for p in params):
         added = source.names[0] == "add" and own == list(params) and len(params) == 2
         return (Kind.ADD if added and _is_chain(source, 1) else Kind.MAP), ""
@@ -246,7 +259,7 @@ def _is_chain(source: Source, first: int) -> bool:
     for i, step in enumerate(source.steps[1:], 1):
         before = [a for a in step.args if a.same_as(source.steps[i - 1])]
         others = [a for a in step.args if not a.same_as(source.steps[i - 1])]
-        if len(before) != 1 or step.op.name not in MAPS:
+        if len(before) != 1 or not _is_map(step.op.name):
             return False
         joins = i == first and len(source.params) == 2
         if not joins and not all(source.is_constant(a) for a in others):
@@ -257,7 +270,7 @@ def _is_chain(source: Source, first: int) -> bool:
 def _joins_alike(source: Source) -> bool:
     """Whether a source is a concat that changes no element."""
     step = source.steps[0]
-    if step.op.name not in ("concatenate", "qnn.concatenate"):
+    if _role(step.op.name) is not Kind.CONCAT:
         return False
     if not isinstance(step.args[0], relay.Tuple):
         return False
@@ -288,8 +301,8 @@ def channel_axis(kind: Kind, source: Source) -> int | None:
 
 def _usual_axis(sources: Sequence[Source]) -> int | None:
     """The channel axis of all convolutions and poolings, if they agree."""
-    heads = [s for s in sources if s.steps and s.names[0] in (*CONVS, *POOLS)]
-    axes = {channel_axis(Kind.CONV if s.names[0] in CONVS else Kind.POOL, s) for s in heads}
+    heads = [s for s in sources if s.steps and _role(s.names[0]) in (Kind.CONV, Kind.POOL)]
+    axes = {channel_axis(Kind.CONV if is_conv(s.names[0]) else Kind.POOL, s) for s in heads}
     return axes.pop() if len(axes) == 1 else None
 
 

@@ -118,7 +118,7 @@ def _conv(graph: Graph, op: Op, weights: Weights, made: Tensor) -> Conv | None:
     channels, dtype = shape[weights.channels], graph.tensors[x].dtype
     groups = channels if inner is None else channels // max(weight[inner], 1)
     pinned = "" if _is_weight(graph, held) else "its weights are not constants"
-    linear = op.kind == "Conv" and dtype == made.dtype
+    linear = not weights.finished and dtype == made.dtype
     sums = _SUMS.get(dtype, dtype)
     return Conv(groups, channels, weight[weights.outputs], sums, linear, pinned)
 

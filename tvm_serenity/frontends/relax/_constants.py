@@ -12,6 +12,8 @@ import numpy.typing as npt
 import tvm
 from tvm import relax
 
+from tvm_serenity.operators import RELAX, Memory
+
 Array = npt.NDArray[Any]
 
 _PLAIN = ("float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool")
@@ -26,13 +28,11 @@ def _reshaped(array: Array, call: Any) -> Array:
     return array.reshape([int(extent) for extent in call.ty.shape.values])
 
 
-_MOVES: dict[str, Callable[[Array, Any], Array]] = {
-    "relax.permute_dims": _transposed,
-    "relax.reshape": _reshaped,
-    "relax.expand_dims": _reshaped,
-    "relax.squeeze": _reshaped,
+_MOVES: dict[Memory, Callable[[Array, Any], Array]] = {
+    Memory.TURNED: _transposed,
+    Memory.COPY: _reshaped,
 }
-"""What moves a constant, by operator: takes the array and the call."""
+"""What moves a constant, by what its operator does: takes the array and the call."""
 
 
 def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
@@ -65,7 +65,8 @@ def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or len(call.args) == 0:
         return None
-    move = _MOVES.get(str(getattr(call.op, "name", "")))
+    record = RELAX.get(str(getattr(call.op, "name", "")))
+    move = None if record is None else _MOVES.get(record.memory)
     source = known.get(call.args[0], call.args[0])
     if move is None or not isinstance(source, tvm.ir.GenericConst):
         return None

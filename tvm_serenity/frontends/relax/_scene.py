@@ -60,7 +60,7 @@ def converted(converter: Any, op: Any, kind: str) -> Any:
     known = operator(kind)
     quantised = _is_quantised(converter, op, known)
     made = _in_integers(converter, op, kind, known) if quantised else None
-    if made is not None or known.plain is None or (quantised and not known.moves):
+    if made is not None or known.plain is None or (quantised and not (known.moves or known.stored)):
         return made
     writer = FileWriter(converter, op)
     made = known.plain(scene_of(converter, op, kind), _values(converter, op), writer)

@@ -1,0 +1,25 @@
+"""What an operator is to the rewrite rules, from its record."""
+
+from tvm_serenity.operators import Memory, Operator
+from tvm_serenity.rewrite.net import Kind
+
+_OF_MEMORY = {
+    Memory.CONCAT: Kind.CONCAT,
+    Memory.PART: Kind.SLICE,
+    Memory.COPY: Kind.COPY,
+    Memory.TURNED: Kind.COPY,
+}
+
+
+def role(known: Operator) -> Kind | None:
+    """Return the kind that an operator has if nothing in its tensors forbids it; None: no rule's.
+
+    A turned tensor is a copy only where no two axes of more than one element change places.
+    """
+    if known.weights is not None:
+        return Kind.CONV
+    if known.channel is not None:
+        return Kind.POOL
+    if known.maps:
+        return Kind.ADD if known.adds else Kind.MAP
+    return _OF_MEMORY.get(known.memory)
