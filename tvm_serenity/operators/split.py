@@ -34,6 +34,7 @@ def _of_sizes(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("SPLIT",),
+        relax=("split",),
         memory=Memory.COPY,
         by_rows=_by_rows,
         plain=_equal,

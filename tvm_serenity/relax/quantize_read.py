@@ -16,23 +16,12 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators import RELAX, Memory
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import INTEGERS, Affine, affine
 
 Array = npt.NDArray[Any]
-MOVES = (
-    "relax.reshape",
-    "relax.permute_dims",
-    "relax.squeeze",
-    "relax.expand_dims",
-    "relax.flatten",
-    "relax.strided_slice",
-    "relax.flip",
-    "relax.repeat",
-    "relax.tile",
-    "relax.broadcast_to",
-    "relax.take",
-)
+MOVES = tuple(name for name, known in RELAX.items() if known.moves)
 """Operators that only move elements of their first argument."""
 
 
@@ -193,11 +182,12 @@ class Scope:
 def _mover(call: relax.Call) -> Any:
     """Return the numpy function of an operator that only moves elements."""
     name = compat.op_name(call)
-    if name == "relax.permute_dims":
+    memory = RELAX[name].memory
+    if memory is Memory.TURNED:
         axes = call.attrs.axes
         order = None if axes is None else [int(a) for a in axes]
         return lambda array: np.transpose(array, order)
-    if name in ("relax.reshape", "relax.squeeze", "relax.expand_dims", "relax.flatten"):
+    if memory is Memory.COPY:
         return lambda array: np.reshape(array, shape_of(call.ty))
     raise RefusedError(f"its weights pass through {name}")
 
