@@ -1,4 +1,7 @@
-"""Recurrent layers of floats over a sequence, whose states go from one run to the next."""
+"""Recurrent layers of floats over a sequence, whose states go from one run to the next.
+
+LSTM layers of integers have a file of their own.
+"""
 
 from collections.abc import Sequence
 
@@ -23,8 +26,8 @@ def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("stack", made, axis=axis)
 
 
-def _lstm(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """A layer without peepholes, projection, norms and clipping."""
+def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection, norms and clipping."""
     options, extra = scene.options, [*values[9:12], *values[16:18], *values[20:]]
     clips = options.f32(_CELL_CLIP) or options.f32(_PROJECTION_CLIP)
     if any(value is not None for value in extra) or clips:
@@ -71,6 +74,5 @@ def _refused(_scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Expr:
 _OTHERS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM")
 OPERATORS = (
     Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",), states=(_RNN_STATE,), plain=_rnn),
-    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",), states=_LSTM_STATES, plain=_lstm),
     *(Operator(kinds=(kind,), plain=_refused) for kind in _OTHERS),
 )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Gate, Lstm
 from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.recurrent import lstm_of_floats
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
 from tvm_serenity.operators.weighted import bias_of, narrow
 from tvm_serenity.quantize import fixed16
@@ -189,6 +190,7 @@ def _narrow(x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",),
+        plain=lstm_of_floats,
         read=_read,
         compute=_compute,
         reference=_reference,
