@@ -17,3 +17,10 @@ INLINED double min_f64(double a, double b) { return a < b ? a : b; }
 INLINED double max_f64(double a, double b) { return a > b ? a : b; }
 INLINED int32_t clz_int32(int32_t a) { return (int32_t)__builtin_clz((uint32_t)a); }
 INLINED int32_t clz_int64(int64_t a) { return (int32_t)__builtin_clzll((uint64_t)a); }
+INLINED float f32_of_bits(uint32_t a) {
+    const union {
+        uint32_t bits;
+        float value;
+    } both = {a};
+    return both.value;
+}

@@ -64,6 +64,7 @@ class _Assembly:
         self.region = region
         self.graph = graph
         self.calls = kernels.calls
+        self.source = kernels
         self.written = kernels.written
         self.tuned = kernels.tuned
         self.kernels: dict[str, Kernel] = {}
@@ -98,10 +99,11 @@ class _Assembly:
         call = self.region.bindings[self.region.run[op]].value
         arguments: list[Any] = []
         tuned_call = self.tuned.get(op)
-        for argument in compat.kernel_arguments(call):
+        for position, argument in enumerate(compat.kernel_arguments(call)):
             if compat.is_constant(argument):
                 if tuned_call is None:
-                    arguments.append(Const(self.constants.number(compat.constant_array(argument))))
+                    held = self.source.constants(op, position)
+                    arguments += [Const(self.constants.number(array)) for array in held]
                 continue
             value = self.region.values.get(argument)
             if not isinstance(value, int):

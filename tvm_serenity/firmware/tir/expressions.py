@@ -192,6 +192,8 @@ class Expressions:
         if name == "clz":
             width = dtype_of(args[0]).removeprefix("u")
             return f"clz_{width}({self(args[0])})"
+        if name == "reinterpret" and (dtype_of(args[0]), dtype_of(e)) == ("uint32", "float32"):
+            return f"f32_of_bits({bare(self(args[0]))})"
         if name in _MATH:
             suffix = _float_suffix(dtype_of(e))
             return f"{_MATH[name]}{suffix}({', '.join(bare(self(a)) for a in args)})"

@@ -1,16 +1,17 @@
 """The kernels of a region in C: from the library where it covers them, else from TIR."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
+from tvm_serenity.firmware.tir.narrow import narrow_constants, widening
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph
@@ -33,10 +34,17 @@ class Kernels:
         self.objects: dict[str, bytes] = {}
         in_c = settings.codegen == "c"
         self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned and in_c else {}
-        self.plain = plain = {
-            op.kind: self.functions[op.kind]
+        others = [
+            i
             for i, op in enumerate(region.graph.ops)
             if self.calls[i] is not None and i not in self.tuned
+        ]
+        self.narrow = narrow_constants(
+            {i: (region.graph.ops[i].kind, self._constants(i)) for i in others}
+        )
+        self.plain = plain = {
+            kind: widening(self.functions[kind], forms) if forms else self.functions[kind]
+            for kind, forms in self._forms(others).items()
         }
         self.written: dict[str, Written] = {}
         if in_c:
@@ -53,17 +61,37 @@ class Kernels:
         for i, op in enumerate(self.region.graph.ops):
             if op.view_of is not None:
                 continue  # a view, or a kernel that overwrites: the library has none
-            call = self.region.bindings[self.region.run[i]].value
-            arrays = [
-                compat.constant_array(a) if compat.is_constant(a) else None
-                for a in compat.kernel_arguments(call)
-            ]
+            arrays = self._constants(i)
             made = tuned(op.kind, self.functions[op.kind], arrays, vectors=self.vectors)
             if made is None:
                 continue
             name = names.setdefault(made.kernel, _next(op.kind, names.values()))
             found[i] = replace(made, kernel=replace(made.kernel, name=name))
         return found
+
+    def _forms(self, ops: Sequence[int]) -> dict[str, dict[int, tuple[str, int]]]:
+        """The forms of a kernel's narrow constants by position, for each kernel."""
+        return {
+            self.region.graph.ops[i].kind: {p: n.form for p, n in self.narrow[i].items()}
+            for i in ops
+        }
+
+    def constants(self, op: int, position: int) -> list[Array]:
+        """Return the arrays that a constant argument of a kernel from TIR is passed as."""
+        held = self.narrow[op].get(position)
+        if held is not None:
+            return held.arrays
+        array = self._constants(op)[position]
+        assert array is not None
+        return [array]
+
+    def _constants(self, op: int) -> list[Array | None]:
+        """The constants among the arguments of an operator's call, None for the others."""
+        call = self.region.bindings[self.region.run[op]].value
+        return [
+            compat.constant_array(a) if compat.is_constant(a) else None
+            for a in compat.kernel_arguments(call)
+        ]
 
     def graph(self) -> Graph:
         """The region's graph with the workspace of the kernels as they are written."""
