@@ -48,13 +48,13 @@ def row(name: str, spec: str) -> list[float]:
     before = best.ordered
     print(
         f"| {name} | {best.source.count} | {best.given_bytes:,} "
-        f"| {before.peak_bytes:,} {before.outcome} | {paper.found.peak_bytes:,} "
-        f"{paper.found.outcome} | {best.found.peak_bytes:,} {best.found.outcome} "
+        f"| {before.peak_bytes:,} {before.outcome} | {paper.best.peak_bytes:,} "
+        f"{paper.best.outcome} | {best.best.peak_bytes:,} {best.best.outcome} "
         f"| {best.net.count} | {best.seconds:.2f} |",
         flush=True,
     )
     given = best.given_bytes
-    peaks = (before.peak_bytes, paper.found.peak_bytes, best.found.peak_bytes)
+    peaks = (before.peak_bytes, paper.best.peak_bytes, best.best.peak_bytes)
     return [ratio(given, peak) for peak in peaks]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tvm_serenity.sparse import FFNN, baseline_mlp, bounds, simulate
 from tvm_serenity.sparse.generate import random_weights
-from tvm_serenity.sparse.orders import Annealing, Settings, anneal, order, two_optimal
+from tvm_serenity.sparse.orders import Annealing, OrderOptions, anneal, order, two_optimal
 from tvm_serenity.sparse.prune import prune
 
 MEMORY = 100
@@ -57,7 +57,7 @@ def ios(seeds: int) -> None:
         for seed in range(seeds):
             net = make(seed)
             least = bounds(net).total
-            result = order(net, Settings(MEMORY, seed=seed, time_limit_s=limit))
+            result = order(net, OrderOptions(MEMORY, seed=seed, time_limit_s=limit))
             starts.append(simulate(net, two_optimal(net), MEMORY).total / least)
             found.append(result.total / least)
             seconds.append(result.seconds)
@@ -76,7 +76,7 @@ def paper(seeds: int, seconds: float) -> None:
         for seed in range(seeds):
             net = baseline_mlp(density=density, seed=seed)
             least = bounds(net).total
-            settings = Settings(MEMORY, seed=seed, time_limit_s=seconds)
+            settings = OrderOptions(MEMORY, seed=seed, time_limit_s=seconds)
             annealed = order(net, settings, "anneal")
             ours = order(net, settings.lasting(annealed.seconds / 10))
             print(
@@ -97,7 +97,7 @@ def iterations() -> None:
             each = []
             for number in (1, count + 1):
                 begin = time.process_time()
-                anneal(net, Settings(MEMORY, annealing=replace(options, iterations=number)))
+                anneal(net, OrderOptions(MEMORY, annealing=replace(options, iterations=number)))
                 each.append(time.process_time() - begin)
             spent.append(1e3 * (each[1] - each[0]) / count)
         print(f"| {density:g} | {spent[0]:.3f} | {spent[1]:.3f} | {spent[1] / spent[0]:.1f} |")

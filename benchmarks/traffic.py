@@ -19,7 +19,7 @@ from tvm_serenity.cli.offchip import network_of
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip import (
     SearchOptions,
-    Settings,
+    Sweep,
     Trace,
     points_of,
     run_points,
@@ -79,7 +79,7 @@ MODELS = (
 def cells(jobs: int, plot: str | None) -> None:
     """Figure 11: totals in KiB, and how much less than in the given order."""
     networks = {name: network_of(spec, [], True) for name, spec in CELLS.items()}
-    rows = run_points(points_of(networks, Settings(CAPACITIES, ORDERS)), jobs)
+    rows = run_points(points_of(networks, Sweep(CAPACITIES, ORDERS)), jobs)
     if plot is not None:
         plot_reduction(rows, plot, "belady")
     by = {(r["model"], r["capacity_bytes"], r["order"]): r for r in rows}
@@ -189,14 +189,14 @@ def _trace(block: np.ndarray) -> Trace:
     count, blocks = len(block), 100_000
     kind = np.where(np.random.default_rng(1).random(count) < 0.3, 3, 1).astype(np.uint8)
     return Trace(
-        block.astype(np.int32),
-        kind,
-        np.full(blocks, 256, np.int64),
-        np.ones(blocks, np.uint8),
-        np.zeros(blocks, np.uint8),
-        np.arange(1, count + 1),
-        np.zeros(count, np.int64),
-        256,
+        block=block.astype(np.int32),
+        kind=kind,
+        size=np.full(blocks, 256, np.int64),
+        home=np.ones(blocks, np.uint8),
+        kept=np.zeros(blocks, np.uint8),
+        group_end=np.arange(1, count + 1),
+        reserve=np.zeros(count, np.int64),
+        slot_bytes=256,
     )
 
 

@@ -43,7 +43,7 @@ class Core:
     alignment_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Board:
     """A board: core, memory, the compilers' flags, and QEMU's machine where there is one."""
 
@@ -102,10 +102,10 @@ def _parse(name: str, where: str, text: str) -> Board:
     reader = _Reader(where)
     core, tools = reader.table(data, "core"), reader.table(data, "toolchain")
     board = Board(
-        name,
-        reader.text(data, "title"),
-        reader.text(data, "source"),
-        Core(
+        name=name,
+        title=reader.text(data, "title"),
+        source=reader.text(data, "source"),
+        core=Core(
             reader.text(core, "name"),
             reader.get(core, "fpu", bool),
             reader.get(core, "dsp", bool),
@@ -113,11 +113,11 @@ def _parse(name: str, where: str, text: str) -> Board:
             reader.number(core, "clock_mhz", 1),
             reader.number(core, "alignment_bytes", 1),
         ),
-        tuple(reader.region(r) for r in reader.get(data, "regions", list)),
-        reader.text(tools, "gcc"),
-        reader.text(tools, "llvm_triple"),
-        reader.text(data, "qemu") if "qemu" in data else None,
-        tuple(map(str, data.get("unsourced", ()))),
+        regions=tuple(reader.region(r) for r in reader.get(data, "regions", list)),
+        gcc=reader.text(tools, "gcc"),
+        llvm_triple=reader.text(tools, "llvm_triple"),
+        qemu=reader.text(data, "qemu") if "qemu" in data else None,
+        unsourced=tuple(map(str, data.get("unsourced", ()))),
     )
     _check(where, board)
     return board

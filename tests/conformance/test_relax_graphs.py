@@ -18,7 +18,7 @@ from tests.conformance.relax_forms import first_difference, poisoned, run_kernel
 from tests.conformance.relax_graphs import graph  # noqa: E402
 from tests.conformance.relax_runs import Unjudged, differences  # noqa: E402
 from tvm_serenity.kernels import lean  # noqa: E402
-from tvm_serenity.kernels.row_loops import Affine  # noqa: E402
+from tvm_serenity.kernels.row_loops import RowValues  # noqa: E402
 
 SMALL = settings(
     max_examples=10,
@@ -61,13 +61,13 @@ def test_a_consumer_moved_without_proof_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_row_that_reads_its_neighbour_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Affine.of
+    right = RowValues.of
 
-    def shifted(expr: object, row: object, height: int) -> Affine:
+    def shifted(expr: object, row: object, height: int) -> RowValues:
         rows = right(expr, row, height).rows
-        return Affine((*rows[:-1], max(rows[-1] - 1, 0)))
+        return RowValues((*rows[:-1], max(rows[-1] - 1, 0)))
 
-    monkeypatch.setattr(Affine, "of", staticmethod(shifted))
+    monkeypatch.setattr(RowValues, "of", staticmethod(shifted))
     assert first_seed(range(20)) is not None
 
 

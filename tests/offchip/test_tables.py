@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.offchip import Region, energy_of, load_regions
+from tvm_serenity.offchip import ExternalMemory, energy_of, load_regions
 from tvm_serenity.offchip.energy import REGIONS, region_of
 from tvm_serenity.offchip.figure import bar_of, geometric_mean, plot_reduction
 
 
 def test_energy_and_time_by_hand() -> None:
-    region = Region("ram", "made up", 100.0, 200.0, 1e6)
+    region = ExternalMemory("ram", "made up", 100.0, 200.0, 1e6)
     found = energy_of(3_000, 1_000, region)
     assert (found.energy_uj, found.time_us) == (0.5, 4_000.0)
     assert energy_of(8, 0, REGIONS["octal-ddr-100mhz"]).energy_uj is None

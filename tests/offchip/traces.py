@@ -39,15 +39,15 @@ class Case:
         """Return it for the library."""
         cache = all(stop - first == 1 and not held for first, stop, held in self.groups)
         return Trace(
-            np.array([b for b, _ in self.accesses], np.int32),
-            np.array([LETTERS[x] for _, x in self.accesses], np.uint8),
-            np.array(self.sizes, np.int64),
-            np.array(self.home, np.uint8),
-            np.array(self.kept, np.uint8),
-            np.array([stop for _, stop, _ in self.groups], np.int64),
-            np.array([held for _, _, held in self.groups], np.int64),
-            self.slot,
-            MemoryKind.CACHE if cache and self.slot else MemoryKind.SCRATCHPAD,
+            block=np.array([b for b, _ in self.accesses], np.int32),
+            kind=np.array([LETTERS[x] for _, x in self.accesses], np.uint8),
+            size=np.array(self.sizes, np.int64),
+            home=np.array(self.home, np.uint8),
+            kept=np.array(self.kept, np.uint8),
+            group_end=np.array([stop for _, stop, _ in self.groups], np.int64),
+            reserve=np.array([held for _, _, held in self.groups], np.int64),
+            slot_bytes=self.slot,
+            memory=MemoryKind.CACHE if cache and self.slot else MemoryKind.SCRATCHPAD,
         )
 
     def naive(self, capacity: int, policy: str) -> tuple[int, int]:

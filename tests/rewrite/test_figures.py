@@ -20,10 +20,10 @@ def net(spec: str) -> Net:
 
 def run(found: Net, rules: str = "all") -> Rewritten:
     result = rewrite(found, Options(rules=rules))
-    check_schedule(result.net.graph, result.found.order, result.found.peak_bytes)
-    assert peak_bytes(result.net.graph) == result.found.peak_bytes
+    check_schedule(result.net.graph, result.best.order, result.best.peak_bytes)
+    assert peak_bytes(result.net.graph) == result.best.peak_bytes
     if rules == "all":
-        assert result.found.peak_bytes <= result.ordered.peak_bytes
+        assert result.best.peak_bytes <= result.ordered.peak_bytes
     return result
 
 
@@ -32,21 +32,21 @@ def run(found: Net, rules: str = "all") -> Rewritten:
 )
 def test_the_papers_two_rules_wherever_they_match(cell: str, nodes: int, peak: int) -> None:
     result = run(net(f"swiftnet-cell-{cell}"), "paper")
-    assert (result.net.count, result.found.peak_bytes) == (nodes, peak)
-    assert str(result.found.outcome) == "optimal"
+    assert (result.net.count, result.best.peak_bytes) == (nodes, peak)
+    assert str(result.best.outcome) == "optimal"
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("cell", "peak"), [("a", 652_288), ("b", 213_248), ("c", 65_072)])
 def test_all_rules_go_below_the_paper(cell: str, peak: int, layout: str) -> None:
     result = run(net(f"swiftnet-cell-{cell}?layout={layout}"))
-    assert result.found.peak_bytes == peak
-    assert str(result.found.outcome) == "optimal"
+    assert result.best.peak_bytes == peak
+    assert str(result.best.outcome) == "optimal"
 
 
 def test_whole_swiftnet_reaches_the_floor_of_its_stem_and_each_cell_its_own() -> None:
     result = run(net("swiftnet"))
-    assert result.found.peak_bytes == 802_816
+    assert result.best.peak_bytes == 802_816
     assert {652_288, 213_248, 65_072} <= set(result.region_peaks)
 
 
@@ -62,7 +62,7 @@ def test_int32_sums_of_the_uint8_file_are_counted_as_such(shared: Path) -> None:
 
     result = run(net_of(load(shared / SWIFTNET).graph))
     assert result.given_bytes == 351_232
-    assert result.found.peak_bytes == 200_704
+    assert result.best.peak_bytes == 200_704
     worse = [e for e in result.report.rejected if e.match.rule == "channelwise"]
     assert any((e.peak_after_bytes or 0) > (e.peak_before_bytes or 0) for e in worse)
     assert {e.match.rule for e in result.report.refused} == {"residual"}
@@ -71,7 +71,7 @@ def test_int32_sums_of_the_uint8_file_are_counted_as_such(shared: Path) -> None:
 @pytest.mark.parametrize("spec", ["darts-normal-cell", "nasnet-cell", "amoebanet-cell", "randwire"])
 def test_never_worse_and_explained(spec: str) -> None:
     result = run(net(spec))
-    assert result.found.peak_bytes < result.ordered.peak_bytes
+    assert result.best.peak_bytes < result.ordered.peak_bytes
     named = {e.match for e in result.report.applied}
     assert named
     assert not named & {e.match for e in result.report.refused}

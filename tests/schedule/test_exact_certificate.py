@@ -50,14 +50,14 @@ def claims_of(graph: Graph, rules: dict[str, bool]) -> dict[str, Any]:
     claims = certificate(
         graph,
         Schedule(
-            "exact",
-            found.order,
-            found.peak_bytes,
-            found.lower_bound_bytes,
-            found.outcome,
-            found.states,
-            found.seconds,
-            found.statistics,
+            method="exact",
+            order=found.order,
+            peak_bytes=found.peak_bytes,
+            lower_bound_bytes=found.lower_bound_bytes,
+            outcome=found.outcome,
+            states=found.states,
+            seconds=found.seconds,
+            statistics=found.statistics,
         ),
     )
     result: dict[str, Any] = json.loads(json.dumps(claims))

@@ -17,7 +17,7 @@ from tvm_serenity.sparse import (
     random_mlp,
     simulate,
 )
-from tvm_serenity.sparse.orders import ORDERS, Annealing, Settings, anneal, order, two_optimal
+from tvm_serenity.sparse.orders import ORDERS, Annealing, OrderOptions, anneal, order, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiled
 
 SHORT = Annealing(iterations=300)
@@ -28,11 +28,11 @@ def test_every_order_is_topological_and_measured(method: str) -> None:
     for seed in range(25):
         net = random_net(random.Random(seed), 25)
         policy = list(Policy)[seed % 4]
-        found = order(net, Settings(3 + seed % 9, policy, seed, annealing=SHORT), method)
+        found = order(net, OrderOptions(3 + seed % 9, policy, seed, annealing=SHORT), method)
         assert np.array_equal(np.sort(found.order), np.arange(net.connections))
         check_order(net, found.order)
         assert found.traffic == simulate(net, found.order, 3 + seed % 9, policy)
-        again = order(net, Settings(3 + seed % 9, policy, seed, annealing=SHORT), method)
+        again = order(net, OrderOptions(3 + seed % 9, policy, seed, annealing=SHORT), method)
         assert np.array_equal(found.order, again.order)
 
 
@@ -45,7 +45,7 @@ def test_incremental_annealing_has_the_same_trajectory(policy: Policy, density: 
         options = Annealing(
             iterations, blocks=0.25 * seed, first_iteration=1 + 1000 * seed, incremental=True
         )
-        settings = Settings(100, policy, seed, annealing=options)
+        settings = OrderOptions(100, policy, seed, annealing=options)
         quick = anneal(net, settings)
         full = anneal(net, replace(settings, annealing=replace(options, incremental=False)))
         assert np.array_equal(quick.order, full.order)
@@ -67,7 +67,7 @@ def test_annealing_is_the_naive_one_move_by_move(blocks: float) -> None:
         )
         for incremental in (True, False):
             options = Annealing(60, window, blocks=blocks, block=block, incremental=incremental)
-            found = anneal(net, Settings(memory, policy, seed, annealing=options), start)
+            found = anneal(net, OrderOptions(memory, policy, seed, annealing=options), start)
             assert found.order.tolist() == best, seed
             assert found.total == total
 
@@ -75,14 +75,14 @@ def test_annealing_is_the_naive_one_move_by_move(blocks: float) -> None:
 @pytest.mark.parametrize(("density", "limit"), [(0.001, 1.0), (0.01, 1.285), (0.1, 1.106)])
 def test_auto_is_within_the_figures(density: float, limit: float) -> None:
     net = baseline_mlp(density=density, seed=5)
-    found = order(net, Settings(100, annealing=Annealing(200)), "auto")
+    found = order(net, OrderOptions(100, annealing=Annealing(200)), "auto")
     assert found.total <= limit * bounds(net).total
 
 
 def test_auto_is_never_worse_than_any_other() -> None:
     for seed, policy in enumerate(Policy):
         net = random_mlp([40, 60, 30, 5], 0.15, seed)
-        settings = Settings(16, policy, seed, annealing=SHORT)
+        settings = OrderOptions(16, policy, seed, annealing=SHORT)
         found = {name: order(net, settings, name).total for name in ORDERS}
         assert found["auto"] == min(found.values())
 
@@ -92,17 +92,17 @@ def test_auto_starts_from_the_given_order() -> None:
     from tvm_serenity.sparse import compact_growth
 
     net = compact_growth(60, neurons=300, seed=2)
-    found = order(net, Settings(60), "auto")
+    found = order(net, OrderOptions(60), "auto")
     assert found.total == bounds(net).total
 
 
 def test_a_time_limit_ends_with_the_best_so_far() -> None:
     net = baseline_mlp(density=0.02)
-    found = order(net, Settings(100, time_limit_s=0.3), "anneal")
+    found = order(net, OrderOptions(100, time_limit_s=0.3), "anneal")
     assert found.limit == "time"
     assert found.total <= simulate(net, two_optimal(net), 100).total
     check_order(net, found.order)
-    assert order(net, Settings(100, time_limit_s=0.3), "auto").limit == "time"
+    assert order(net, OrderOptions(100, time_limit_s=0.3), "auto").limit == "time"
 
 
 def test_tiles_fuse_a_small_last_level() -> None:
@@ -117,12 +117,12 @@ def test_tiles_fuse_a_small_last_level() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Settings(2), "need 3"),
-        (lambda: Settings(10, time_limit_s=0.0), "more than 0"),
-        (lambda: Settings(10, annealing=Annealing(-1)), "at least 0 iterations"),
+        (lambda: OrderOptions(2), "need 3"),
+        (lambda: OrderOptions(10, time_limit_s=0.0), "more than 0"),
+        (lambda: OrderOptions(10, annealing=Annealing(-1)), "at least 0 iterations"),
         (lambda: Annealing(window=0), "at least 1 connection"),
         (lambda: Annealing(blocks=1.5), "a share from 0 to 1"),
-        (lambda: order(baseline_mlp(5, 1, 0.5), Settings(10), "best"), "two-optimal, anneal"),
+        (lambda: order(baseline_mlp(5, 1, 0.5), OrderOptions(10), "best"), "two-optimal, anneal"),
     ],
 )
 def test_settings_are_checked(make: object, message: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.sparse.nets import random_net, random_order
 from tvm_serenity.sparse import FFNN, baseline_mlp, bounds, simulate
-from tvm_serenity.sparse.orders import Annealing, Settings, order
+from tvm_serenity.sparse.orders import Annealing, OrderOptions, order
 from tvm_serenity.sparse.phases import most_connections, phase_bound
 
 
@@ -28,14 +28,14 @@ def test_no_order_is_below_the_bound() -> None:
         rng = random.Random(seed)
         net = random_net(rng, 30)
         memory = rng.randint(3, 12)
-        found = order(net, Settings(memory, annealing=Annealing(200)), "auto").total
+        found = order(net, OrderOptions(memory, annealing=Annealing(200)), "auto").total
         found = min(found, simulate(net, random_order(net, rng), memory).total)
         assert bounds(net).total <= phase_bound(net, memory) <= found
 
 
 def test_dense_networks_need_more_than_theorem_1_says() -> None:
     full = FFNN.from_layers([np.ones((60, 60)), np.ones((60, 60))])
-    best = order(full, Settings(12, annealing=Annealing(100)), "auto").total
+    best = order(full, OrderOptions(12, annealing=Annealing(100)), "auto").total
     assert bounds(full).total < phase_bound(full, 12) <= best
     assert phase_bound(full, 12) - bounds(full).total > 0.5 * (best - bounds(full).total)
     sparse = baseline_mlp(60, 3, 0.05)

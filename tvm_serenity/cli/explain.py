@@ -104,7 +104,7 @@ def all_measures(
     words = f"Rewriting ({count} applied)"
     return [
         *measures_of(graph, time_limit),
-        measure("rewriting", "rewrite", words, rewritten.found),
+        measure("rewriting", "rewrite", words, rewritten.best),
         rows_measure(file, time_limit),
     ]
 

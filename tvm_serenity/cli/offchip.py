@@ -26,7 +26,7 @@ from tvm_serenity.offchip import (
     Model,
     Place,
     SearchOptions,
-    Settings,
+    Sweep,
     TrafficOrder,
     Weights,
     capacities_of,
@@ -35,9 +35,9 @@ from tvm_serenity.offchip import (
     run_points,
     traffic_order,
 )
-from tvm_serenity.offchip.energy import REGIONS, Region, region_of
+from tvm_serenity.offchip.energy import REGIONS, ExternalMemory, region_of
 from tvm_serenity.offchip.figure import check_format, plot_reduction
-from tvm_serenity.offchip.orders import Network
+from tvm_serenity.offchip.orders import Versions
 from tvm_serenity.offchip.points import COLUMNS, Interrupted, Point, load_points, save_points
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
@@ -141,7 +141,7 @@ def offchip_command(
     if plot is not None:
         check_format(plot)
     sizes = value_of("--capacities", capacities_of, capacities)
-    settings = Settings(sizes, _names(orders), _names(policy), model, search)
+    settings = Sweep(sizes, _names(orders), _names(policy), model, search)
     show.warn_without_core()
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
     networks = {spec: network_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
@@ -154,11 +154,11 @@ def offchip_command(
     _show(rows, json, csv_rows)
 
 
-def network_of(spec: str, dims: list[str], rewrites: bool) -> Network:
+def network_of(spec: str, dims: list[str], rewrites: bool) -> Versions:
     """Return a model by file or name; rewritten too where that is asked for and changes it."""
     opened = source(spec, dims)
     given = Subject(opened.file().graph)
-    return Network(given, rewritten_subject(read(opened)) if rewrites else None)
+    return Versions(given, rewritten_subject(read(opened)) if rewrites else None)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _run(
         raise typer.Exit(130) from interrupt
 
 
-def _with_energy(row: dict[str, Any], region: Region) -> dict[str, Any]:
+def _with_energy(row: dict[str, Any], region: ExternalMemory) -> dict[str, Any]:
     found = energy_of(row["read_bytes"], row["write_bytes"], region)
     return {
         **row,

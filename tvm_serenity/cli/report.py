@@ -23,7 +23,7 @@ from tvm_serenity.files import write_bytes
 from tvm_serenity.joint import place_order, schedule_for_arena
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.offchip import Model as Traffic
-from tvm_serenity.offchip import Settings, points_of, run_points
+from tvm_serenity.offchip import Sweep, points_of, run_points
 from tvm_serenity.plan import check_plan
 from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
@@ -123,12 +123,12 @@ def collect(request: Request) -> dict[str, Any]:
     return {**data, "proof": proof_json(data)}
 
 
-def _traffic(request: Request, settings: Settings) -> list[dict[str, Any]]:
+def _traffic(request: Request, settings: Sweep) -> list[dict[str, Any]]:
     network = network_of(request.model, list(request.dims), False)
     return run_points(points_of({request.model: network}, settings))
 
 
-def _traffic_options(settings: Settings) -> dict[str, Any]:
+def _traffic_options(settings: Sweep) -> dict[str, Any]:
     model: Traffic = settings.model
     return {
         "memory": str(model.memory),

@@ -64,7 +64,7 @@ def run_rewrite(
     found = rewrite(net, Options(rules=rules, time_limit_s=time_limit))
     plans = placed(found, align)
     if check:
-        check_schedule(found.net.graph, found.found.order, found.found.peak_bytes)
+        check_schedule(found.net.graph, found.best.order, found.best.peak_bytes)
         check_plan(plans[2].buffers, plans[2].offsets)
     if json:
         show.print_json(rewrite_json(model, rules, found, plans, check))
@@ -88,7 +88,7 @@ def read(opened: Source) -> Net:
 
 def placed(found: Rewritten, align: int = 1) -> list[Plan]:
     """Return the plans of the net as given, in its best order, and rewritten."""
-    nets = (found.source, None), (found.source, found.ordered.order), (found.net, found.found.order)
+    nets = (found.source, None), (found.source, found.ordered.order), (found.net, found.best.order)
     return [_place(net, order, align) for net, order in nets]
 
 
@@ -100,7 +100,7 @@ def rewrite_json(
     model: str, rules: str, found: Rewritten, plans: Sequence[Plan], check: bool
 ) -> dict[str, Any]:
     """Return what JSON says of a rewrite run; ``plans`` are those of ``placed``."""
-    best, before = found.found, found.ordered
+    best, before = found.best, found.ordered
     return {
         "model": model,
         "ops": found.net.count,
@@ -143,7 +143,7 @@ def rewrite_json(
 
 
 def _print(model: str, found: Rewritten, plans: Sequence[Plan], explain: bool) -> None:
-    best, before = found.found, found.ordered
+    best, before = found.best, found.ordered
     less = 1 - best.peak_bytes / max(before.peak_bytes, 1)
     report = found.report
     counts = f"{len(report.applied)} applied, {len(report.rejected)} not worth it"

@@ -25,7 +25,7 @@ from tvm_serenity.cli.sparse import (
 )
 from tvm_serenity.sparse import Policy, simulate
 from tvm_serenity.sparse.edges import write_edges
-from tvm_serenity.sparse.orders import ORDERS, Annealing, Ordered, Report, Settings, order
+from tvm_serenity.sparse.orders import ORDERS, Annealing, Ordered, OrderOptions, Report, order
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.phases import phase_bound
 from tvm_serenity.sparse.simulate import policy_of
@@ -67,7 +67,7 @@ def order_command(
     """
     asked = subject(mlp, onnx, edges, density, seed)
     with _progress(asked) as told:
-        settings = Settings(
+        settings = OrderOptions(
             memory,
             policy_of(policy),
             seed,

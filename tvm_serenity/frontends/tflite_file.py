@@ -39,7 +39,7 @@ _ORDER_METADATA = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TfliteFile:
     """A ``.tflite`` file; ``slots`` is where its vector of operator offsets starts."""
 
@@ -106,7 +106,15 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
     graph = _read_graph(path.name, model, subgraphs[0])
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
     count = len(subgraphs[0].tables(SubgraphField.TENSORS))
-    return TfliteFile(path, graph, data, slots, _pinned(model), len(subgraphs), count)
+    return TfliteFile(
+        path=path,
+        graph=graph,
+        data=data,
+        slots=slots,
+        pinned=_pinned(model),
+        subgraphs=len(subgraphs),
+        tensors=count,
+    )
 
 
 def _read_graph(name: str, model: Table, main: Table) -> Graph:

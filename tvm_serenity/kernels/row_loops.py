@@ -90,7 +90,7 @@ def _replacing(old: Any, new: Any) -> Callable[[Any], Any]:
 
 
 @dataclass(frozen=True)
-class Affine:
+class RowValues:
     """An expression of the row's number, by its values."""
 
     rows: tuple[int, ...]
@@ -101,7 +101,7 @@ class Affine:
         return self.rows
 
     @staticmethod
-    def of(expr: tirx.Expr, row: tirx.Var, height: int) -> "Affine":
+    def of(expr: tirx.Expr, row: tirx.Var, height: int) -> "RowValues":
         """Return the values of ``expr`` for all rows; it may depend on nothing else."""
         analyzer = sym.Analyzer()
         values = []
@@ -110,7 +110,7 @@ class Affine:
             if not isinstance(value, tirx.IntImm):
                 raise UnsupportedError("which rows it reads depends on more than the row it makes")
             values.append(int(value.value))
-        return Affine(tuple(values))
+        return RowValues(tuple(values))
 
     @staticmethod
     def holds(condition: Any, row: tirx.Var, y: int) -> bool:

@@ -19,7 +19,14 @@ from tvm import relax, s_tir, sym, tirx
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts
-from tvm_serenity.kernels.row_loops import Affine, conjuncts, integer, replaced, row_loops, unrolled
+from tvm_serenity.kernels.row_loops import (
+    RowValues,
+    conjuncts,
+    integer,
+    replaced,
+    row_loops,
+    unrolled,
+)
 
 MAX_SLOTS = 10
 """Rows that a kernel may read at a time: each is a pointer parameter."""
@@ -109,7 +116,7 @@ class _Cut:
         self.row = row
         self.height = height
         self.data = data
-        self.slots: list[tuple[int, Any, Affine]] = []  # parameter, buffer, row read
+        self.slots: list[tuple[int, Any, RowValues]] = []  # parameter, buffer, row read
         self.padding: dict[int, float] = {}
         self.guarded: set[int] = set()
 
@@ -158,7 +165,7 @@ class _Cut:
         return mapped(body, tvm.ir.expr.TensorLoad, slot)
 
     def _slot_buffer(self, parameter: int, source: tirx.Var, place: tirx.Expr) -> Any:
-        where = Affine.of(place, self.row, self.height)
+        where = RowValues.of(place, self.row, self.height)
         for known, buffer, other in self.slots:
             if known == parameter and other == where:
                 return buffer
@@ -194,7 +201,7 @@ class _Cut:
             if own:
                 raise UnsupportedError("it guards rows in a way that is not understood")
             return call
-        inside = [all(Affine.holds(c, self.row, y) for c in own) for y in range(self.height)]
+        inside = [all(RowValues.holds(c, self.row, y) for c in own) for y in range(self.height)]
         if inside != [r is not None for r in self._rows_of(slot)]:
             raise UnsupportedError("it leaves out rows that are inside of the image")
         parameter = self.slots[slot][0]

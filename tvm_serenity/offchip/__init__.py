@@ -5,11 +5,11 @@ looks for the order that costs least; ``docs/offchip.md`` states the model.
 """
 
 from tvm_serenity.offchip.capacities import capacities_of
-from tvm_serenity.offchip.energy import Region, energy_of, load_regions
+from tvm_serenity.offchip.energy import ExternalMemory, energy_of, load_regions
 from tvm_serenity.offchip.model import Memory, Model, Place, Weights
 from tvm_serenity.offchip.order_search import SearchOptions, TrafficOrder, traffic_order
-from tvm_serenity.offchip.orders import ORDERS, Network
-from tvm_serenity.offchip.points import Settings, points_of, run_points
+from tvm_serenity.offchip.orders import ORDERS, Versions
+from tvm_serenity.offchip.points import Sweep, points_of, run_points
 from tvm_serenity.offchip.policies import POLICIES, Traffic, simulate, sweep
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.offchip.trace import Trace, addressed_trace, trace_of
@@ -17,17 +17,17 @@ from tvm_serenity.offchip.trace import Trace, addressed_trace, trace_of
 __all__ = [
     "ORDERS",
     "POLICIES",
+    "ExternalMemory",
     "Memory",
     "Model",
-    "Network",
     "Place",
-    "Region",
     "SearchOptions",
-    "Settings",
     "Subject",
+    "Sweep",
     "Trace",
     "Traffic",
     "TrafficOrder",
+    "Versions",
     "Weights",
     "addressed_trace",
     "capacities_of",

@@ -18,7 +18,7 @@ from tvm_serenity.errors import InputError
 
 
 @dataclass(frozen=True)
-class Region:
+class ExternalMemory:
     """A memory that traffic goes to; raises :class:`InputError` on figures that make no sense."""
 
     name: str
@@ -48,10 +48,10 @@ class Estimate:
     time_us: float | None
 
 
-REGIONS: Mapping[str, Region] = {
+REGIONS: Mapping[str, ExternalMemory] = {
     region.name: region
     for region in (
-        Region(
+        ExternalMemory(
             "dram-45nm",
             "Horowitz, Computing's energy problem, ISSCC 2014, figure 1.1.9: 1.3 to 2.6 nJ for "
             "64 bits, here the lower end; bandwidth: LPDDR2-800, 32 bits wide, 4 B x 800 MT/s",
@@ -59,12 +59,12 @@ REGIONS: Mapping[str, Region] = {
             162.5,
             3.2e9,
         ),
-        Region(
+        ExternalMemory(
             "octal-ddr-100mhz",
             "peak of the interface: 8 bits x 2 edges x 100 MHz; energy depends on the part",
             bytes_per_s=200e6,
         ),
-        Region(
+        ExternalMemory(
             "quad-spi-133mhz",
             "peak of the interface: 4 bits x 133 MHz; energy depends on the part",
             bytes_per_s=66.5e6,
@@ -74,7 +74,7 @@ REGIONS: Mapping[str, Region] = {
 """Regions built in; for a board, measure or read its data sheets and write a table."""
 
 
-def energy_of(read_bytes: int, write_bytes: int, region: Region) -> Estimate:
+def energy_of(read_bytes: int, write_bytes: int, region: ExternalMemory) -> Estimate:
     """Return what moving so many bytes costs in ``region``; transfers do not overlap."""
     energy = time = None
     if region.read_pj_per_byte is not None and region.write_pj_per_byte is not None:
@@ -85,7 +85,7 @@ def energy_of(read_bytes: int, write_bytes: int, region: Region) -> Estimate:
     return Estimate(energy, time)
 
 
-def load_regions(path: str) -> dict[str, Region]:
+def load_regions(path: str) -> dict[str, ExternalMemory]:
     """Return the regions of a TOML file; :class:`InputError` names what is wrong in it."""
     try:
         table = tomllib.loads(Path(path).read_text())
@@ -99,13 +99,13 @@ def load_regions(path: str) -> dict[str, Region]:
         numbers = {key: value for key, value in fields.items() if key != "source"}
         if not all(isinstance(v, int | float) for v in numbers.values()):
             raise InputError(f"{path}: region {name!r}: figures are numbers")
-        regions[name] = Region(name, str(fields.get("source", "")), **numbers)
+        regions[name] = ExternalMemory(name, str(fields.get("source", "")), **numbers)
     if not regions:
         raise InputError(f"{path}: has no region")
     return regions
 
 
-def region_of(text: str) -> Region:
+def region_of(text: str) -> ExternalMemory:
     """Return a built-in region by name, or ``FILE.toml:NAME`` from a table."""
     if text in REGIONS:
         return REGIONS[text]

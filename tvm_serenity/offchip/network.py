@@ -12,7 +12,7 @@ from tvm_serenity.offchip.storages import Storages
 
 
 @dataclass(frozen=True)
-class Network:
+class NativeNetwork:
     """The native form: ``ops[i]`` is the graph's index of its op i, -1 where inputs come in.
 
     Ops that access nothing are left out; what they order stays ordered.
@@ -34,7 +34,7 @@ class Network:
         return complete_order(self.graph, partial)
 
 
-def network_of(storages: Storages) -> Network:
+def network_of(storages: Storages) -> NativeNetwork:
     """Return the native network of ``storages``; the native core must be there."""
     assert native is not None
     graph = storages.graph
@@ -57,7 +57,7 @@ def network_of(storages: Storages) -> Network:
         storages.home,
         before,
     )
-    return Network(core, tuple(ops), graph, begins[-1])
+    return NativeNetwork(core, tuple(ops), graph, begins[-1])
 
 
 def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> list[list[int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip.model import Memory, Model
-from tvm_serenity.offchip.network import Network, network_of
+from tvm_serenity.offchip.network import NativeNetwork, network_of
 from tvm_serenity.offchip.policies import native, simulate
 from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 from tvm_serenity.offchip.trace import trace_of_storages
@@ -49,7 +49,7 @@ class SearchOptions:
                 raise InputError(f"{name} must be 0 or more, got {getattr(self, name)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrafficOrder:
     """An order, its Belady traffic at ``capacity_bytes`` and what is proved.
 
@@ -109,15 +109,15 @@ def traffic_order(
             work.counts["limit"] = "interrupt"
     bound = work.best_bytes if proved else work.bound_bytes
     return TrafficOrder(
-        work.best,
-        capacity_bytes,
-        work.best_bytes,
-        work.compulsory_bytes,
-        bound,
-        Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
-        totals,
-        time.perf_counter() - began,
-        {"core": "native" if native is not None else "python", **work.counts},
+        order=work.best,
+        capacity_bytes=capacity_bytes,
+        total_bytes=work.best_bytes,
+        compulsory_bytes=work.compulsory_bytes,
+        lower_bound_bytes=bound,
+        outcome=Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
+        starts=totals,
+        seconds=time.perf_counter() - began,
+        statistics={"core": "native" if native is not None else "python", **work.counts},
     )
 
 
@@ -194,7 +194,7 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
 
 
 def _climb(
-    work: _Work, network: Network, slots: int, start: Sequence[int], seed: int, budget: int
+    work: _Work, network: NativeNetwork, slots: int, start: Sequence[int], seed: int, budget: int
 ) -> None:
     if slots == 0 or not network.accesses or not budget:
         return
@@ -211,7 +211,7 @@ def _climb(
         work.counts[f"local_{name}"] = done + getattr(search, name)
 
 
-def _branch(work: _Work, network: Network, slots: int, block: int) -> bool:
+def _branch(work: _Work, network: NativeNetwork, slots: int, block: int) -> bool:
     assert native is not None
     extra = trace_of_storages(work.storages).streamed_bytes
     search = native.BranchAndBound(

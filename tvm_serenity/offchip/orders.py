@@ -12,11 +12,11 @@ from tvm_serenity.offchip.trace import trace_of
 from tvm_serenity.schedule import Options, schedule
 
 Ordered = tuple[Subject, tuple[int, ...]]
-Find = Callable[["Network", int, Model, SearchOptions], Ordered]
+Find = Callable[["Versions", int, Model, SearchOptions], Ordered]
 
 
 @dataclass(frozen=True)
-class Network:
+class Versions:
     """A model as it is given and, where there is one, rewritten."""
 
     given: Subject
@@ -37,7 +37,7 @@ class Order:
     help: str
 
 
-def _given(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+def _given(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
     return network.given, tuple(range(len(network.given.graph.ops)))
 
 
@@ -45,11 +45,11 @@ def _least_peak(subject: Subject) -> Ordered:
     return subject, schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S)).order
 
 
-def _serenity(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+def _serenity(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
     return _least_peak(network.given)
 
 
-def _rewrite(network: Network, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+def _rewrite(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
     """Whichever has the lower peak, as the pass ``SerenityRewrite`` chooses."""
     found = [_least_peak(s) for s in (network.given, network.rewritten) if s is not None]
     return min(found, key=lambda f: peak_bytes(f[0].graph, f[1]))
@@ -61,12 +61,12 @@ def _least_traffic(
     return subject, traffic_order(subject, capacity, model, options).order
 
 
-def _traffic(network: Network, capacity: int, model: Model, options: SearchOptions) -> Ordered:
+def _traffic(network: Versions, capacity: int, model: Model, options: SearchOptions) -> Ordered:
     return _least_traffic(network.given, capacity, model, options)
 
 
 def _traffic_rewrite(
-    network: Network, capacity: int, model: Model, options: SearchOptions
+    network: Versions, capacity: int, model: Model, options: SearchOptions
 ) -> Ordered:
     """Whichever has less traffic at this capacity."""
     subjects = [s for s in (network.given, network.rewritten) if s is not None]

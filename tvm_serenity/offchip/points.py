@@ -17,7 +17,7 @@ from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import SearchOptions
-from tvm_serenity.offchip.orders import ORDERS, Network
+from tvm_serenity.offchip.orders import ORDERS, Versions
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
 from tvm_serenity.offchip.trace import trace_of
 from tvm_serenity.parallel import results
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class Sweep:
     """What is measured of every model; raises :class:`InputError` on unknown or missing names."""
 
     capacities: tuple[int, ...]
@@ -62,10 +62,10 @@ class Point:
     """What is worked out at once: one model under one order, at some capacities."""
 
     name: str
-    network: Network
+    network: Versions
     order: str
     capacities: tuple[int, ...]
-    settings: Settings
+    settings: Sweep
 
     def key(self) -> str:
         """Return a digest of everything that decides the rows."""
@@ -105,7 +105,7 @@ class Interrupted(KeyboardInterrupt):
         self.done, self.points = dict(done), points
 
 
-def points_of(models: Mapping[str, Network], settings: Settings) -> list[Point]:
+def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[Point]:
     """Return the points of a sweep, models first.
 
     Raises :class:`InputError` on no models, or a capacity that is too small for one of them.

@@ -24,7 +24,7 @@ from tvm_serenity.offchip.storages import (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
     """Accesses in time order: ``block[i]`` is read (1), written (2) or partly rewritten (3).
 
@@ -108,17 +108,17 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
     if model.memory is Memory.SCRATCHPAD:
         block = _taken_over(storages, order)[block]
     return Trace(
-        block,
-        kind,
-        storages.size,
-        storages.home,
-        storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
-        ends,
-        reserve,
-        model.block_bytes,
-        model.memory,
-        weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        starts,
+        block=block,
+        kind=kind,
+        size=storages.size,
+        home=storages.home,
+        kept=storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
+        group_end=ends,
+        reserve=reserve,
+        slot_bytes=model.block_bytes,
+        memory=model.memory,
+        streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
+        op_of_group=starts,
     )
 
 
@@ -159,17 +159,17 @@ def addressed_trace(
     arena = max((o + r.size_bytes for o, r in zip(offsets, ranges, strict=True)), default=0)
     sizes = np.full(model.blocks(arena), model.block_bytes, np.int64)
     return Trace(
-        block,
-        kind,
-        sizes,
-        home,
-        kept,
-        np.arange(1, len(block) + 1, dtype=np.int64),
-        np.zeros(len(block), np.int64),
-        model.block_bytes,
-        model.memory,
-        weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        names,
+        block=block,
+        kind=kind,
+        size=sizes,
+        home=home,
+        kept=kept,
+        group_end=np.arange(1, len(block) + 1, dtype=np.int64),
+        reserve=np.zeros(len(block), np.int64),
+        slot_bytes=model.block_bytes,
+        memory=model.memory,
+        streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
+        op_of_group=names,
     )
 
 

@@ -46,7 +46,14 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
     capacity = options.capacity_bytes
     if not problem.index:
         return Plan(
-            problem.buffers, problem.restore(()), 0, 0, Outcome.OPTIMAL, method, 0.0, {"nodes": 0}
+            buffers=problem.buffers,
+            offsets=problem.restore(()),
+            arena_bytes=0,
+            lower_bound_bytes=0,
+            outcome=Outcome.OPTIMAL,
+            method=method,
+            seconds=0.0,
+            statistics={"nodes": 0},
         )
     found = PLANNERS[method](problem, options, bound)
     arena = arena_of(problem, found.offsets)
@@ -97,7 +104,16 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
     if found.region_of is None:
         outcome = Outcome.INFEASIBLE if found.proved else Outcome.TIMEOUT
         seconds = time.perf_counter() - started
-        return Plan(problem.buffers, (), 0, 0, outcome, method, seconds, statistics)
+        return Plan(
+            buffers=problem.buffers,
+            offsets=(),
+            arena_bytes=0,
+            lower_bound_bytes=0,
+            outcome=outcome,
+            method=method,
+            seconds=seconds,
+            statistics=statistics,
+        )
     plans = {
         region.name: _plan_region(problem, found.region_of, r, method, options, deadline)
         for r, region in enumerate(options.regions)

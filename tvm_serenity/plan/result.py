@@ -68,7 +68,7 @@ class PlanOptions:
                 raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Offsets for ``buffers``, in their order; empty where no placement fits the capacity.
 

@@ -20,7 +20,7 @@ RULES = ("channelwise", "kernelwise", "residual")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Rewriting:
     """What became of a module: what was ``applied``, the peaks as it would be built."""
 
     module: Any
@@ -35,19 +35,19 @@ def rewrite_module(
     target: Any = None,
     executor: str = "graph",
     params: Mapping[str, Any] | None = None,
-) -> Outcome:
+) -> Rewriting:
     """Return ``mod`` rewritten, or as it is where nothing is gained; as SerenityRewrite."""
     options = options or Options()
     names = [n for n in rule_names(options.rules) if n in RULES]
     if lower.is_fused(lower.main_of(mod)):
-        return Outcome(mod)
+        return Rewriting(mod)
     lower.static(mod)
     mod = lower.bound(mod, params)
     reading = read_net(prepared(mod), external_outputs=executor == "aot")
     if not names or not apply_everywhere(reading.net, ",".join(names))[1]:
-        return Outcome(mod)
+        return Rewriting(mod)
     before = _peak(mod, target, executor)
-    best = Outcome(mod, (), before, before)
+    best = Rewriting(mod, (), before, before)
     tried = set()
     for rules in dict.fromkeys((",".join(names), *names)):
         found = rewrite(reading.net, Options(rules, options.objective, options.time_limit_s))
@@ -58,7 +58,7 @@ def rewrite_module(
         made = _typed(lower.with_main(mod, emit(reading, found.net)))
         after = _peak(made, target, executor)
         if after < best.after_bytes:
-            best = Outcome(made, applied, before, after)
+            best = Rewriting(made, applied, before, after)
     return best
 
 

@@ -33,14 +33,14 @@ class Options:
             raise InputError(f"time_limit_s must be 0 or more, got {self.time_limit_s}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rewritten:
     """A net before and after, each with its best order.
 
-    ``net`` is in its best order. ``given`` is the peak of the given order before, ``ordered`` the
-    best order before, ``found`` the best order after, ``rewrite_only`` the peak of the rewritten
-    net in the order in which rewriting alone leaves it. ``region_peaks`` are the peaks of the
-    independent parts after rewriting, in order of execution. ``interrupted``: Ctrl-C ended the
+    ``net`` is in its best order. ``given_bytes`` is the peak of the given order before, ``ordered``
+    the best order before, ``best`` the best order after, ``rewrite_only_bytes`` the peak of the
+    rewritten net in the order in which rewriting alone leaves it. ``region_peaks`` are the peaks of
+    the independent parts after rewriting, in order of execution. ``interrupted``: Ctrl-C ended the
     search; this is the best until then.
     """
 
@@ -49,7 +49,7 @@ class Rewritten:
     report: Report
     given_bytes: int
     ordered: Schedule
-    found: Schedule
+    best: Schedule
     rewrite_only_bytes: int
     region_peaks: tuple[int, ...] = ()
     seconds: float = 0.0

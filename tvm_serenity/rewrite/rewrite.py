@@ -64,16 +64,16 @@ def rewrite(net: Net, options: Options | None = None) -> Rewritten:
         best, after, applied = net, before, []
     rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else peak_bytes(net.graph)
     return Rewritten(
-        net,
-        best.ordered(after.order) if applied else net,
-        Report(tuple(applied), tuple(refused), tuple(losers)),
-        peak_bytes(net.graph),
-        before,
-        replace(after, order=tuple(range(len(best.nodes)))) if applied else before,
-        rewrite_only,
-        peaks,
-        time.perf_counter() - started,
-        clock.interrupted,
+        source=net,
+        net=best.ordered(after.order) if applied else net,
+        report=Report(tuple(applied), tuple(refused), tuple(losers)),
+        given_bytes=peak_bytes(net.graph),
+        ordered=before,
+        best=replace(after, order=tuple(range(len(best.nodes)))) if applied else before,
+        rewrite_only_bytes=rewrite_only,
+        region_peaks=peaks,
+        seconds=time.perf_counter() - started,
+        interrupted=clock.interrupted,
     )
 
 

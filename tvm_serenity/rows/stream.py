@@ -35,7 +35,7 @@ class Limits:
     progress: Callable[[object], None] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Streaming:
     """A split network with the order of its ops and an offset for every band.
 
@@ -107,14 +107,14 @@ def stream(
             best, at = joint, base
     problem = problem_of(banded.graph)
     return Streaming(
-        banded,
-        best.schedule,
-        best.ranges,
-        best.plan,
-        best.outcome,
-        peak_of(problem, _positions(problem.ops, first)),
-        time.perf_counter() - started,
-        at,
+        banded=banded,
+        schedule=best.schedule,
+        ranges=best.ranges,
+        plan=best.plan,
+        outcome=best.outcome,
+        start_bytes=peak_of(problem, _positions(problem.ops, first)),
+        seconds=time.perf_counter() - started,
+        input_base=at,
     )
 
 
@@ -147,15 +147,16 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
         Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)
     )
     others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
+    proved = memory.arena_bytes == found.lower_bound_bytes
     return Streaming(
-        banded,
-        replace(found, order=order, peak_bytes=peak),
-        ranges,
-        replace(memory.plan, buffers=buffers, offsets=offsets),
-        Outcome.OPTIMAL if memory.arena_bytes == found.lower_bound_bytes else Outcome.FEASIBLE,
-        peak,
-        memory.seconds + found.seconds,
-        min((places[t] for t in others), default=0),
+        banded=banded,
+        schedule=replace(found, order=order, peak_bytes=peak),
+        ranges=ranges,
+        plan=replace(memory.plan, buffers=buffers, offsets=offsets),
+        outcome=Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
+        start_bytes=peak,
+        seconds=memory.seconds + found.seconds,
+        input_base=min((places[t] for t in others), default=0),
     )
 
 
@@ -222,14 +223,14 @@ def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule
         found = interrupt.solution
     order = complete_order(graph, [problem.ops[i] for i in found.order])
     return Schedule(
-        "rows",
-        order,
-        found.peak_bytes,
-        found.lower_bound_bytes,
-        found.outcome,
-        found.states,
-        found.seconds,
-        found.statistics,
+        method="rows",
+        order=order,
+        peak_bytes=found.peak_bytes,
+        lower_bound_bytes=found.lower_bound_bytes,
+        outcome=found.outcome,
+        states=found.states,
+        seconds=found.seconds,
+        statistics=found.statistics,
     )
 
 

@@ -53,7 +53,7 @@ class Variant:
         return self.run.allocated_bytes - self.output_bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured.
 
@@ -126,7 +126,19 @@ def compile_and_compare(
             built.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
         )
     )
-    return Comparison(graph, found, *plans, stock, given, ours, expected, checked, verdict)
+    given_plan, plan = plans
+    return Comparison(
+        graph=graph,
+        schedule=found,
+        given_plan=given_plan,
+        plan=plan,
+        stock=stock,
+        given=given,
+        ours=ours,
+        kernels=expected,
+        checked=checked,
+        verdict=verdict,
+    )
 
 
 def equal_outputs(left: Variant, right: Variant) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Builds:
         return self._plain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Runs:
     """Two runs on fresh inputs of what must compute the same; ``stock`` and ``reference`` one."""
 
@@ -139,7 +139,14 @@ def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
         reference = run(builds.reference(), inputs)
     more = network_inputs(builds.module, seed + 1, ours.outputs)
     again = run(builds.given, more, poison=second), run(builds.ours, more, poison=first)
-    return Runs((inputs, more), stock, (given, again[0]), (ours, again[1]), reference, tolerance)
+    return Runs(
+        inputs=(inputs, more),
+        stock=stock,
+        given=(given, again[0]),
+        ours=(ours, again[1]),
+        reference=reference,
+        tolerance=tolerance,
+    )
 
 
 def ask_judge(judge: Judge, runs: Runs, notify: Notify) -> Verdict:

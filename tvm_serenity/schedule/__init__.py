@@ -81,7 +81,15 @@ def _baseline(order_of: Callable[[Problem], Sequence[int]]) -> Method:
         outcome = Outcome.OPTIMAL if peak == bound else Outcome.FEASIBLE
         if options.budget_bytes is not None and bound > options.budget_bytes:
             outcome = Outcome.INFEASIBLE
-        return Schedule("", order, peak, bound, outcome, 0, time.perf_counter() - started)
+        return Schedule(
+            method="",
+            order=order,
+            peak_bytes=peak,
+            lower_bound_bytes=bound,
+            outcome=outcome,
+            states=0,
+            seconds=time.perf_counter() - started,
+        )
 
     return run
 
@@ -101,14 +109,32 @@ def _dp(problem: Problem, options: Options) -> Schedule:
     if not finished:
         order = tuple(baselines.given(problem))
         peak, bound = peak_of(problem, order), trivial_bound(problem)
-        return Schedule("", order, peak, bound, Outcome.TIMEOUT, states, seconds, statistics)
+        return Schedule(
+            method="",
+            order=order,
+            peak_bytes=peak,
+            lower_bound_bytes=bound,
+            outcome=Outcome.TIMEOUT,
+            states=states,
+            seconds=seconds,
+            statistics=statistics,
+        )
     best = finished[-1]
     assert best.peak_bytes is not None
     outcome = Outcome.OPTIMAL
     if options.budget_bytes is not None and best.peak_bytes > options.budget_bytes:
         outcome = Outcome.INFEASIBLE
     peak = best.peak_bytes
-    return Schedule("", best.order, peak, peak, outcome, best.states, best.seconds, statistics)
+    return Schedule(
+        method="",
+        order=best.order,
+        peak_bytes=peak,
+        lower_bound_bytes=peak,
+        outcome=outcome,
+        states=best.states,
+        seconds=best.seconds,
+        statistics=statistics,
+    )
 
 
 def _exact(problem: Problem, options: Options) -> Schedule:

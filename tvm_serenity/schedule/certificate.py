@@ -33,7 +33,7 @@ NAIVE_OPS = 500
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Confirmed:
     """What was confirmed: the order's peak always; the bound if ``bound_checked``, and ``how``."""
 
     peak_bytes: int
@@ -72,7 +72,7 @@ def digest(graph: Graph) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Verdict:
+def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Confirmed:
     """Confirm a certificate of ``graph``, or raise :class:`CheckError` with what is wrong.
 
     ``states`` limits each way of re-solving; a bound that neither settles within it is returned
@@ -94,7 +94,7 @@ def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200
         raise CheckError(f"{graph.name}: not a well-formed certificate ({error!r})") from error
     if proved is not None and proved < bound:
         raise CheckError(f"{graph.name}: the proof gives a bound of {proved}, not {bound}")
-    return Verdict(peak, bound, proved is not None, how)
+    return Confirmed(peak, bound, proved is not None, how)
 
 
 def _check_order(graph: Graph, order: list[int], peak: int) -> None:

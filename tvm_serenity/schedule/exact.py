@@ -231,5 +231,12 @@ def _solution(search: _Search) -> Schedule:
     if run.limited:
         statistics["limit"] = run.limited
     return Schedule(
-        "exact", tuple(order), peak, bound, outcome, run.states, run.seconds, statistics
+        method="exact",
+        order=tuple(order),
+        peak_bytes=peak,
+        lower_bound_bytes=bound,
+        outcome=outcome,
+        states=run.states,
+        seconds=run.seconds,
+        statistics=statistics,
     )

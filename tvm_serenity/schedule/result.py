@@ -43,7 +43,7 @@ class Options:
                 raise InputError(f"{name} must be 0 or more, got {value}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """An order of the graph's ops and what is proved about it.
 

@@ -16,7 +16,7 @@ TOLERANCE = 1e-4
 """Of the largest output: how far two runs may be apart."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Times:
     """Microseconds of one batch, the least of several rounds.
 
@@ -69,7 +69,15 @@ def times(
         rivals[name] = 1e6 * measure(lambda whole=whole: whole(x), repeats)
         rivals[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
     work = 2e-9 * net.connections * batch
-    return Times(run, batch, 1e6 * ours, work / ours, ceiling(batch), rivals, missing)
+    return Times(
+        run=run,
+        batch=batch,
+        ours_us=1e6 * ours,
+        gflops=work / ours,
+        ceiling_gflops=ceiling(batch),
+        rivals=rivals,
+        missing=missing,
+    )
 
 
 @cache

@@ -9,7 +9,7 @@ from tvm_serenity.sparse.figures.data import Panel, Plate
 from tvm_serenity.sparse.figures.effort import Effort
 from tvm_serenity.sparse.generate import baseline_mlp
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders import Annealing, Settings, anneal, two_optimal
+from tvm_serenity.sparse.orders import Annealing, OrderOptions, anneal, two_optimal
 
 TIME = "microseconds"
 
@@ -35,7 +35,7 @@ def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None
     for seed, net in enumerate(nets):
         note("start", run(net, two_optimal(net)))
         options = Annealing(effort.iterations)
-        settings = Settings(
+        settings = OrderOptions(
             effort.memory, seed=seed, time_limit_s=effort.seconds, annealing=options
         )
         note("paper", run(net, anneal(net, settings).order))

@@ -9,15 +9,15 @@ from tvm_serenity.sparse.figures.data import Panel, Plate
 from tvm_serenity.sparse.figures.effort import Effort
 from tvm_serenity.sparse.generate import baseline_mlp, compact_growth
 from tvm_serenity.sparse.network import FFNN
-from tvm_serenity.sparse.orders import Annealing, Settings, anneal, auto, two_optimal
+from tvm_serenity.sparse.orders import Annealing, OrderOptions, anneal, auto, two_optimal
 from tvm_serenity.sparse.simulate import Policy, simulate
 
 IOS = "I/Os"
 PLAIN = (Policy.MIN, Policy.LRU, Policy.RR)
 
 
-def _settings(effort: Effort, memory: int, policy: Policy, seed: int) -> Settings:
-    return Settings(memory, policy, seed, effort.seconds, Annealing(effort.iterations))
+def _settings(effort: Effort, memory: int, policy: Policy, seed: int) -> OrderOptions:
+    return OrderOptions(memory, policy, seed, effort.seconds, Annealing(effort.iterations))
 
 
 def _compared(
@@ -98,7 +98,7 @@ def figure_4(effort: Effort) -> Plate:
         for count in [step for step in steps if step <= effort.iterations]:
             options = Annealing(count)
             found = [
-                anneal(net, Settings(effort.memory, policy, seed, effort.seconds, options))
+                anneal(net, OrderOptions(effort.memory, policy, seed, effort.seconds, options))
                 for seed, net in enumerate(nets)
             ]
             panel.add(f"paper, {policy}", count, [float(one.total) for one in found])

@@ -11,7 +11,7 @@ name             the order
 ``auto``         the best of all, then annealed until the time is up; never worse than any
 ===============  ================================================================================
 
-    found = order(net, Settings(memory=100), "auto")
+    found = order(net, OrderOptions(memory=100), "auto")
     found.order, found.traffic.total, found.method, found.limit
 """
 
@@ -25,16 +25,16 @@ from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.auto import auto
 from tvm_serenity.sparse.orders.greedy import greedy
-from tvm_serenity.sparse.orders.result import Annealing, Ordered, Report, Settings, measured
+from tvm_serenity.sparse.orders.result import Annealing, Ordered, OrderOptions, Report, measured
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
 __all__ = [
     "ORDERS",
     "Annealing",
+    "OrderOptions",
     "Ordered",
     "Report",
-    "Settings",
     "anneal",
     "auto",
     "greedy",
@@ -44,7 +44,7 @@ __all__ = [
     "two_optimal",
 ]
 
-ORDERS: dict[str, Callable[[FFNN, Settings], Ordered]] = {
+ORDERS: dict[str, Callable[[FFNN, OrderOptions], Ordered]] = {
     "layerwise": lambda net, settings: measured(net, layerwise(net), settings, "layerwise"),
     "two-optimal": lambda net, settings: measured(net, two_optimal(net), settings, "two-optimal"),
     "anneal": anneal,
@@ -54,7 +54,7 @@ ORDERS: dict[str, Callable[[FFNN, Settings], Ordered]] = {
 }
 
 
-def order(net: FFNN, settings: Settings, method: str = "auto") -> Ordered:
+def order(net: FFNN, settings: OrderOptions, method: str = "auto") -> Ordered:
     """Return the order ``method`` finds, checked, with its I/Os and the seconds it took.
 
     Raises :class:`InputError` for a method there is none of. Ctrl-C ends a search (but not those

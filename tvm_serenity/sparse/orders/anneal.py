@@ -5,12 +5,12 @@ import time
 
 from tvm_serenity.sparse.native import core
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, Report, Settings
+from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, Report
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.simulate import NUMBERS, graph_of, simulate
 
 
-def anneal(net: FFNN, settings: Settings, start: Ints | None = None) -> Ordered:
+def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Ordered:
     """Return the best order annealing meets from ``start`` (two-optimal).
 
     In iteration t a window of at most ws connections moves left, each to right behind the last

@@ -16,8 +16,8 @@ from tvm_serenity.sparse.orders.result import (
     INTERRUPT,
     TIME,
     Ordered,
+    OrderOptions,
     Report,
-    Settings,
     measured,
 )
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
@@ -40,7 +40,7 @@ WINDOW, BLOCKS = 6, 0.6
 class _Best:
     """The best order so far, told to who watches."""
 
-    def __init__(self, net: FFNN, settings: Settings) -> None:
+    def __init__(self, net: FFNN, settings: OrderOptions) -> None:
         self.least = bounds(net).total
         self.settings = settings
         self.begin = time.perf_counter()
@@ -66,8 +66,8 @@ class _Best:
     def spent(self) -> float:
         return time.perf_counter() - self.begin
 
-    def share(self, part: float) -> Settings:
-        """Settings that last until ``part`` of the time limit; at least a moment."""
+    def share(self, part: float) -> OrderOptions:
+        """Options that last until ``part`` of the time limit; at least a moment."""
         limit = self.settings.time_limit_s
         if limit is None:
             return self.settings
@@ -79,7 +79,7 @@ class _Best:
         return self.found.total == self.least or (limit is not None and self.spent() > limit)
 
 
-def auto(net: FFNN, settings: Settings) -> Ordered:
+def auto(net: FFNN, settings: OrderOptions) -> Ordered:
     """Return the best of all orders, then of tuned greedy ones, then annealed from the best.
 
     With a time limit it is annealed again and again while there is time.

@@ -23,11 +23,11 @@ import numpy as np
 
 from tvm_serenity.sparse.native import core
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, Settings, clock, measured
+from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, clock, measured
 from tvm_serenity.sparse.simulate import graph_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Weights:
     """Weights of the scores; see above."""
 
@@ -50,35 +50,35 @@ PRESETS = (
     (
         50.0,
         Weights(
-            0.4884,
-            1.2757,
-            1.724,
-            1.3604,
-            0.1117,
-            1.146,
-            0.5764,
-            3.5461,
-            0.1346,
-            0.7145,
-            0.85,
-            0.2726,
+            partner=0.4884,
+            ready=1.2757,
+            power=1.724,
+            partner_power=1.3604,
+            future=0.1117,
+            fresh=1.146,
+            lose_dirty=0.5764,
+            lose_partial=3.5461,
+            lose_idle=0.1346,
+            lose_progress=0.7145,
+            future_power=0.85,
+            ready_power=0.2726,
         ),
     ),
     (
         1.9,
         Weights(
-            0.2039,
-            3.1127,
-            0.4236,
-            1.2033,
-            0.2115,
-            1.8717,
-            19.0611,
-            3.828,
-            0.0109,
-            2.1127,
-            0.8858,
-            0.1782,
+            partner=0.2039,
+            ready=3.1127,
+            power=0.4236,
+            partner_power=1.2033,
+            future=0.2115,
+            fresh=1.8717,
+            lose_dirty=19.0611,
+            lose_partial=3.828,
+            lose_idle=0.0109,
+            lose_progress=2.1127,
+            future_power=0.8858,
+            ready_power=0.1782,
         ),
     ),
 )
@@ -113,7 +113,7 @@ def resident(
     return made
 
 
-def attempts(net: FFNN, settings: Settings) -> list[Ordered]:
+def attempts(net: FFNN, settings: OrderOptions) -> list[Ordered]:
     """Return the orders of the presets that are made in time."""
     left = clock(settings.time_limit_s)
     found: list[Ordered] = []
@@ -125,13 +125,13 @@ def attempts(net: FFNN, settings: Settings) -> list[Ordered]:
     return found
 
 
-def greedy(net: FFNN, settings: Settings) -> Ordered:
+def greedy(net: FFNN, settings: OrderOptions) -> Ordered:
     """Return the best order of the presets; the first one whatever the time limit."""
     found = attempts(net, settings) or attempts(net, settings.lasting(None))[:1]
     return min(found, key=lambda ordered: ordered.total)
 
 
-def tune(net: FFNN, settings: Settings, start: Ordered, rounds: int) -> Iterator[Ordered]:
+def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iterator[Ordered]:
     """Yield ever better greedy orders: up to three weights of the best so far change at random.
 
     ``start``: an order of :func:`greedy`. Ends after ``rounds``, at the time limit, or after

@@ -78,7 +78,7 @@ class Annealing:
 
 
 @dataclass(frozen=True)
-class Settings:
+class OrderOptions:
     """What to search for: I/Os with ``memory`` values under ``policy``.
 
     ``time_limit_s`` ends a search with its best so far; Ctrl-C does, too. Without it, the result
@@ -98,7 +98,7 @@ class Settings:
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise InputError(f"time limit {self.time_limit_s}: more than 0 seconds")
 
-    def lasting(self, seconds: float | None) -> "Settings":
+    def lasting(self, seconds: float | None) -> "OrderOptions":
         """Return the same with another time limit."""
         return replace(self, time_limit_s=seconds)
 
@@ -132,7 +132,7 @@ def clock(limit: float | None) -> Callable[[], float]:
 
 
 def measured(
-    net: FFNN, order: Ints, settings: Settings, method: str, **statistics: float | int | str
+    net: FFNN, order: Ints, settings: OrderOptions, method: str, **statistics: float | int | str
 ) -> Ordered:
     """Return ``order`` with its I/Os."""
     traffic = simulate(net, order, settings.memory, settings.policy)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, Settings, clock, measured
+from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, clock, measured
 
 
 def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
@@ -32,7 +32,7 @@ def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
     return np.lexsort((net.targets, net.sources, position)).astype(np.int32)
 
 
-def tiles(net: FFNN, settings: Settings) -> Ordered:
+def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
     """Return the best order of tiles: sizes near M - 2 for MIN, smaller ones for LRU and RR."""
     most = settings.memory - 2
     last = int(np.count_nonzero(net.levels[net.outputs] == net.levels.max()))
