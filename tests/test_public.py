@@ -66,6 +66,20 @@ def test_schedule_and_plan_are_functions(first: str) -> None:
     assert in_a_process(code).split() == ["True", "True"]
 
 
+def test_every_public_name_is_what_it_says() -> None:
+    """A module of the same name, or a missing one, would be neither callable nor typed."""
+    code = """
+import inspect
+import tvm_serenity
+from tvm_serenity import Graph, load, peak_bytes, peak_bytes_batch, plan, schedule
+for function in (load, peak_bytes, peak_bytes_batch, plan, schedule):
+    assert inspect.isfunction(function), function
+    assert "return" in function.__annotations__, function
+assert inspect.isclass(Graph)
+"""
+    in_a_process(code)
+
+
 def test_importing_the_package_loads_no_tvm() -> None:
     assert in_a_process("import sys, tvm_serenity\nprint('tvm' in sys.modules)").strip() == "False"
 
