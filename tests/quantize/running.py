@@ -33,8 +33,10 @@ def judge_of(data: bytes, keep: bool = False) -> Referee:
 class Machine:
     """A module with integer kernels on the Relax VM, state by state."""
 
-    def __init__(self, module: Any) -> None:
-        executable = tvm.compile(module, "llvm", relax_pipeline=serenity_pipeline())
+    def __init__(self, module: Any, target: Any = "llvm") -> None:
+        executable = tvm.compile(
+            module, tvm.target.Target(target), relax_pipeline=serenity_pipeline()
+        )
         self.machine = relax.VirtualMachine(executable, tvm.cpu())
         main = module["main"]
         fills = [int(v) for v in (main.attrs or {}).get(STATES, [])]

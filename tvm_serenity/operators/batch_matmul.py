@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.kernels.records import BatchMatmul
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene
+from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
 _ADJOINT_X, _ADJOINT_Y = 0, 1
@@ -21,6 +22,21 @@ def _read(scene: Scene) -> BatchMatmul:
     adjoint = (bool(scene.options.u8(_ADJOINT_X)), bool(scene.options.u8(_ADJOINT_Y)))
     shapes, sources = (first.shape, second.shape), (first.params, second.params)
     return BatchMatmul(shapes, adjoint, sources, result.params)
+
+
+def matmul_of(pair: Pair) -> BatchMatmul:
+    """Return the product of two tensors of matrices as they are stored.
+
+    LiteRT has those of int8 and int16; sums of uint8 are those of int8 128 further up.
+    """
+    types = {params.dtype for params in (*pair.sources, pair.result)}
+    if types != {"int16"} and not types <= set(EIGHT):
+        raise UnsupportedError(f"no BATCH_MATMUL of {' and '.join(sorted(types))}")
+    if (pair.low, pair.high) != pair.result.limits:
+        raise UnsupportedError("a BATCH_MATMUL with an activation")
+    if min(map(len, pair.shapes)) < 2:
+        raise UnsupportedError("a BATCH_MATMUL of a vector")
+    return BatchMatmul(pair.shapes, (False, False), pair.sources, pair.result, pair.rounding)
 
 
 def _compute(op: BatchMatmul, values: Sequence[Expr], calls: Calls) -> Expr:

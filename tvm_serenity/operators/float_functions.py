@@ -12,6 +12,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import Calls, Expr, Scene
+from tvm_serenity.quantize import lookups
 
 
 def _power(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -44,9 +45,8 @@ OPERATORS = (
     elementwise("Sign", "Tan"),
     elementwise("BitShift", relax=_SHIFTS, relay=_SHIFTS),
     elementwise("Swish", relax="nn.silu", real=lambda x: x / (1 + np.exp(-x))),
+    elementwise("Erf", relax="erf", real=lookups.erf),
     elementwise("And", "Not", "Or", "Xor"),
-    elementwise(
-        "BatchNormalization", "Celu", "Erf", "HardSigmoid", "Mean", "Mish", "Reciprocal", "Selu"
-    ),
+    elementwise("BatchNormalization", "Celu", "HardSigmoid", "Mean", "Mish", "Reciprocal", "Selu"),
     elementwise("Softplus", "Softsign", "ThresholdedRelu"),
 )

@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, only, symmetric
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one stored value; ``parameter`` is its slope or whatever its file says."""
+    """A function of one stored value; ``parameter`` is its slope or whatever its file says.
+
+    ``limits`` of an activation behind it, which functions of 8 bits may have.
+    """
 
     source: Stored
     result: Stored
     parameter: float = 0.0
+    limits: tuple[int, int] | None = None
 
 
 Table = Callable[[Function], Array]
@@ -42,24 +47,34 @@ class Widths:
 def function(facts: Operator, widths: Widths) -> Operator:
     """Return the operator of ``facts`` that is a function of one value."""
 
+    def check(kind: str, op: Function) -> None:
+        only(kind, widths.dtypes, op.source, op.result)
+        if op.source.dtype == "int16":
+            symmetric(kind, op.source, op.result)
+            if op.limits not in (None, op.result.params.limits):
+                raise UnsupportedError(f"{kind} of int16 with an activation")
+
     def read(scene: Scene) -> Function:
         (source,), result = scene.inputs(), scene.result()
-        scene.only(widths.dtypes, source, result)
-        if source.dtype == "int16":
-            scene.symmetric(source, result)
-        return Function(source, result, widths.parameter(scene))
+        found = Function(source, result, widths.parameter(scene))
+        check(scene.kind, found)
+        return found
 
     def compute(op: Function, values: Sequence[Expr], calls: Calls) -> Expr:
+        check(facts.kinds[0], op)
         if op.source.dtype == "int16":
             assert widths.wide is not None
             return widths.wide(op, values[0], calls)
-        return looked_up("q_table", op.source, np.asarray(widths.table(op)), values[0], calls)
+        return looked_up("q_table", op.source, table(op), values[0], calls)
 
     def reference(op: Function, x: Array) -> Array:
         if op.source.dtype == "int16":
             assert widths.wide_reference is not None
             return widths.wide_reference(op, x)
-        return np.asarray(widths.table(op)[x.astype(np.int64) - op.source.params.limits[0]])
+        return np.asarray(table(op)[x.astype(np.int64) - op.source.params.limits[0]])
+
+    def table(op: Function) -> Array:
+        return np.clip(widths.table(op), *(op.limits or op.result.params.limits))
 
     return replace(facts, read=read, compute=compute, reference=reference)
 

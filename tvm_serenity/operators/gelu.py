@@ -45,7 +45,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 OPERATORS = (
     function(
-        replace(elementwise("GELU", "Gelu", relax="nn.gelu"), plain=_plain),
+        replace(elementwise("GELU", "Gelu", relax="nn.gelu", real=lookups.gelu), plain=_plain),
         Widths(
             table=_table,
             wide=_wide,

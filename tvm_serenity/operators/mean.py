@@ -40,7 +40,7 @@ def _compute(op: Reduction, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.kernel("q_mean", mean(spec), values[0])
 
 
-def _reference(op: Reduction, x: Array, _axes: Array) -> Array:
+def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
     """``QuantizedMeanOrSum``."""
     total = (x.astype(np.int64) - op.source.zero).sum(op.axes, keepdims=op.keep)
     m = _multiplier(op)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two
 from tvm_serenity.operators.record import elementwise
@@ -13,10 +14,18 @@ from tvm_serenity.quantize.fixed import multiplier, scaled
 
 def _read(scene: Scene) -> Pair:
     (source, alpha), result = scene.inputs(), scene.result()
-    scene.only(ALL, source, result)
-    scene.only(("int8",) if source.dtype == "int16" else (source.dtype,), alpha)
     shapes, sources = (source.shape, alpha.shape), (source.params, alpha.params)
-    return Pair(shapes, sources, result.params, *result.params.limits)
+    return prelu_of(Pair(shapes, sources, result.params, *result.params.limits))
+
+
+def prelu_of(pair: Pair) -> Pair:
+    """Return the pair of a tensor and its slopes as it is, if LiteRT has PRELU of its types."""
+    (source, alpha), made = (params.dtype for params in pair.sources), pair.result.dtype
+    if source not in ALL or made != source:
+        raise UnsupportedError(f"no PRELU of {source} and {made} in LiteRT")
+    if alpha != ("int8" if source == "int16" else source):
+        raise UnsupportedError(f"no PRELU of {source} with slopes of {alpha} in LiteRT")
+    return pair
 
 
 def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:

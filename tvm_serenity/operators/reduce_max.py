@@ -20,7 +20,7 @@ def _compute(op: Reduction, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply(name, values[0], list(op.axes), op.keep)
 
 
-def _reference(op: Reduction, x: Array, _axes: Array) -> Array:
+def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
     reduce = np.max if op.kind == "REDUCE_MAX" else np.min
     return np.asarray(reduce(x, axis=op.axes, keepdims=op.keep))
 

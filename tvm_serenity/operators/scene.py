@@ -177,14 +177,11 @@ class Scene:
 
     def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:
         """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""
-        found = dict.fromkeys(tensor.dtype for tensor in tensors)
-        if len(found) > 1 or not set(found) <= set(dtypes):
-            raise UnsupportedError(f"no {self.kind} of {' and '.join(found)} in LiteRT")
+        only(self.kind, dtypes, *tensors)
 
     def symmetric(self, *tensors: Stored) -> None:
         """Refuse 16-bit tensors with zero points, as LiteRT does."""
-        if any(t.dtype == "int16" and t.zero for t in tensors):
-            raise UnsupportedError(f"{self.kind} of int16 with a zero point")
+        symmetric(self.kind, *tensors)
 
     def limits(self, result: Stored, field: int) -> tuple[int, int]:
         """Return between which stored values the activation in an options field keeps a result."""
@@ -206,6 +203,19 @@ class Scene:
         """Refuse a result in another scale than its input, as LiteRT does."""
         if abs(source.scale - result.scale) > _SAME_SCALE or source.zero != result.zero:
             raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
+
+
+def only(kind: str, dtypes: Sequence[str], *tensors: Stored) -> None:
+    """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""
+    found = dict.fromkeys(tensor.dtype for tensor in tensors)
+    if len(found) > 1 or not set(found) <= set(dtypes):
+        raise UnsupportedError(f"no {kind} of {' and '.join(found)} in LiteRT")
+
+
+def symmetric(kind: str, *tensors: Stored) -> None:
+    """Refuse 16-bit tensors with zero points, as LiteRT does."""
+    if any(t.dtype == "int16" and t.zero for t in tensors):
+        raise UnsupportedError(f"{kind} of int16 with a zero point")
 
 
 def four(shape: Shape) -> tuple[int, int, int, int]:

@@ -78,6 +78,7 @@ def _library(function: Callable[[Array], Array]) -> Function:
 
 exp, log, tanh = _library(np.exp), _library(np.log), _library(np.tanh)
 _expm1, _erfc = _library(np.expm1), _library(np.vectorize(math.erfc, otypes=[np.float64]))
+erf = _library(np.vectorize(math.erf, otypes=[np.float64]))
 
 
 def logistic(x: Array) -> Array:

@@ -47,6 +47,10 @@ class Affine:
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
+    def real(self, stored: int) -> float:
+        """Return the number, in float32, that a stored value stands for."""
+        return float(np.float32(self.scale) * np.float32(stored - self.zero_point))
+
     def stored(self, real: float) -> int:
         """Return the stored value nearest to ``real``, not clamped."""
         ratio = np.float32(real) / np.float32(self.scale)

@@ -6,13 +6,13 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.quantize.fixed import ROUNDINGS
 from tvm_serenity.relax.attributes import OPERATORS, ROUNDING
-from tvm_serenity.relax.quantize_exact import Exact
-from tvm_serenity.relax.quantize_read import Scope, label, variables
+from tvm_serenity.relax.quantize_exact import check_exact, is_mark
+from tvm_serenity.relax.quantize_read import Scope, label, name_of, variables
 from tvm_serenity.relax.quantize_region import Rewriter
-from tvm_serenity.relax.quantize_rules import RULES
+from tvm_serenity.relax.quantize_rules import FILES, REGIONS
 
 KEPT = "serenity.kept_float"
 """Module attribute: ``operator: reason`` of everything that stayed float."""
@@ -35,13 +35,15 @@ def quantized_module(mod: tvm.IRModule, rounding: str = "auto", fold_concat: boo
     if not is_quantised(mod):
         return mod
     function = mod["main"]
+    operators = (function.attrs or {}).get(OPERATORS)
+    if operators is not None:
+        check_exact(function, operators)
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
     params = [relax.Var(p.name, p.ty) for p in function.params]
     scope = Scope(function)
-    operators = (function.attrs or {}).get(OPERATORS) if rounding != "float" else None
-    exact = None if operators is None else Exact(scope, operators)
-    rewriter = Rewriter(scope, builder, rounding, fold_concat, RULES, exact)
+    rules = REGIONS if operators is None else FILES
+    rewriter = Rewriter(scope, builder, rounding, fold_concat, rules)
     rewriter.new.update(zip(function.params, params, strict=True))
     with builder.function("main", params):
         with builder.dataflow():
@@ -52,12 +54,11 @@ def quantized_module(mod: tvm.IRModule, rounding: str = "auto", fold_concat: boo
         builder.emit_func_output(result)
     made = builder.finalize()
     made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
-    if rewriter.refusals:
-        raise rewriter.refusals[0]
+    if operators is not None:
+        for name, reason in rewriter.reasons.items():
+            raise UnsupportedError(f"QUANTIZE that makes {name!r}: {reason}")
     made = relax.transform.DeadCodeElimination(["main"])(made)
-    if exact is not None:
-        exact.check(made["main"], rewriter.origins)
-    kept = _kept_float(made, rewriter.reasons, exact)
+    kept = _kept_float(made, None if operators is not None else rewriter.reasons)
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)
 
 
@@ -93,31 +94,29 @@ def kept_float(mod: tvm.IRModule) -> tuple[str, ...]:
     return tuple(str(line) for line in attrs[KEPT]) if KEPT in attrs else ()
 
 
-def _kept_float(mod: tvm.IRModule, reasons: dict[str, str], exact: Exact | None) -> list[str]:
-    """One line for each float operator that is left, from inputs to outputs."""
+def _kept_float(mod: tvm.IRModule, reasons: dict[str, str] | None) -> list[str]:
+    """One line for each float operator that is left, from inputs to outputs.
+
+    ``reasons`` are by new variables; None: the file itself has them in float.
+    """
     lines = []
     for block in mod["main"].body.blocks:
         for binding in block.bindings:
             call = binding.value
-            if not compat.is_call(call) or not compat.is_high_level(call):
+            if not compat.is_call(call):
                 continue
-            name = compat.op_name(call)
-            if name in ("relax.quantize", "relax.dequantize") or not _is_float(binding.var.ty):
+            if not compat.is_high_level(call) and compat.called_kernel(call) is None:
                 continue
-            if exact is not None:  # all that is left
-                if not _same_type(call):
-                    lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {IN_FILE}")
+            name = name_of(call)
+            if name in ("quantize", "dequantize") or not _is_float(binding.var.ty):
+                continue
+            if reasons is None:
+                if not is_mark(call):
+                    lines.append(f"{name} {label(binding.var)!r}: {IN_FILE}")
                 continue
             reason = reasons.get(binding.var.name) or _reason(mod, binding.var, reasons)
-            lines.append(f"{name.removeprefix('relax.')} {label(binding.var)!r}: {reason}")
+            lines.append(f"{name} {label(binding.var)!r}: {reason}")
     return lines
-
-
-def _same_type(call: Any) -> bool:
-    """Whether a call is a cast to the type its argument has."""
-    if compat.op_name(call) != "relax.astype":
-        return False
-    return bool(compat.dtype_name(call.args[0].ty) == compat.dtype_name(call.ty))
 
 
 def _is_float(ty: relax.Type) -> bool:

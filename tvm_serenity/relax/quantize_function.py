@@ -21,6 +21,10 @@ def _real(name: str) -> Callable[..., Array] | None:
     return None if known is None else known.real
 
 
+_TABLES = ("LOGISTIC", "TANH")
+"""Functions of 8 bits whose table in LiteRT is filled in a way of its own."""
+
+
 def only_leaf(scope: Scope, expr: Any) -> Leaf | None:
     """Return the one stored tensor that ``expr`` maps element by element, or None."""
     found: list[Leaf] = []
@@ -50,13 +54,29 @@ def _collect(scope: Scope, expr: Any, found: list[Leaf]) -> bool:
     return all(_collect(scope, argument, found) for argument in value.args)
 
 
-def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
-    """Return the 256 stored results of ``expr``."""
+def known(scope: Scope, expr: Any, dtype: str, rounding: str) -> tuple[str, float] | None:
+    """Return the kind of operator, and its parameter, that ``expr`` is of a leaf, or None.
+
+    ``dtype`` is the type of both ends. Other expressions of 8 bits are evaluated and rounded as
+    they are, and so are all but LEAKY_RELU where rounding is that of floats.
+    """
     value = scope.look(expr)
+    if scope.call(value.args[0], "relax.dequantize") is None:
+        return None
     name = compat.op_name(value)
-    dequantised = scope.call(value.args[0], "relax.dequantize") is not None
-    if name == "relax.nn.leakyrelu" and dequantised:
-        return tables.leaky_relu(float(value.attrs.alpha), leaf.params, result)
+    facts = RELAX.get(name)
+    if name == "relax.nn.leakyrelu":
+        return "LEAKY_RELU", float(value.attrs.alpha)
+    if facts is None or facts.compute is None or not facts.maps or len(value.args) > 1:
+        return None
+    kind = facts.kinds[0]
+    if dtype == "int16" or (kind in _TABLES and rounding != "float"):
+        return kind, 0.0
+    return None
+
+
+def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
+    """Return the 256 stored results of ``expr``, evaluated in float32 and rounded."""
     with np.errstate(all="ignore"):
         return tables.from_real(lambda x: _evaluated(scope, expr, x), leaf.params, result)
 

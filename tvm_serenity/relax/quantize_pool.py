@@ -16,12 +16,17 @@ _REDUCTIONS = {"relax.mean": "MEAN", "relax.sum": "SUM"}
 
 
 def average_pool(rewriter: Rewriter, region: Region) -> Any:
-    """Convert ``avg_pool2d``: LiteRT's where scales agree, else a sum brought to another scale."""
+    """Convert ``avg_pool2d``: LiteRT's where scales agree, else a sum brought to another scale.
+
+    LiteRT's counts elements of the image only, a sum all of the window.
+    """
     pool = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(pool.args[0])
     spec, made = _spec(pool, x.params.dtype, region), region.stored(shape_of(pool.ty))
-    if rewriter.rounding == "float" or not x.stored.alike(made):
-        if any(spec.padding) and not bool(pool.attrs.count_include_pad):
+    counted = not any(spec.padding) or bool(pool.attrs.count_include_pad)
+    of_image = not any(spec.padding) or not counted
+    if rewriter.rounding == "float" or not x.stored.alike(made) or not of_image:
+        if not counted:
             raise RefusedError("an average over windows of different sizes, to another scale")
         spec = to_scale(spec, x.stored, made, rewriter.rounding)
     return computed(rewriter, "AVERAGE_POOL_2D", lambda: spec, [x])

@@ -19,14 +19,11 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators import RELAX, Memory
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import INTEGERS, Affine, affine
+from tvm_serenity.relax.quantize_moves import RefusedError as RefusedError
+from tvm_serenity.relax.quantize_moves import again, moving
+from tvm_serenity.relax.quantize_moves import shape_of as shape_of
 
 Array = npt.NDArray[Any]
-MOVES = tuple(name for name, known in RELAX.items() if known.moves)
-"""Operators that only move elements of their first argument."""
-
-
-class RefusedError(Exception):
-    """Why a region stays float."""
 
 
 @contextmanager
@@ -133,20 +130,30 @@ class Scope:
         axis = int(call.attrs.axis)
         return affine(name, scales, zeros, compat.dtype_name(stored), axis, shape)
 
+    def moved(self, expr: relax.Expr) -> Any:
+        """Return the call that ``expr`` is, where that moves or chooses elements, or None."""
+        return moving(self.look(expr), self.look)
+
     def leaf(self, expr: relax.Expr) -> Leaf:
         """Return the stored tensor that ``expr`` dequantises; :class:`RefusedError` otherwise."""
-        moved = self.call(expr, *MOVES)
+        moved = self.moved(expr)
         if moved is not None:
             inner = self.leaf(moved.args[0])
             if not inner.params.is_per_tensor:
                 raise RefusedError("a tensor with a scale a channel is moved")
-            call = compat.call_like(moved, [inner.expr, *moved.args[1:]])
-            return Leaf(call, inner.params, shape_of(moved.ty))
+            return Leaf(self._again(moved, inner), inner.params, shape_of(moved.ty))
         call = self.call(expr, "relax.dequantize")
         if call is None:
             raise RefusedError("an operand is not quantised")
         source = call.args[0]
         return Leaf(source, self.params(call, source.ty, label(source)), shape_of(source.ty))
+
+    def _again(self, moved: relax.Call, inner: Leaf) -> Any:
+        """A move of a stored tensor; of a constant it is made here."""
+        held = self.constant(inner.expr)
+        if held is not None and _memory(moved) in (Memory.COPY, Memory.TURNED):
+            return compat.constant(np.ascontiguousarray(_mover(moved)(held)))
+        return again(moved, inner.expr, inner.params)
 
     def activation(self, expr: relax.Expr) -> Leaf:
         """Return the stored tensor of one 8- or 16-bit scale that ``expr`` dequantises."""
@@ -160,8 +167,9 @@ class Scope:
     def weight(self, expr: relax.Expr) -> Weight:
         """Return the constant that ``expr`` dequantises."""
         found = self.look(expr)
-        if compat.is_call(found) and compat.op_name(found) in MOVES:
-            return self.weight(found.args[0]).moved(_mover(found))
+        moved = self.moved(expr)
+        if moved is not None:
+            return self.weight(moved.args[0]).moved(_mover(moved))
         if not compat.is_call(found) or compat.op_name(found) != "relax.dequantize":
             raise RefusedError("a weight is not quantised")
         data = self.constant(found.args[0])
@@ -179,22 +187,22 @@ class Scope:
         return Weight(data, np.broadcast_to(scale, data.shape), np.broadcast_to(zero, data.shape))
 
 
+def _memory(call: relax.Call) -> Memory | None:
+    """What the memory of an operator looks like, by its record."""
+    known = RELAX.get(compat.op_name(call))
+    return None if known is None else known.memory
+
+
 def _mover(call: relax.Call) -> Any:
     """Return the numpy function of an operator that only moves elements."""
-    name = compat.op_name(call)
-    memory = RELAX[name].memory
+    memory = _memory(call)
     if memory is Memory.TURNED:
         axes = call.attrs.axes
         order = None if axes is None else [int(a) for a in axes]
         return lambda array: np.transpose(array, order)
     if memory is Memory.COPY:
         return lambda array: np.reshape(array, shape_of(call.ty))
-    raise RefusedError(f"its weights pass through {name}")
-
-
-def shape_of(ty: relax.Type) -> tuple[int, ...]:
-    """Return a tensor type's shape."""
-    return tuple(compat.static_shape(ty, "tensor"))
+    raise RefusedError(f"its weights pass through {compat.op_name(call)}")
 
 
 def image_shape(ty: relax.Type) -> tuple[int, int, int, int]:
@@ -203,6 +211,13 @@ def image_shape(ty: relax.Type) -> tuple[int, int, int, int]:
     if len(shape) != 4:
         raise RefusedError(f"a tensor of {len(shape)} dimensions where there should be images")
     return shape[0], shape[1], shape[2], shape[3]
+
+
+def name_of(call: relax.Call) -> str:
+    """Return what a message calls an operator, or a kernel that the importer made."""
+    kernel = compat.called_kernel(call)
+    made = compat.op_name(call) if kernel is None else str(kernel.name_hint)
+    return str(made).removeprefix("relax.")
 
 
 def label(expr: relax.Expr) -> str:

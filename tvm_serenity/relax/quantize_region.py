@@ -7,10 +7,8 @@ from typing import Any
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import Affine
-from tvm_serenity.relax.quantize_exact import Exact
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, variables
 
 
@@ -48,11 +46,8 @@ class Rewriter:
     rounding: str
     fold_concat: bool
     rules: "Rules"
-    exact: Exact | None = None
     new: dict[Any, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, Any] = field(default_factory=dict)
-    refusals: list[UnsupportedError] = field(default_factory=list)
     users: dict[Any, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,15 +70,10 @@ class Rewriter:
         except RefusedError as reason:
             self.new[var] = self._kept(var, value, reason)
             return
-        made = self.emitted(self.rewritten(value), var.name)
-        if isinstance(made, relax.Var):
-            self.origins[made.name] = var
-        self.new[var] = made
+        self.new[var] = self.emitted(self.rewritten(value), var.name)
 
     def _kept(self, var: Any, value: Any, reason: RefusedError) -> Any:
-        """Return the variable of a region that stays float; note it where that is not exact."""
-        if self.exact is not None:
-            self.refusals.append(self.exact.refused(var, str(reason)))
+        """Return the variable of a region that stays float; note why."""
         made = self.builder.emit(self.rewritten(value), var.name)
         self.reasons[made.name] = str(reason)
         return made
@@ -116,8 +106,6 @@ class Rewriter:
 
     def convert(self, region: Region) -> Any:
         """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
-        if self.exact is not None and self.exact.is_float(region.expr):
-            return self.rules.given(self, region)
         call = self.scope.look(region.expr)
         name = compat.op_name(call) if compat.is_call(call) else ""
         return self.rules.by_operator.get(name, self.rules.other)(self, region)
@@ -179,14 +167,10 @@ Rule = Callable[[Rewriter, Region], Any]
 
 @dataclass(frozen=True)
 class Rules:
-    """What converts: a region ``by_operator`` that makes its value, or as any ``other``.
-
-    ``given``: a region that is computed in float in the file itself.
-    """
+    """What converts: a region ``by_operator`` that makes its value, or as any ``other``."""
 
     by_operator: Mapping[str, Rule]
     other: Rule
-    given: Rule
 
 
 def _is_operator(expr: relax.Expr) -> bool:

@@ -13,6 +13,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, _get_conver
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, adjusted, refusal
+from tvm_serenity.frontends.relax._onnx_elements import ELEMENTS
 
 
 class Importer(ONNXGraphImporter):  # type: ignore[misc]
@@ -34,6 +35,9 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
             raise UnsupportedError(f"operator {op_name}: {reason}, which is not supported")
         if op_name in CONVERTERS:
             return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs, opset))
+        ours = ELEMENTS[op_name](self.bb, inputs, attrs, opset) if op_name in ELEMENTS else None
+        if ours is not None:
+            return self.bb.normalize(ours)
         if op_name in ("ReduceMax", "ReduceMin") and inputs[0].ty.dtype.dtype == "bool":
             numbers = self.bb.emit(relax.op.astype(inputs[0], "int8"))
             made = super()._convert_operator(op_name, _inputs(numbers, *inputs[1:]), attrs, opset)

@@ -1,0 +1,84 @@
+"""ONNX operators on elements that TVM writes as kernels, or as copies it then reduces.
+
+As Relax's own operators they can be fused, scheduled without a copy of every input, and turned into
+integers. A converter returns None for a form that is left to TVM.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+Attributes = Mapping[str, Any]
+
+
+def clip(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """Clip of float32 between constants: the lower first, as ONNX does it."""
+    x = inputs[0]
+    if str(x.ty.dtype.dtype) != "float32":
+        return None
+    if opset < 11:
+        limits = [attributes.get("min", -np.inf), attributes.get("max", np.inf)]
+    else:
+        found = [_number(inputs, 1, -np.inf), _number(inputs, 2, np.inf)]
+        if None in found:
+            return None
+        limits = found
+    low, high = (float(np.float32(limit)) for limit in limits)
+    if low == 0 and high == np.inf:
+        return relax.op.nn.relu(x)
+    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        return None
+    return relax.op.clip(x, low, high)
+
+
+def pad(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """Pad by a constant border of all axes; nothing is cut off."""
+    axes = inputs[3] if len(inputs) > 3 else None
+    if attributes.get("mode", b"constant") != b"constant" or axes is not None:
+        return None
+    if opset < 11:
+        amounts, value = list(attributes["pads"]), attributes.get("value", 0.0)
+    else:
+        given, value = _constant(inputs, 1), _number(inputs, 2, 0.0)
+        if given is None or value is None:
+            return None
+        amounts = [int(amount) for amount in given.reshape(-1)]
+    rank = len(inputs[0].ty.shape)
+    if min(amounts, default=0) < 0 or len(amounts) != 2 * rank or not np.isfinite(value):
+        return None
+    pairs = [amounts[axis + side] for axis in range(rank) for side in (0, rank)]
+    return relax.op.nn.pad(inputs[0], pairs, "constant", float(value))
+
+
+def _pairwise(operator: Any, bb: Any, inputs: Sequence[Any], _: Attributes, opset: int) -> Any:
+    """An operator of any number of inputs, two by two."""
+    if all(isinstance(value, tvm.ir.GenericConst) for value in inputs):
+        return None
+    return reduce(lambda left, right: operator(bb.normalize(left), right), inputs)
+
+
+def _constant(inputs: Sequence[Any], index: int) -> Any:
+    value = inputs[index] if len(inputs) > index else None
+    return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
+
+
+def _number(inputs: Sequence[Any], index: int, default: float) -> float | None:
+    """The number that an input is, ``default`` where it is left out; None if it is computed."""
+    if len(inputs) <= index or inputs[index] is None:
+        return default
+    found = _constant(inputs, index)
+    return None if found is None or found.size != 1 else float(found.reshape(())[()])
+
+
+ELEMENTS: dict[str, Callable[[Any, Sequence[Any], Attributes, int], Any]] = {
+    "Clip": clip,
+    "Max": partial(_pairwise, relax.op.maximum),
+    "Min": partial(_pairwise, relax.op.minimum),
+    "Pad": pad,
+    "Sum": partial(_pairwise, relax.op.add),
+}
+"""By operator."""
