@@ -31,6 +31,7 @@ OPERATORS = (
         by_rows=partial(by_rows, fields=_FIELDS),
         weights=_WEIGHTS,
         sums=Sums(),
+        library="depthwise",
         scratch=_scratch,
         read=partial(read, fields=_FIELDS),
         compute=compute,

@@ -93,6 +93,7 @@ OPERATORS = (
         kinds=("FULLY_CONNECTED",),
         relax=("matmul",),
         sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
+        library="convolution",
         scratch=no_scratch,
         read=_read,
         compute=_compute,

@@ -64,6 +64,7 @@ class Operator:
     inputs. ``cheap``: each reader may compute it again; ``plain_cheap``: on plain numbers.
     ``calls``: it runs other subgraphs of the file. ``real``: what one on elements computes of real
     numbers, on numpy arrays.
+    ``library``: the kernels of ``firmware/library`` that serve it on a Cortex-M.
     ``relax``, ``relay``: TVM's operators, by their names in Relax and Relay, of which what is said
     here of memory, weights and elements holds too.
     ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
@@ -73,6 +74,7 @@ class Operator:
 
     ``plain``: the expression of one on plain numbers, or an array where it is known; None where
     the importer lacks none or has it right: so may the function say of one operator.
+    ``refused``: why there is no meaning to compute, though the importer has one.
 
     Of quantised ones:
 
@@ -112,6 +114,8 @@ class Operator:
     moves: bool = False
     stored: bool = False
     calls: bool = False
+    library: str = ""
+    refused: str = ""
     real: Callable[..., Array] | None = None
     float_only: bool = False
 

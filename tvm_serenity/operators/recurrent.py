@@ -67,12 +67,9 @@ def _gate(calls: Calls, x: Expr, hidden: Expr, gate: Sequence[Expr]) -> Expr:
     return calls.apply("add", calls.apply("add", first, second), bias)
 
 
-def _refused(_scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Expr:
-    raise UnsupportedError("its states, which it keeps from run to run, are unsupported")
-
-
 _OTHERS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM")
+_WHY = "its states, which it keeps from run to run, are unsupported"
 OPERATORS = (
     Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",), states=(_RNN_STATE,), plain=_rnn),
-    *(Operator(kinds=(kind,), plain=_refused) for kind in _OTHERS),
+    Operator(kinds=_OTHERS, refused=_WHY),
 )

@@ -47,6 +47,7 @@ class Svdf:
 
 def _read(scene: Scene) -> Svdf:
     source, state, result = scene.stored(_SOURCE), scene.stored(_STATE), scene.result()
+    scene.only(("int8",), source, result)
     feature, time = (filters_or_wide(scene, operand) for operand in (_FEATURE, _TIME))
     (filters, memory), rank = time[0].shape, _rank(scene)
     batch, units = source.shape[0], filters // rank

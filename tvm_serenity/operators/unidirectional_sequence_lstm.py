@@ -42,10 +42,10 @@ class Layer:
 def _read(scene: Scene) -> Layer | None:
     if scene.is_float(_SOURCE):
         return None
-    _plain(scene)
     source, result = scene.stored(_SOURCE), scene.result()
     hidden, cell = scene.stored(_HIDDEN), scene.stored(_CELL)
     scene.only(("int8",), source, hidden, result)
+    _plain(scene)
     if cell.dtype != "int16":
         raise UnsupportedError(f"no {scene.kind} with cells of {cell.dtype} in LiteRT")
     weights = [_weights(scene, _WEIGHTS + g) for g in range(4)]

@@ -1,0 +1,54 @@
+"""The table of operators in the documentation says what the records say."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tvm_serenity import firmware
+from tvm_serenity.operators import OPERATORS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators_table.py"
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[str]]:
+    spec = importlib.util.spec_from_file_location("operators_table", PAGE)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    lines = [line for line in module.table().splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: rest for name, *rest in cells}
+
+
+def test_every_operator_of_tflite_has_a_row(rows: dict[str, list[str]]) -> None:
+    assert set(rows) == {kind for kind in OPERATORS if kind.isupper()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("CONV_2D", "int8 uint8 int16"),
+        ("DIV", "int8 uint8"),
+        ("PRELU", "int8 uint8 int16"),
+        ("SOFTMAX", "int8 uint8 int16"),
+        ("SQUARED_DIFFERENCE", "int8"),
+        ("SVDF", "int8"),
+        ("TRANSPOSE", "as they are stored"),
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8"),
+    ],
+)
+def test_the_types_are_those_that_are_read(
+    rows: dict[str, list[str]], kind: str, types: str
+) -> None:
+    assert rows[kind][1] == types
+
+
+def test_the_kernels_named_are_in_the_library() -> None:
+    library = Path(firmware.__path__[0]) / "library"
+    named = {record.library for record in OPERATORS.values() if record.library}
+    assert named
+    assert all((library / f"{name}.h").is_file() for name in named)
