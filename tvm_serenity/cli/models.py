@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.text_file import TextFile
 
 ZOO = "zoo:"
@@ -43,6 +43,10 @@ class Source:
                 raise InputError(f"{self.spec}: set sizes as parameters, like zoo:NAME?size=96")
             return zoo.build(self.spec)
         model = load(self.spec, self.dims)  # before TVM, whose import takes seconds
+        try:
+            model.check_operators()
+        except SerenityError as error:
+            raise type(error)(one_line(f"{self.spec}: {error}")) from None
         from tvm_serenity.frontends.relax import to_relax
 
         return to_relax(model, self.dims, integers)

@@ -1,6 +1,7 @@
 """What every file frontend returns, and what they share."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,22 @@ class ModelFile(Protocol):
         Raises :class:`InputError` where ``order`` is no topological order of all ops, and
         :class:`UnsupportedError` where something else in the file depends on the order.
         """
+
+    def check_operators(self) -> None:
+        """Raise :class:`UnsupportedError` naming every operator whose meaning is not known."""
+
+
+def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
+    """Return the error for operators that stop a model: kind, which one, and why, of each.
+
+    It says the first in full, and all kinds with how many there are.
+    """
+    (kind, which, why), counts = found[0], Counter(kind for kind, _, _ in found)
+    text = f"operator {kind}{which}: {why}"
+    if len(found) == 1:
+        return UnsupportedError(text)
+    every = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return UnsupportedError(f"{text} ({len(found)} such operators: {every})")
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:

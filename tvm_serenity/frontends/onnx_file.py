@@ -7,7 +7,7 @@ shape inference; a shape that stays unknown is refused by the tensor's name. Dat
 not read here, but where it may lie is checked (``_onnx_external``).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
 from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
-from tvm_serenity.frontends.model_file import check_order, printable, unique
+from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.graph import Graph, Op, Tensor
 
 
@@ -37,10 +37,48 @@ class OnnxFile:
         model.graph.node.extend(self.model.graph.node[op] for op in order)
         return bytes(model.SerializeToString(deterministic=True))
 
+    def check_operators(self) -> None:
+        """Raise :class:`UnsupportedError` naming every operator of an unknown domain."""
+        check_domains(self.model.graph, {(f.domain, f.name) for f in self.model.functions})
+
     @property
     def data_files(self) -> tuple[str, ...]:
         """The files beside this one that hold data of its tensors, relative to its folder."""
         return data_files(self.model)
+
+
+_NAMES = """
+    AllClassNMS Attention BiasGelu EmbedLayerNormalization FastGelu Gelu MatMulInteger16
+    SkipLayerNormalization
+"""
+_CONTRIBUTED = frozenset(_NAMES.split())
+"""Operators of the domain ``com.microsoft`` that TVM imports."""
+
+
+def check_domains(graph: Any, functions: Container[tuple[str, str]] = ()) -> None:
+    """Refuse operators of domains that an importer would take for standard ones.
+
+    ``functions``: domain and name of those that the model defines.
+    """
+    why = "a custom operator, whose meaning is not known"
+    found = [
+        (f"{node.domain}.{node.op_type}", f" (output {next(iter(node.output), '')!r})", why)
+        for node in _nodes(graph)
+        if node.domain not in ("", "ai.onnx")
+        and not (node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED)
+        and (node.domain, node.op_type) not in functions
+    ]
+    if found:
+        raise refused(found)
+
+
+def _nodes(graph: Any) -> Iterator[Any]:
+    """The nodes of a graph and of the graphs within them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
 
 
 def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:

@@ -23,6 +23,10 @@ class TextFile:
         ops = tuple(self.graph.ops[op] for op in order)
         return text.dump(self.graph.replace(ops=ops)).encode()
 
+    def check_operators(self) -> None:
+        """Raise :class:`InputError`: operators of the text form compute nothing."""
+        raise InputError(f"a {self.path.suffix} file has no operators that can be compiled")
+
 
 def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TextFile:
     """Return the graph in ``data``; a :class:`ParseError` names the line."""

@@ -28,7 +28,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
-from tvm_serenity.frontends.model_file import check_order, printable, unique
+from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.frontends.tflite_metadata import write_metadata
 from tvm_serenity.graph import Graph, Op
 
@@ -71,6 +71,13 @@ class TfliteFile:
                 "models with one"
             )
         return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
+
+    def check_operators(self) -> None:
+        """Raise :class:`UnsupportedError` naming every custom operator."""
+        why = "a custom operator, no kernel"
+        ops = [op for op in self.graph.ops if op.kind not in BUILTIN_OPERATORS]
+        if ops:
+            raise refused([(op.kind, f" ({op.name})", why) for op in ops])
 
     def _check_free(self, pinned: Sequence[str], order: Sequence[int]) -> None:
         check_order(self.graph, order)

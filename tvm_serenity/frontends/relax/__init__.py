@@ -10,13 +10,12 @@ makes them, which ``SerenityQuantize`` turns into the same kernels.
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import tvm
 from tvm import relax
 
-from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
+from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import one_line
 from tvm_serenity.frontends.onnx_file import OnnxFile
@@ -57,23 +56,23 @@ def to_relax(
         return _checked(from_torch.convert(source))
     path = model.path
     try:
+        model.check_operators()
         _check_sizes(model.graph)
-        made = _convert(path, model, dims or {}, Integers(integers, fold_concat))
+        made = _convert(model, dims or {}, Integers(integers, fold_concat))
         return _named(_checked(made), model.graph)
     except SerenityError as error:
         raise type(error)(one_line(f"{path}: {error}")) from None
 
 
-def _convert(path: Path, model: Any, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
+def _convert(model: Any, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
     if isinstance(model, TfliteFile):
         from tvm_serenity.frontends.relax import from_tflite
 
         return from_tflite.convert(model, integers)
-    if isinstance(model, OnnxFile):
-        from tvm_serenity.frontends.relax import from_onnx
+    assert isinstance(model, OnnxFile)
+    from tvm_serenity.frontends.relax import from_onnx
 
-        return from_onnx.convert(model, dims)
-    raise InputError(f"a {path.suffix} file has no operators that can be compiled")
+    return from_onnx.convert(model, dims)
 
 
 def _check_sizes(graph: Graph) -> None:

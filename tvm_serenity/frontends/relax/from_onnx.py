@@ -8,22 +8,15 @@ import tvm
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_fold import NUMBERS
 from tvm_serenity.frontends._onnx_prepare import prepared
-from tvm_serenity.frontends.onnx_file import OnnxFile
+from tvm_serenity.frontends.onnx_file import OnnxFile, check_domains
 from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.frontends.relax._legal import with_kernels
-
-_NAMES = """
-    AllClassNMS Attention BiasGelu EmbedLayerNormalization FastGelu Gelu MatMulInteger16
-    SkipLayerNormalization
-"""
-_CONTRIBUTED = frozenset(_NAMES.split())
-"""Operators of the domain ``com.microsoft`` that TVM imports."""
 
 
 def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
     whole, types = prepared(model.model, dims, model.path.parent)
-    _check_operators(whole.graph)
+    check_domains(whole.graph)
     _check_types(whole.graph, types)
     return with_kernels(run_importer(lambda: _imported(whole, types)))
 
@@ -56,17 +49,3 @@ def _check_types(graph: Any, types: Mapping[str, Any]) -> None:
 
             dtype = TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
             raise UnsupportedError(f"value {name!r} is {dtype}, which has no kernels here")
-
-
-def _check_operators(graph: Any) -> None:
-    """Refuse operators of domains that TVM's importer would take for standard ones."""
-    for node in graph.node:
-        known = node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED
-        if node.domain not in ("", "ai.onnx") and not known:
-            raise UnsupportedError(
-                f"operator {node.domain}.{node.op_type} (output {next(iter(node.output), '')!r}): "
-                "a custom operator, whose meaning is not known"
-            )
-        graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        for inner in graphs:
-            _check_operators(inner)

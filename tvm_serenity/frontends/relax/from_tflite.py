@@ -26,7 +26,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
-from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
+from tvm_serenity.frontends.model_file import refused
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import check_parameters, scale_of
 from tvm_serenity.frontends.relax._scene import Integers, Reading, converted
@@ -49,9 +49,6 @@ except ImportError as error:
 
 def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     """Return ``model`` as a Relax module; the operators that stop it are named."""
-    for op in model.graph.ops:
-        if op.kind not in BUILTIN_OPERATORS:
-            raise UnsupportedError(f"operator {op.kind} ({op.name}): a custom operator, no kernel")
     root = _Model(model, integers)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
@@ -195,28 +192,41 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return super().get_tensor_value(tensor_wrapper, is_sparse)
 
     def check_unsupported_ops(self) -> None:
-        """Raise for the first operator that the importer lacks; prepare float weights."""
+        """Raise where the importer lacks operators, naming them all; prepare float weights."""
+        found = []
         for index in range(self.subgraph.OperatorsLength()):
             op = self.subgraph.Operators(index)
             try:
                 kind = self.get_op_code_str(op)
             except NotImplementedError as error:
                 raise UnsupportedError(f"operator {index}: {first_line(error)}") from None
-            if kind not in self.convert_map:
-                raise UnsupportedError(f"{_label(self, kind, op)}: TVM's importer lacks {kind}")
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
-            quantised = [t for t in (*inputs, *outputs) if t.qnn_params is not None]
-            if quantised and (
-                operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS
-            ):
-                raise UnsupportedError(f"{_label(self, kind, op)}: quantised {kind} is unsupported")
-            if self._sums_in_32_bits(inputs, operator(kind).sums):
-                what = "32-bit sums of 16-bit values"
-                raise UnsupportedError(f"{_label(self, kind, op)}: {what}")
-            if any(t in quantised for t in inputs[1:]) and not any(
-                t in quantised for t in (inputs[0], *outputs)
-            ):
-                self._dequantise_weights(kind, op, inputs[1:])
+            why = self._lacking(kind, inputs, outputs)
+            if why:
+                found.append((kind, _making(self, op), why))
+            elif self._weights_alone(inputs, outputs):
+                self._dequantise_weights(inputs[1:])
+        if found:
+            raise refused(found)
+
+    def _lacking(self, kind: str, inputs: list[Any], outputs: list[Any]) -> str:
+        """Why an operator cannot be imported, or ""."""
+        quantised = any(t.qnn_params is not None for t in (*inputs, *outputs))
+        if kind not in self.convert_map:
+            return f"TVM's importer lacks {kind}"
+        if quantised and (operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS):
+            return f"quantised {kind} is unsupported"
+        if self._sums_in_32_bits(inputs, operator(kind).sums):
+            return "32-bit sums of 16-bit values"
+        if self._weights_alone(inputs, outputs) and operator(kind).sums is None:
+            return f"quantised weights of a float {kind}"
+        return ""
+
+    def _weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
+        """Whether other inputs than the first are quantised, and nothing else is."""
+        if not inputs or any(t.qnn_params is not None for t in (inputs[0], *outputs)):
+            return False
+        return any(t.qnn_params is not None for t in inputs[1:])
 
     def _sums_in_32_bits(self, inputs: list[Any], sums: Sums | None) -> bool:
         """Whether values of 16 bits are summed onto a bias of 32."""
@@ -226,9 +236,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         found = [self.get_tensor_type_str(t.tensor.Type()) for t in pair]
         return found == ["int16", "int32"]
 
-    def _dequantise_weights(self, kind: str, op: Any, weights: list[Any]) -> None:
-        if operator(kind).sums is None:
-            raise UnsupportedError(f"{_label(self, kind, op)}: quantised weights of a float {kind}")
+    def _dequantise_weights(self, weights: list[Any]) -> None:
         for weight in weights:
             if weight.tensor_idx == -1 or weight.qnn_params is None:
                 continue
@@ -341,6 +349,10 @@ def _lacking(kind: str, op: Any) -> Any:
 
 
 def _label(converter: Converter, kind: str, op: Any) -> str:
+    return f"operator {kind}{_making(converter, op)}"
+
+
+def _making(converter: Converter, op: Any) -> str:
     outputs = [converter.subgraph.Tensors(i).Name() for i in op.OutputsAsNumpy()]
     made = outputs[0].decode(errors="replace") if outputs and outputs[0] else "nothing"
-    return f"operator {kind} that makes {made!r}"
+    return f" that makes {made!r}"

@@ -1,0 +1,91 @@
+"""Models with operators that nothing is known of: all of them are named, before TVM is loaded."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.writer import Node, T, tflite
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends.relax import to_relax
+
+_CODE = """
+import sys
+from tvm_serenity.cli.models import source
+from tvm_serenity.errors import UnsupportedError
+try:
+    source(sys.argv[1]).module()
+except UnsupportedError as error:
+    print(error)
+print("tvm" in sys.modules)
+"""
+
+
+def onnx_model(*nodes: tuple[str, str], functions: tuple[str, ...] = ()) -> Any:
+    """Return a chain of operators of (domain, kind); ``functions`` are defined in the model."""
+    onnx = pytest.importorskip("onnx")
+    make = onnx.helper
+    chain = [
+        make.make_node(kind, [f"v{i}"], [f"v{i + 1}"], domain=domain)
+        for i, (domain, kind) in enumerate(nodes)
+    ]
+    ends = [
+        make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2])
+        for name in ("v0", f"v{len(nodes)}")
+    ]
+    opsets = [make.make_opsetid("", 17), make.make_opsetid("com.example", 1)]
+    graph = make.make_graph(
+        chain,
+        "chain",
+        ends[:1],
+        ends[1:],
+        value_info=[
+            make.make_tensor_value_info(f"v{i}", onnx.TensorProto.FLOAT, [2])
+            for i in range(1, len(nodes))
+        ],
+    )
+    bodies = [
+        make.make_function(
+            "com.example",
+            name,
+            ["x"],
+            ["y"],
+            [make.make_node("Relu", ["x"], ["y"])],
+            [make.make_opsetid("", 17)],
+        )
+        for name in functions
+    ]
+    return make.make_model(graph, opset_imports=opsets, functions=bodies)
+
+
+def test_custom_operators_are_named_with_counts_before_tvm(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    nodes = [("com.example", "A"), ("", "Relu"), ("com.example", "B"), ("com.example", "A")]
+    path.write_bytes(onnx_model(*nodes).SerializeToString())
+    found = subprocess.run(
+        [sys.executable, "-c", _CODE, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "operator com.example.A (output 'v1'): a custom operator" in found.stdout
+    assert "(3 such operators: 2 com.example.A, 1 com.example.B)" in found.stdout
+    assert found.stdout.splitlines()[-1] == "False"
+
+
+def test_functions_of_the_model_are_no_custom_operators(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    nodes = [("com.example", "A"), ("", "Relu")]
+    path.write_bytes(onnx_model(*nodes, functions=("A",)).SerializeToString())
+    load(path).check_operators()
+    to_relax(path)
+
+
+def test_all_quantised_operators_without_a_meaning_are_named(tmp_path: Path) -> None:
+    kinds = ("SIN", "COS", "SIN")
+    tensors = [T((1, 4), "int8", 0.1) for _ in range(len(kinds) + 1)]
+    nodes = [Node(kind, [i], [i + 1]) for i, kind in enumerate(kinds)]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0], [len(kinds)]))
+    with pytest.raises(UnsupportedError, match="2 SIN, 1 COS"):
+        to_relax(path)
