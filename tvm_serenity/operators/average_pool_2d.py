@@ -5,21 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_serenity.graph import Tensor
 from tvm_serenity.kernels.records import AveragePool, Requantise
-from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import requantised
 from tvm_serenity.operators.windows import cut, pooled_by_rows, read_windows
 from tvm_serenity.quantize.fixed import multiplier
 
 
-def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
     """One int32 a channel."""
-    if made is not None and made.dtype == "float32":
-        return 0
-    if made is None or made.dtype != "int8" or not shapes or shapes[0] is None:
-        return None
     return 4 * shapes[0][-1]
 
 
@@ -85,7 +80,7 @@ OPERATORS = (
         by_rows=pooled_by_rows,
         sums_rows=True,
         channel=3,
-        scratch=_scratch,
+        scratch=int8_scratch(1, _scratch),
         read=_read,
         compute=_compute,
         reference=_reference,

@@ -3,25 +3,17 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Sums, Weights
+from tvm_serenity.operators.record import Operator, Sums, Weights, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=3, dilation_w=4, dilation_h=5, channels=0)
 _WEIGHTS = Weights(operand=1, outputs=0, inputs=3, channels=3)
 
 
-def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
     """Two columns of the filter in int16, their length rounded up to four; none for 1 x 1."""
-    if made is not None and made.dtype == "float32":
-        return 0
-    weights = shapes[1] if len(shapes) > 1 else None
-    if made is None or made.dtype != "int8" or made.shape is None or shapes[0] is None:
-        return None
-    if weights is None or len(weights) != 4:
-        return None
-    _, height, width, channels = weights
+    _, height, width, channels = shapes[1]
     column = height * width * channels
     return 0 if height == width == 1 else 4 * (-(-column // 4) * 4)
 
@@ -35,7 +27,7 @@ OPERATORS = (
         weights=_WEIGHTS,
         sums=Sums(),
         library="convolution",
-        scratch=_scratch,
+        scratch=int8_scratch(2, _scratch),
         read=partial(read, fields=_FIELDS),
         compute=compute,
         reference=reference,

@@ -3,25 +3,18 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Sums, Weights
+from tvm_serenity.operators.record import Operator, Sums, Weights, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=4, dilation_w=5, dilation_h=6, channels=3)
 _WEIGHTS = Weights(operand=1, outputs=3, inputs=None, channels=3)
 
 
-def _scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+def _scratch(shapes: Sequence[Shape], made: Shape) -> int:
     """The filter in int16 where it makes one channel of each."""
-    if made is not None and made.dtype == "float32":
-        return 0
-    weights, source = (*shapes, None, None)[1::-1]
-    if made is None or made.dtype != "int8" or made.shape is None or source is None:
-        return None
-    if weights is None or len(weights) != 4:
-        return None
-    same = source[-1] == made.shape[-1]
+    source, weights = shapes
+    same = source[-1] == made[-1]
     return 2 * weights[1] * weights[2] * weights[3] if same else 0
 
 
@@ -32,7 +25,7 @@ OPERATORS = (
         weights=_WEIGHTS,
         sums=Sums(),
         library="depthwise",
-        scratch=_scratch,
+        scratch=int8_scratch(2, _scratch),
         read=partial(read, fields=_FIELDS),
         compute=compute,
         reference=reference,

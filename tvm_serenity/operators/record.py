@@ -125,6 +125,26 @@ class Operator:
         return self.by_rows is on_elements
 
 
+def int8_scratch(
+    inputs: int, asked: Callable[[Sequence[Shape], Shape], int]
+) -> Callable[[Sequence[Shape | None], Tensor | None], int | None]:
+    """Return a ``scratch``: for int8 what ``asked`` says, 0 for float32, not known for the rest.
+
+    ``asked`` is given the shapes of so many ``inputs``, all known and of four axes, and that of
+    the output.
+    """
+
+    def scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
+        if made is not None and made.dtype == "float32":
+            return 0
+        known = [s for s in shapes[:inputs] if s is not None and len(s) == 4]
+        if made is None or made.dtype != "int8" or made.shape is None or len(known) < inputs:
+            return None
+        return asked(known, made.shape)
+
+    return scratch
+
+
 def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:
     """Return 0: a kernel that asks for no scratch."""
     return 0
