@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -83,12 +82,10 @@ def build(
 
     A board in ``options`` comes after the default one, and wins.
     """
-    from tvm_serenity.cli import build as command
     from tvm_serenity.firmware import image
+    from tvm_serenity.firmware.tir import opened
 
-    monkeypatch.setattr(
-        command, "source", lambda _model, _dims: SimpleNamespace(module=lambda _integers: network)
-    )
+    monkeypatch.setattr(opened, "opened", lambda model, _settings: (network, model))
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
     monkeypatch.setattr(tvm, "compile", once)
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]

@@ -206,10 +206,9 @@ def test_the_command_passes_every_option_on(
         raise Passed(settings)
 
     monkeypatch.setattr(command, "build", stop)
-    monkeypatch.setattr(command, "source", lambda *_: type("S", (), {"module": lambda *_: None})())
     line = (
         f"build net --board mps2-an386 -o {tmp_path / 'made'} --name other --arena-limit 1 "
-        "--stack 2 --force --no-check --time-limit 3"
+        "--stack 2 --force --no-check --time-limit 3 --dim batch=1"
     )
     found = {}
     for more in (
@@ -225,5 +224,5 @@ def test_the_command_passes_every_option_on(
             value = getattr(settings, field)
             if value != getattr(firmware.Settings(), field):
                 found[field] = value
-    assert set(settings.__dataclass_fields__) - set(found) == {"tuned"}
+    assert set(settings.__dataclass_fields__) - set(found) == {"model", "tuned"}
     assert found["ram_bytes"] == 9 * 1024

@@ -1,13 +1,11 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
-import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
@@ -17,10 +15,8 @@ from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.building import build
-from tvm_serenity.firmware.emit.project import check_target
 from tvm_serenity.firmware.forms import FORMATS, PROJECT
 from tvm_serenity.firmware.memory import STACK_BYTES
-from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import OFF, Settings
 from tvm_serenity.firmware.toolchain import PACKAGES
@@ -86,8 +82,8 @@ def build_command(
         serenity build person.tflite --board microbit --rows auto -o person
     """
     settings = Settings(
-        name=identifier(name or Path(model.removeprefix("zoo:").partition("?")[0]).stem),
-        model=model,
+        name=name,
+        dims=source(model, dim or ()).dims,
         rows=rows,
         ram_bytes=ram,
         stream_input=stream_input,
@@ -104,14 +100,12 @@ def build_command(
         force=force,
         check=not no_check,
         time_limit_s=time_limit,
-        notify=notify,
     )
     target = board(board_name)
-    check_target(Path(output), force)
-    module = source(model, dim or ()).module("off" if quantized == "off" else "tflite")
     show.warn_without_core()
     try:
-        project = build(module, target, settings)
+        with show.progress(f"building {model}") as said:
+            project = build(model, target, replace(settings, notify=said.step))
     except FitError as error:
         if json:
             show.print_json(error.facts)
@@ -122,15 +116,6 @@ def build_command(
         show.print_json(project.facts)
     else:
         show.facts(f"{model} on {target.name}: {output}", _built(project, formats, output))
-
-
-def notify(text: str) -> None:
-    """Say on standard error what is being done."""
-    terminal = Console(stderr=True)
-    if terminal.is_terminal:
-        terminal.print(f"[dim]{escape(text)}[/]")
-    else:
-        print(f"serenity: {text}", file=sys.stderr, flush=True)
 
 
 def advice(formats: str, output: str, name: str) -> str:

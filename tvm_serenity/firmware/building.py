@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 def build(model: Any, board: Board | str, settings: Settings | None = None) -> Project:
     """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
 
-    ``model`` is the path of a ``.tflite`` or ``.onnx`` file, a ``torch.export`` program, or a Relax
-    module (then ``settings.model`` may name the file it was read from); ``board`` is a board, the
+    ``model`` is the path of a ``.tflite`` or ``.onnx`` file, "zoo:NAME" for a built-in network, a
+    ``torch.export`` program, or a Relax module (of these ``settings.model`` may name the file they
+    were made from); ``board`` is a board, the
     name of a known one, or the path of a ``.toml`` file.
 
     Raises :class:`FitError` with the figures where it does not fit, :class:`WrongResultError` where
@@ -60,16 +61,22 @@ def build(model: Any, board: Board | str, settings: Settings | None = None) -> P
     target = board if isinstance(board, Board) else known_board(board)
     if settings.output is not None:
         check_target(Path(settings.output), settings.force)
-    from tvm_serenity.firmware.tir.made import loose, make
     from tvm_serenity.firmware.tir.opened import opened
 
     module, file = opened(model, settings)
-    name = identifier(settings.name or (Path(file).stem if file else "model"))
+    from tvm_serenity.firmware.tir.made import loose, make
+
+    name = identifier(settings.name or (_stem(file) if file else "model"))
     made = make(module, name, target, settings)
     made.check()
     work = _Work(made, target, settings, file, loose(module, settings))
     with _folder(settings) as folder:
         return work.done(folder)
+
+
+def _stem(file: str) -> str:
+    """The name of a model's file, or of a built-in network without its parameters."""
+    return Path(file.removeprefix("zoo:").partition("?")[0]).stem
 
 
 @contextmanager

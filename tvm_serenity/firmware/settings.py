@@ -1,7 +1,7 @@
 """How a network becomes firmware: the options of ``serenity build``, checked against each other."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvm_serenity.errors import InputError
@@ -24,7 +24,8 @@ class Settings:
     """How a network becomes firmware; fields are named as the options of ``serenity build``.
 
     * ``name``: prefix of all C names; by default the model file's, else "model".
-    * ``model``: the file a module was read from: its runtime judges the outputs.
+    * ``model``: the file a module was read from: its runtime judges the outputs. ``dims``: sizes of
+      the named dimensions of an ``.onnx`` file.
     * ``rows``: "off"; a number, to run in bands of so many rows; "auto" for the coarsest bands that
       fit, if the network does not fit whole. ``ram_bytes``: with rows, RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
@@ -44,6 +45,7 @@ class Settings:
 
     name: str | None = None
     model: str | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
     rows: int | str = OFF
     ram_bytes: int | None = None
     stream_input: bool = False

@@ -3,18 +3,34 @@
 import os
 from typing import Any
 
-import tvm
-
+from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.settings import OFF, Settings
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.relax import to_relax
+
+ZOO = "zoo:"
+"""What the name of a built-in network begins with."""
 
 
 def opened(model: Any, settings: Settings) -> tuple[Any, str | None]:
-    """Return a model as a Relax module, and the file it is from, if it is known."""
-    if isinstance(model, tvm.IRModule):
-        return model, settings.model
+    """Return a model as a Relax module, and the file it is from, if it is known.
+
+    Raises :class:`InputError` where sizes are given for dimensions that have no names.
+    """
     integers = OFF if settings.quantized == OFF else "tflite"
-    if isinstance(model, str | os.PathLike):
-        return to_relax(load(model), integers=integers), str(model)
-    return to_relax(model, integers=integers), settings.model
+    file = str(model) if isinstance(model, str | os.PathLike) else None
+    if file is not None and not file.startswith(ZOO):
+        read = load(file, settings.dims)  # before TVM, whose import takes seconds
+        from tvm_serenity.frontends.relax import to_relax
+
+        return to_relax(read, settings.dims, integers), file
+    if settings.dims:
+        raise InputError(f"{file or 'the model'}: only dimensions of a file have names")
+    import tvm
+
+    from tvm_serenity import zoo
+    from tvm_serenity.frontends.relax import to_relax
+
+    if file is not None:
+        return zoo.build(file), file
+    module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
+    return module, settings.model
