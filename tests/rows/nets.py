@@ -113,7 +113,7 @@ class Built:
 
 
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
-    from tvm_serenity.firmware.tir.row_reference import whole_tensors
+    from tvm_serenity.firmware.tir.reference import whole_tensors
     from tvm_serenity.firmware.tir.rows import row_kernels
     from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows

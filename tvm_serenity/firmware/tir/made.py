@@ -19,8 +19,7 @@ from tvm_serenity.firmware.rows.table import tables
 from tvm_serenity.firmware.settings import AUTO, Settings
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.program import Compiled, compiled, kernels_of
-from tvm_serenity.firmware.tir.reference import reference
-from tvm_serenity.firmware.tir.row_reference import row_reference
+from tvm_serenity.firmware.tir.reference import reference, row_reference
 from tvm_serenity.firmware.tir.row_translation import row_cases
 from tvm_serenity.firmware.tir.rows import row_kernels, row_program
 from tvm_serenity.firmware.tir.translation import Case, cases, host_object

@@ -1,6 +1,6 @@
 """What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
+from tvm_serenity.firmware.rows.program import RowProgram
+from tvm_serenity.firmware.rows.trace import reference_rows
 from tvm_serenity.firmware.tir.program import Compiled
 from tvm_serenity.relax.read import Region
+from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.validation.drawn import random_inputs
 
 
@@ -26,14 +29,48 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     """
     inputs = first_inputs(made.lowered, made.program, seed)
     made_by, outputs = watched(made.executable, made.lowered, made.region, inputs)
-    found = {f"input{i}": array for i, array in enumerate(inputs)}
-    written = [made_by[op] for op in made.order if op in made_by]
-    flat = [array for arrays in written for array in arrays]
+    flat = [array for op in made.order for array in made_by.get(op, [])]
     _check_sizes(made.program, flat)
-    found |= {f"step{i}": array for i, array in enumerate(flat)}
-    found |= {f"output{i}": array for i, array in enumerate(outputs)}
+    steps = {f"step{i}": array for i, array in enumerate(flat)}
     judged = recorded(model, inputs)
-    return {**found, **as_reference(judged, outputs), STEPS: confirmed_steps(judged, flat)}
+    return {**_found(inputs, steps, outputs, judged), STEPS: confirmed_steps(judged, flat)}
+
+
+def row_reference(
+    rows: RowModule, program: RowProgram, seed: int = 0, model: str | None = None
+) -> dict[str, Array]:
+    """Return the same of a row program: its ``step<i>`` are rows, in the order written.
+
+    Rows are cut out of the whole tensors that TVM's kernels make.
+    """
+    inputs = first_inputs(rows.lowered, program.program, seed)
+    arrays, outputs = whole_tensors(rows, inputs)
+    steps = reference_rows(program, arrays, inputs)
+    return _found(inputs, steps, outputs, recorded(model, inputs))
+
+
+def _found(
+    inputs: Sequence[Array],
+    steps: Mapping[str, Array],
+    outputs: Sequence[Array],
+    judged: Any,
+) -> dict[str, Array]:
+    found = {f"input{i}": array for i, array in enumerate(inputs)}
+    found |= steps
+    found |= {f"output{i}": array for i, array in enumerate(outputs)}
+    return {**found, **as_reference(judged, outputs)}
+
+
+def whole_tensors(rows: RowModule, inputs: list[Array]) -> tuple[dict[int, Array], list[Array]]:
+    """Return the array of each feature that a kernel makes, and the outputs."""
+    made_by, outputs = watched(rows.executable, rows.lowered, rows.region, inputs)
+    by_tensor = {
+        t: np.asarray(array)
+        for op, arrays in made_by.items()
+        for t, array in zip(rows.region.graph.ops[op].outputs, arrays, strict=True)
+    }
+    pairs = enumerate(rows.tensor_of)
+    return {f: by_tensor[t] for f, t in pairs if t in by_tensor}, outputs
 
 
 def first_inputs(lowered: Any, program: Program, seed: int) -> list[Array]:
