@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Dense, Requantise
+from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator, Sums, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
 from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
@@ -88,6 +89,32 @@ def _reference(op: FullyConnected, x: Array, *_constants: Array) -> Array:
     return requantised(total, replace(op.spec.requantise, rounding="double")).reshape(op.made)
 
 
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """In floats, on tensors that are stored as integers too; TVM's importer flattens no input."""
+    (units, columns), shape = scene.shape(_WEIGHTS), scene.shape(_SOURCE)
+    rows = int(np.prod(shape)) // columns
+    weights = values[_WEIGHTS]
+    if not scene.is_float(_SOURCE):
+        weights = calls.real(_WEIGHTS, weights)
+    given = reshaped(calls.real(_SOURCE, values[_SOURCE]), shape, (rows, columns), calls)
+    made = calls.apply("matmul", given, calls.apply("permute_dims", weights, [1, 0]))
+    if len(values) > _BIAS and values[_BIAS] is not None:
+        made = calls.apply("add", made, _real_bias(scene, values[_BIAS], calls))
+    made = calls.stored(activated(calls, made, scene.options.u8(_ACTIVATION)))
+    return reshaped(made, (rows, units), scene.results[0].shape, calls)
+
+
+def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
+    """The bias, which need not say its scale: it is stored in steps of the products."""
+    found, weights = scene.operands[_BIAS], scene.operands[_WEIGHTS]
+    if scene.is_float(_SOURCE) or found is None or weights is None:
+        return value
+    if found.params is not None or weights.params is None:
+        return calls.real(_BIAS, value)
+    steps = np.float32(scene.stored(_SOURCE).scale) * np.asarray(weights.params.scales, np.float32)
+    return calls.apply("multiply", calls.apply("astype", value, "float32"), steps)
+
+
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
@@ -95,6 +122,8 @@ OPERATORS = (
         sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
         library="convolution",
         scratch=no_scratch,
+        plain=_plain,
+        stored=True,
         read=_read,
         compute=_compute,
         reference=_reference,

@@ -61,6 +61,16 @@ def _reference(op: Rescaling, x: Array) -> Array:
     return clamped(scaled(centred, m.value[0], m.shift[0]), op.result, op.limits)
 
 
+def _whole(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """Floats as 32-bit integers, which the importer lacks; it has those of 8 and 16."""
+    made = scene.results[0]
+    if made.dtype != "int32" or made.params is None:
+        return None
+    scale, zero = np.asarray(made.params.scale, np.float32), made.params.zero_point
+    steps = calls.apply("round", calls.apply("divide", calls.real(0, values[0]), scale))
+    return calls.apply("add", calls.apply("astype", steps, "int32"), np.asarray(zero, np.int32))
+
+
 def _real(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     """DEQUANTIZE, of float16 too: the cast says that the file itself asks for floats."""
     return calls.apply("astype", calls.real(0, values[0]), "float32")
@@ -78,6 +88,8 @@ OPERATORS = (
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
         by_rows=on_elements,
         scratch=no_scratch,
+        plain=_whole,
+        stored=True,
         read=_read,
         compute=_compute,
         reference=_reference,

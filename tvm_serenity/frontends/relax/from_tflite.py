@@ -9,11 +9,9 @@ no operator's own are closed here, each as an override of one method:
 * a bias that is left out by the index -1 is read as a tensor;
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
-* FULLY_CONNECTED does not flatten inputs of more than two dimensions (micro_speech);
 * AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
 * weights stored as integers for float operators ("dynamic range") are refused: here they are
   dequantised, while LiteRT also rounds the activations to integers on the fly;
-* QUANTIZE to 32-bit integers is refused (keyword_scrambled);
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
@@ -261,18 +259,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 params["axis"] = min(params["axis"], last) if several else 0
         return found
 
-    def convert_quantize(self, op: Any) -> Any:
-        """Store as 32-bit integers too, which ``relax.quantize`` cannot."""
-        (source,), (result,) = self.get_input_tensors(op), self.get_output_tensors(op)
-        if self.get_tensor_type_str(result.tensor.Type()) != "int32":
-            return super().convert_quantize(op)
-        real = self.get_tensor_expr(source)
-        if source.qnn_params is not None:
-            real = self.dequantize(real, source)
-        stored = relax.op.round(relax.op.divide(real, result.qnn_params["scale"]))
-        zero_point = np.asarray(result.qnn_params["zero_point"].value.numpy(), np.int32)
-        return relax.op.add(relax.op.astype(stored, "int32"), relax.const(zero_point))
-
     def convert_qnn_fused_activation_function(
         self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
@@ -313,25 +299,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if pool_type != "average" or self.get_input_tensors(op)[0].qnn_params is None:
             return result
         return _rounded(result)
-
-    def convert_fully_connected(self, op: Any) -> Any:
-        """Flatten the input to rows of the weight's length, as the operator defines it."""
-        value, weight = self.get_input_tensors(op)[:2]
-        columns = int(weight.tensor.Shape(1))
-        expr = self.bb.normalize(self.get_tensor_expr(value))
-        shape = [int(dim) for dim in expr.ty.shape]
-        if len(shape) == 2 and shape[1] == columns:
-            return super().convert_fully_connected(op)
-        rows = int(np.prod(shape)) // columns
-        name = value.tensor.Name().decode()
-        flat = self.bb.normalize(relax.op.reshape(expr, (rows, columns)))
-        self.exp_tab.set_expr(name, flat, force_override=True)
-        try:
-            result = super().convert_fully_connected(op)
-        finally:
-            self.exp_tab.set_expr(name, expr, force_override=True)
-        made = self.get_output_tensors(op)[0].tensor.ShapeAsNumpy()
-        return relax.op.reshape(result, [int(dim) for dim in made])
 
 
 def _rounded(expr: relax.Expr) -> Any:
