@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity import compat
-from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.graph import Graph
@@ -58,8 +58,6 @@ def converted(converter: Any, op: Any, kind: str) -> Any:
     that form works on stored values.
     """
     known = operator(kind)
-    if known.refused:
-        raise UnsupportedError(known.refused)
     quantised = _is_quantised(converter, op, known)
     made = _in_integers(converter, op, kind, known) if quantised else None
     if made is not None or known.plain is None or (quantised and not (known.moves or known.stored)):

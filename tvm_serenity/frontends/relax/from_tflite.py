@@ -142,7 +142,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         super().__init__(*args, **options)
         ours = {kind for kind, known in KNOWN.items() if known.plain or known.read}
         for kind in (*self.convert_map, *sorted(ours - set(self.convert_map))):
-            own = self.convert_map.get(kind, partial(_lacking, kind))
+            own = self.convert_map.get(kind, partial(_missing, kind))
             self.convert_map[kind] = partial(self._named, kind, own)
 
     def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
@@ -212,6 +212,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         quantised = any(t.qnn_params is not None for t in (*inputs, *outputs))
         if kind not in self.convert_map:
             return f"TVM's importer lacks {kind}"
+        if operator(kind).refused:
+            return operator(kind).refused
         if quantised and (operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS):
             return f"quantised {kind} is unsupported"
         if self._sums_in_32_bits(inputs, operator(kind).sums):
@@ -311,7 +313,7 @@ def _rounded(expr: relax.Expr) -> Any:
     return relax.Call(expr.op, [_rounded(expr.args[0]), *expr.args[1:]], expr.attrs)
 
 
-def _lacking(kind: str, op: Any) -> Any:
+def _missing(kind: str, op: Any) -> Any:
     raise UnsupportedError(f"TVM's importer lacks {kind}")
 
 
