@@ -12,7 +12,7 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _RNN_STATE, _LSTM_STATES = 4, (18, 19)
 _RNN_TIME_MAJOR, _RNN_ACTIVATION = range(2)
-_ACTIVATION, _CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR = range(4)
+_ACTIVATION, _CELL_CLIP, _TIME_MAJOR = 0, 1, 3
 
 
 def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -27,16 +27,15 @@ def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection, norms and clipping."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and norms."""
     options, extra = scene.options, [*values[9:12], *values[16:18], *values[20:]]
-    clips = options.f32(_CELL_CLIP) or options.f32(_PROJECTION_CLIP)
-    if any(value is not None for value in extra) or clips:
-        raise UnsupportedError("peepholes, projections, norms and clipping are unsupported")
+    if any(value is not None for value in extra):
+        raise UnsupportedError("peepholes, projections and norms are unsupported")
     if any(value is None for value in (*values[1:9], *values[12:16])):
         raise UnsupportedError("coupled gates are unsupported")
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
     given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
-    activation, made = options.u8(_ACTIVATION), []
+    activation, clip, made = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
     hidden, cell = (values[state] for state in _LSTM_STATES)
     for step in given:
         into, keep, new, out = (_gate(calls, step, hidden, gate) for gate in gates)
@@ -44,6 +43,8 @@ def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
         fresh = calls.apply("multiply", calls.apply("sigmoid", into), fresh)
         kept = calls.apply("multiply", calls.apply("sigmoid", keep), cell)
         cell = calls.apply("add", kept, fresh)
+        if clip > 0:
+            cell = calls.apply("clip", cell, -clip, clip)
         seen = activated(calls, cell, activation)
         hidden = calls.apply("multiply", calls.apply("sigmoid", out), seen)
         made.append(hidden)

@@ -33,7 +33,11 @@ def _layer(draw: Any, lstm: bool) -> Case:
     if lstm:
         kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
         read = [*range(9), -1, -1, -1, *range(9, 13), -1, -1, count, count + 1, *[-1] * 4]
-    options = {"timeMajor": swapped, "fusedActivationFunction": 4 if lstm else d.one((0, 1, 4))}
+    options: dict[str, Any] = {"timeMajor": swapped, "fusedActivationFunction": 4}
+    if lstm:
+        options["cellClip"] = d.one((0.0, 0.0, 0.3))
+    else:
+        options["fusedActivationFunction"] = d.one((0, 1, 4))
     node = Node(kind, read, [len(tensors) - 1], options)
     feeds = tuple((d.values(tensors[0].shape, "float32"),) for _ in range(4))
     return case(kind, tensors, node, feeds=feeds)
