@@ -12,7 +12,7 @@ from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, note_of
 from tvm_serenity.firmware.result import Project
-from tvm_serenity.firmware.ulp import ulps
+from tvm_serenity.firmware.ulp import close
 from tvm_serenity.firmware.verify import Difference, difference, referee_difference
 from tvm_serenity.validation.isolated import Death, isolated
 
@@ -76,7 +76,7 @@ def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str,
         got = np.frombuffer(raw, want.dtype)
         same = got.tobytes() == want.tobytes()
         if not same and want.dtype == np.float32 and got.size == want.size:
-            same = int(ulps(got, want).max(initial=0)) <= project.ulp_limit
+            same = close(got, want, project.ulp_limit)
         if not same:
             raise WrongResultError(
                 f"{project.metadata['name']}: output {described['name']!r} is not what the "

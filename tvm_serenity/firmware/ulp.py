@@ -1,4 +1,4 @@
-"""Distances between floats in units in the last place."""
+"""Distances between floats: in units in the last place, and where they add up."""
 
 import numpy as np
 
@@ -9,6 +9,19 @@ ULP_LIMIT = 2
 
 ULP_LIMIT_LLVM = 8
 """The same for kernels compiled by LLVM, which contracts multiplications and additions."""
+
+DRIFT = 1e-5
+"""What a tensor of a whole network may be off, in parts of its largest: where kernels, each within
+its limit, read each other's results, as the steps of a recurrent layer do."""
+
+
+def close(got: Array, want: Array, limit_ulp: int) -> bool:
+    """Return whether float32 tensors of a whole network are the same but for rounding."""
+    if not np.isfinite(want).all():
+        return bool((ulps(got, want) <= limit_ulp).all())
+    apart = np.abs(got.astype(np.float64) - want.astype(np.float64))
+    drift = DRIFT * float(np.abs(want).max(initial=0.0))
+    return bool(((ulps(got, want) <= limit_ulp) | (apart <= drift)).all())
 
 
 def ulps(a: Array, b: Array) -> Array:
