@@ -23,7 +23,7 @@ def i64(value: int) -> Any:
     return tirx.const(int(value), "int64")
 
 
-def high_product(a: Any, b: Any) -> Any:
+def high_product(a: tirx.Expr, b: tirx.Expr) -> Any:
     """Return ``round(a * b / 2**31)`` of 32-bit values, halves up."""
     product = a.astype("int64") * b.astype("int64")
     return tirx.shift_right(product + i64(1 << 30), i64(31)).astype("int32")
@@ -68,7 +68,7 @@ def scaled(x: tirx.Expr, m: Multiplier, rounding: str = "tflite") -> Any:
     return divided_by_power(high_product(left, i32(value)), max(-shift, 0))
 
 
-def _in_double(x: Any, real: Any) -> Any:
+def _in_double(x: tirx.Expr, real: tirx.Expr) -> Any:
     """Return ``x * real`` rounded in float64, halves away from zero."""
     product = x.astype("float64") * real
     whole = tirx.trunc(product)

@@ -22,7 +22,7 @@ def batch_matmul(spec: BatchMatmul) -> Any:
     zeros = [tirx.const(s.zero_point, wide) for s in spec.sources]
     k = te.reduce_axis((0, spec.sizes[1]), "k")
 
-    def product(*at: Any) -> Any:
+    def product(*at: tirx.Var) -> Any:
         *batch, row, column = at
         x = (k, row) if spec.adjoint[0] else (row, k)
         y = (column, k) if spec.adjoint[1] else (k, column)
@@ -35,7 +35,7 @@ def batch_matmul(spec: BatchMatmul) -> Any:
     return prim_func([a, b, out])
 
 
-def _finished(spec: BatchMatmul, total: Any) -> Any:
+def _finished(spec: BatchMatmul, total: tirx.Expr) -> Any:
     result = spec.result
     scale = np.float32(spec.sources[0].scale) * np.float32(spec.sources[1].scale)
     m = multiplier(float(scale) / result.scale)

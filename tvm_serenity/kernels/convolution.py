@@ -32,7 +32,7 @@ def convolution(spec: Convolution) -> Any:
         first += int(channels)
     finish = finished(spec.requantise, constants)
 
-    def result(*at: Any) -> Any:
+    def result(*at: tirx.Var) -> Any:
         channel = at[3] if spec.layout == "NHWC" else at[1]
         total = bias[channel].astype(_sum_type(spec.dtype))
         for part in sums:
@@ -58,7 +58,7 @@ def _padded(spec: Convolution, source: te.Tensor) -> Fetch:
     _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
     top, left, bottom, right = spec.padding
 
-    def fetch(n: tirx.Var, y: tirx.Expr, x: tirx.Expr, c: Any) -> Any:
+    def fetch(n: tirx.Var, y: tirx.Expr, x: tirx.Expr, c: tirx.Expr | tirx.IterVar) -> Any:
         inside = []
         if top:
             inside.append(y >= top)
@@ -88,7 +88,7 @@ def _sum(spec: Convolution, fetch: Fetch, weight: te.Tensor, first: int, channel
         kc = te.reduce_axis((0, within), "kc")
         axes.append(kc)
 
-    def term(*at: Any) -> Any:
+    def term(*at: tirx.Var) -> Any:
         n, y, x, f = spec.sizes(at)
         if spec.depthwise:
             every = spec.channels // whole

@@ -16,7 +16,7 @@ from tvm_serenity.quantize.fixed16 import (
 )
 
 
-def named(value: Any) -> Any:
+def named(value: tirx.Expr) -> Any:
     """Return 32-bit ``value``, which is computed once, in a variable of its own.
 
     A variable that is bound (``T.bind``) would be put into its place again, over and over.
@@ -26,12 +26,12 @@ def named(value: Any) -> Any:
     return held[0]
 
 
-def product(a: Any, b: Any) -> Any:
+def product(a: tirx.Expr, b: tirx.Expr) -> Any:
     """Return ``round(a * b / 2**15)`` of two values that are not both -1."""
     return named(tirx.shift_right(a * b + i32(1 << 14), i32(15)))
 
 
-def exp_on_negative(a: Any, bits: int) -> Any:
+def exp_on_negative(a: tirx.Expr, bits: int) -> Any:
     """Return ``exp(a)`` of ``a <= 0`` with ``bits`` integer bits."""
     quarter = 1 << (13 - bits)
     within = named(tirx.bitwise_and(a, i32(quarter - 1)) - i32(quarter))
@@ -50,7 +50,7 @@ def exp_on_negative(a: Any, bits: int) -> Any:
     return named(tirx.Select(tirx.EQ(a, i32(0)), i32(ONE), result))
 
 
-def logistic(a: Any, bits: int = 3) -> Any:
+def logistic(a: tirx.Expr, bits: int = 3) -> Any:
     """Return ``1 / (1 + exp(-a))`` without integer bits."""
     powers = exp_on_negative(named(-tirx.abs(a)), bits)
     positive = named(tirx.min(tirx.shift_left(_double_inverse(powers), i32(1)), i32(ONE)))
@@ -58,7 +58,7 @@ def logistic(a: Any, bits: int = 3) -> Any:
     return named(tirx.Select(tirx.EQ(a, i32(0)), i32(1 << 14), signed))
 
 
-def tanh(a: Any, bits: int) -> Any:
+def tanh(a: tirx.Expr, bits: int) -> Any:
     """Return ``tanh(a)`` without integer bits."""
     powers = exp_on_negative(named(-tirx.abs(a)), bits + 1)
     above = tirx.shift_left(_double_inverse(powers) - i32(1 << 13), i32(2))
@@ -67,7 +67,7 @@ def tanh(a: Any, bits: int) -> Any:
     return named(tirx.Select(tirx.EQ(a, i32(0)), i32(0), signed))
 
 
-def _double_inverse(a: Any) -> Any:
+def _double_inverse(a: tirx.Expr) -> Any:
     """``2 / (1 + a)`` of ``a`` from 0 to 1 without integer bits, the result with two."""
     half = named(tirx.shift_right(a + i32(ONE + 1), i32(1)))
     x = named(i32(QUOTIENT[0]) + product(half, i32(QUOTIENT[1])))

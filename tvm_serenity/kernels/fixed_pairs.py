@@ -16,7 +16,7 @@ from tvm_serenity.kernels.arithmetic import (
 )
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.kernels.records import Pair, Shape
-from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.fixed import Multiplier, multiplier
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "equal": lambda a, b: a.equal(b),
@@ -28,12 +28,14 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def pairwise(shapes: tuple[Shape, Shape], dtypes: Sequence[str], value: Any) -> Any:
+def pairwise(
+    shapes: tuple[Shape, Shape], dtypes: Sequence[str], value: Callable[[tirx.Expr, tirx.Expr], Any]
+) -> Any:
     """Return the kernel ``(a, b, result)`` of ``value(a, b)``, both as int32, broadcast."""
     a, b = (te.placeholder(s, d, n) for s, d, n in zip(shapes, dtypes, "ab", strict=True))
     shape = tuple(int(extent) for extent in np.broadcast_shapes(*shapes))
 
-    def result(*at: Any) -> Any:
+    def result(*at: tirx.Var) -> Any:
         first, second = a(*broadcast(at, shapes[0])), b(*broadcast(at, shapes[1]))
         return value(first.astype("int32"), second.astype("int32"))
 
@@ -63,7 +65,7 @@ def comparison(name: str, pair: Pair) -> Any:
     """
     first, second = (multiplier(s.scale) for s in pair.sources)
 
-    def value(a: Any, b: Any) -> Any:
+    def value(a: tirx.Expr, b: tirx.Expr) -> Any:
         x = _scaled_by(a * i32(256), first)
         y = _scaled_by(b * i32(256), second)
         return COMPARISONS[name](x, y)
@@ -71,7 +73,7 @@ def comparison(name: str, pair: Pair) -> Any:
     return _centred(pair, value)
 
 
-def _scaled_by(x: Any, m: Any) -> Any:
+def _scaled_by(x: tirx.Expr, m: Multiplier) -> Any:
     """``MultiplyByQuantizedMultiplierSmallerThanOneExp``, whose shift is to the right only."""
     return divided_by_power(high_product(x, i32(m.value[0])), -min(m.shift[0], 0))
 
@@ -83,7 +85,7 @@ def squared_difference(pair: Pair) -> Any:
     left, right = multiplier(first / twice), multiplier(second / twice)
     out = multiplier(twice * twice / ((1 << 14) * pair.result.scale))
 
-    def value(a: Any, b: Any) -> Any:
+    def value(a: tirx.Expr, b: tirx.Expr) -> Any:
         difference = scaled(a * i32(128), left) - scaled(b * i32(128), right)
         total = scaled(difference * difference, out)
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
@@ -98,7 +100,7 @@ def prelu(pair: Pair) -> Any:
     made = f32(pair.result.scale)
     keep, slope = multiplier(float(x / made)), multiplier(float(x * alpha / made))
 
-    def value(a: Any, b: Any) -> Any:
+    def value(a: tirx.Expr, b: tirx.Expr) -> Any:
         total = tirx.Select(a >= i32(0), scaled(a, keep), scaled(a * b, slope))
         return stored(total, pair.result.zero_point, *pair.result.limits, pair.result.dtype)
 
@@ -111,7 +113,7 @@ def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
     One operand is shifted right by ``shifts``; sums saturate.
     """
 
-    def value(a: Any, b: Any) -> Any:
+    def value(a: tirx.Expr, b: tirx.Expr) -> Any:
         a, b = divided_by_power(a, shifts[0]), divided_by_power(b, shifts[1])
         return stored(a - b if minus else a + b, 0, pair.low, pair.high, pair.result.dtype)
 
@@ -135,7 +137,7 @@ def quotient(pair: Pair) -> Any:
     dividends, rooms = (te.placeholder((512,), "int32", n) for n in ("dividends", "rooms"))
     inverses, shifts = (te.placeholder((256,), "int32", n) for n in ("inverses", "shifts"))
 
-    def value(*at: Any) -> Any:
+    def value(*at: tirx.Var) -> Any:
         divisor = b(*broadcast(at, pair.shapes[1])).astype("int32")
         half = tirx.Select(divisor < i32(pair.sources[1].zero_point), i32(256), i32(0))
         x = a(*broadcast(at, pair.shapes[0])).astype("int32") - least[0] + half
@@ -148,7 +150,7 @@ def quotient(pair: Pair) -> Any:
     return prim_func([a, b, dividends, rooms, inverses, shifts, out])
 
 
-def _over_power(x: Any, exponent: Any) -> Any:
+def _over_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:
     """``RoundingDivideByPOT`` on x86: beyond 31 it shifts modulo 32, and adds 1 from 0 on."""
     by = tirx.bitwise_and(exponent, i32(31)).astype("int64")
     bit = tirx.shift_right(
@@ -161,7 +163,7 @@ def _over_power(x: Any, exponent: Any) -> Any:
     return (tirx.shift_right(wide + half + sign * bit, by) + more).astype("int32")
 
 
-def inverse_of_half(half: Any) -> Any:
+def inverse_of_half(half: te.Tensor) -> Any:
     """Return 1 / (1 + f) in Q0.31 of ``half`` = (1 + f) / 2 in Q0.31, stage by stage."""
     shape = tuple(int(extent) for extent in half.shape)
     guess = te.compute(
@@ -180,8 +182,8 @@ def inverse_of_half(half: Any) -> Any:
     )
 
 
-def _newton(half: Any, guess: Any) -> Any:
-    def step(*at: Any) -> Any:
+def _newton(half: te.Tensor, guess: te.Tensor) -> Any:
+    def step(*at: tirx.Var) -> Any:
         rest = i32(1 << 29) - high_product(half(*at), guess(*at))
         return guess(*at) + tirx.shift_left(high_product(guess(*at), rest), i32(2))
 

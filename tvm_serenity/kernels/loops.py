@@ -1,5 +1,6 @@
 """What schedules of kernels ask about blocks and their loops."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import s_tir, tirx
@@ -40,7 +41,7 @@ def kinds_of_loops(
     return [loop for loop, v in pairs if int(v.iter_type) != REDUCE], reducing
 
 
-def applied(primitive: Any, *arguments: Any, **options: Any) -> bool:
+def applied(primitive: Callable[..., Any], *arguments: Any, **options: Any) -> bool:
     """Apply a schedule primitive; TVM says by exception that it does not apply here."""
     try:
         primitive(*arguments, **options)

@@ -43,7 +43,7 @@ def lstm(spec: Lstm) -> tirx.PrimFunc:
     )
 
 
-def _layer(spec: Lstm, *buffers: Any) -> None:
+def _layer(spec: Lstm, *buffers: tirx.Var) -> None:
     """Emit the steps of every batch."""
     x, weight, recurrent, bias, hidden, cell, result, last, kept = buffers
     gates = T.alloc_buffer((4, spec.units), "int16")
@@ -57,7 +57,7 @@ def _layer(spec: Lstm, *buffers: Any) -> None:
             _states(spec, (gates, last, kept, result), b, place)
 
 
-def _gates(spec: Lstm, buffers: tuple[Any, ...], b: Any, place: tuple[Any, Any]) -> None:
+def _gates(spec: Lstm, buffers: tuple[Any, ...], b: tirx.Var, place: tuple[Any, Any]) -> None:
     """Emit all gates of a step, from its input and the state before."""
     x, weight, recurrent, bias, last, gates = buffers
     for number, gate in enumerate(spec.gates):
@@ -77,7 +77,7 @@ def _gates(spec: Lstm, buffers: tuple[Any, ...], b: Any, place: tuple[Any, Any])
             T.buffer_store(gates, of(both, BITS).astype("int16"), [number, u])
 
 
-def _states(spec: Lstm, buffers: tuple[Any, ...], b: Any, place: tuple[Any, Any]) -> None:
+def _states(spec: Lstm, buffers: tuple[Any, ...], b: tirx.Var, place: tuple[Any, Any]) -> None:
     """Emit what gates make of the cells, and of these the state and the result."""
     gates, last, kept, result = buffers
     with T.serial(spec.units) as u:
@@ -94,10 +94,10 @@ def _states(spec: Lstm, buffers: tuple[Any, ...], b: Any, place: tuple[Any, Any]
         T.buffer_store(last, state.astype("int8"), [b, u])
 
 
-def _narrow(x: Any) -> Any:
+def _narrow(x: tirx.Expr) -> Any:
     """32-bit ``x``, saturated to 16 bits."""
     return tirx.max(tirx.min(x, i32(32767)), i32(-32768))
 
 
-def _wrapped(x: Any) -> Any:
+def _wrapped(x: tirx.Expr) -> Any:
     return x.astype("int16").astype("int32")

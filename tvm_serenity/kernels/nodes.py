@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm import tirx
 
 
-def mapped(node: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
+def mapped(node: tirx.Stmt | tirx.Expr, kind: type[Any], change: Callable[[Any], Any]) -> Any:
     """Return ``node`` with ``change(part)`` in place of every part of type ``kind``."""
     kept = _Kept(change)
     made = tvm_ffi.structural_map(node, (kind, lambda part: kept(part, part)))
@@ -21,18 +21,18 @@ def mapped(node: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
     return made
 
 
-def walk(node: Any, kind: Any, visit: Callable[[Any], Any]) -> None:
+def walk(node: tirx.Stmt | tirx.Expr, kind: type[Any], visit: Callable[[Any], Any]) -> None:
     """Call ``visit`` with every part of ``node`` of type ``kind``, the inner ones first."""
     kept = _Kept(visit)
 
-    def seen(part: Any) -> None:
+    def seen(part: tirx.Stmt | tirx.Expr) -> None:
         kept(part, None)
 
     tvm_ffi.structural_walk(node, (kind, seen))
     kept.release()
 
 
-def walk_down(node: tirx.Stmt, kind: Any, enter: Callable[[Any], bool]) -> None:
+def walk_down(node: tirx.Stmt, kind: type[Any], enter: Callable[[Any], bool]) -> None:
     """Call ``enter`` with parts of type ``kind``, the outer ones first; False leaves out its parts.
 
     Parts inside of a part that is left out are not visited.
@@ -47,7 +47,7 @@ def walk_down(node: tirx.Stmt, kind: Any, enter: Callable[[Any], bool]) -> None:
     kept.release()
 
 
-def parts(node: Any, kind: Any) -> list[Any]:
+def parts(node: tirx.Stmt | tirx.Expr, kind: type[Any]) -> list[Any]:
     """Return all parts of ``node`` of type ``kind``, the inner ones first."""
     found: list[Any] = []
     walk(node, kind, found.append)
@@ -61,7 +61,7 @@ class _Kept:
         self.function = function
         self.error: BaseException | None = None
 
-    def __call__(self, part: Any, otherwise: Any) -> Any:
+    def __call__(self, part: tirx.Stmt | tirx.Expr, otherwise: Any) -> Any:
         if self.error is not None:
             return otherwise
         try:

@@ -3,6 +3,7 @@
 All are LiteRT's reference kernels in fixed point, stage by stage; rows are the last axis.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ _SQRT_HALF, _ROOT, _LOG_2 = 1518500250, 1805811301, 1488522236
 """sqrt(1/2), its square root, and log(2) in Q0.31."""
 
 
-def _most(x: Any, rows: int, columns: int) -> Any:
+def _most(x: te.Tensor, rows: int, columns: int) -> Any:
     k = te.reduce_axis((0, columns), "k")
     return te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
 
@@ -45,7 +46,7 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
     most = _most(x, rows, columns)
     j = te.reduce_axis((0, columns), "j")
 
-    def power(i: Any, c: Any) -> Any:
+    def power(i: tirx.Var, c: tirx.IterVar) -> Any:
         wide = powers[most[i] - x[i, c].astype("int32")].astype("int64") + i64(1 << 11)
         return tirx.shift_right(wide, i64(12)).astype("int32")
 
@@ -53,13 +54,13 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
     log = _logarithm(rows, total)
     low, high = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
 
-    def bound(i: Any) -> Any:
+    def bound(i: tirx.Var) -> Any:
         back = scaled(log[i] + i32(-(1 << 31)), reverse)
         return te.max(i32(least - 1), back)
 
     limit = te.compute((rows,), bound, name="limit")
 
-    def value(i: Any, c: Any) -> Any:
+    def value(i: tirx.Var, c: tirx.Var) -> Any:
         distance = most[i] - x[i, c].astype("int32")
         rest = divided_by_power(steps[distance] - log[i], 22) + i32(high)
         near = i32(0) - distance > limit[i]
@@ -68,15 +69,15 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
     return prim_func([x, powers, steps, te.compute((rows, columns), value, name="out")])
 
 
-def _doubled(x: Any) -> Any:
+def _doubled(x: tirx.Expr) -> Any:
     wide = tirx.shift_left(x.astype("int64"), i64(1))
     return te.max(te.min(wide, i64(_MOST)), i64(-(1 << 31))).astype("int32")
 
 
-def _logarithm(rows: int, total: Any) -> Any:
+def _logarithm(rows: int, total: te.Tensor) -> Any:
     """Return log of ``total`` (Q12.19, at least 1) in Q5.26, stage by stage."""
 
-    def stage(name: str, value: Any) -> Any:
+    def stage(name: str, value: Callable[[tirx.Var], Any]) -> Any:
         return te.compute((rows,), value, name=name)
 
     zeros = stage("zeros", lambda i: tirx.clz(total[i]))
@@ -88,7 +89,7 @@ def _logarithm(rows: int, total: Any) -> Any:
     )
     room = stage("room", lambda i: tirx.clz(high_product(total[i], i32(_SQRT_HALF))) - i32(1))
 
-    def second(i: Any) -> Any:
+    def second(i: tirx.Var) -> Any:
         wide = tirx.shift_left(total[i].astype("int64"), room[i].astype("int64"))
         return te.min(wide, i64(_MOST)).astype("int32")
 
@@ -109,12 +110,12 @@ def _logarithm(rows: int, total: Any) -> Any:
         ),
     )
 
-    def under(i: Any) -> Any:
+    def under(i: tirx.Var) -> Any:
         mean = tirx.shift_right(r[i].astype("int64") + i64(_ROOT) + i64(1), i64(1)).astype("int32")
         inner = i32(1057819769) + q[i] + high_product(i32(127690142), square[i])
         return high_product(mean, inner) + high_product(i32(638450708), q[i])
 
-    def half_of(i: Any) -> Any:
+    def half_of(i: tirx.Var) -> Any:
         return tirx.shift_right(under(i).astype("int64") + i64(1 << 31), i64(1)).astype("int32")
 
     inverse = inverse_of_half(stage("half", half_of))
@@ -133,7 +134,7 @@ def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
     low, high = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     k = te.reduce_axis((0, columns), "k")
 
-    def centred(i: Any, c: Any) -> Any:
+    def centred(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
         return x[i, c].astype("int32") - i32(zero_point)
 
     total = te.compute(
@@ -141,7 +142,7 @@ def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
     )
     root, shift = _inverse_root(rows, total)
 
-    def value(i: Any, c: Any) -> Any:
+    def value(i: tirx.Var, c: tirx.Var) -> Any:
         # uint8 multiplies by 128 first; int8 has it in the shift, and rounds elsewhere.
         up = i32(7) if dtype == "uint8" else te.max(i32(7) - shift[i], i32(0))
         by = shift[i] if dtype == "uint8" else te.max(shift[i] - i32(7), i32(0))
@@ -154,13 +155,13 @@ def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
     return prim_func([x, te.compute((rows, columns), value, name="out")])
 
 
-def _inverse_root(rows: int, total: Any) -> tuple[Any, Any]:
+def _inverse_root(rows: int, total: te.Tensor) -> tuple[Any, Any]:
     """Return 1 / sqrt(total) in Q0.31 and the shift to the right that goes with it.
 
     ``GetInvSqrtQuantizedMultiplierExp``: five steps of Newton's method from 1.
     """
 
-    def stage(name: str, value: Any) -> Any:
+    def stage(name: str, value: Callable[[tirx.Var], Any]) -> Any:
         return te.compute((rows,), value, name=name)
 
     large = stage("large", lambda i: tirx.Select(total[i] >= i32(1 << 29), i32(1), i32(0)))
@@ -179,18 +180,18 @@ def _inverse_root(rows: int, total: Any) -> tuple[Any, Any]:
     raw = stage("raw", lambda i: high_product(guess[i], i32(_SQRT_HALF)))
     over = stage("over", lambda i: i32(11) + large[i] - pairs[i])
 
-    def root(i: Any) -> Any:
+    def root(i: tirx.Var) -> Any:
         shifted = tirx.shift_left(raw[i], te.max(i32(0) - over[i], i32(0)))
         return tirx.Select(total[i] <= i32(1), i32(_MOST), shifted)
 
-    def shift(i: Any) -> Any:
+    def shift(i: tirx.Var) -> Any:
         return tirx.Select(total[i] <= i32(1), i32(0), te.max(over[i], i32(0)))
 
     return stage("scaled", root), stage("by", shift)
 
 
-def _root_step(half: Any, guess: Any) -> Any:
-    def step(i: Any) -> Any:
+def _root_step(half: te.Tensor, guess: te.Tensor | None) -> Any:
+    def step(i: tirx.Var) -> Any:
         x = i32(1 << 28) if guess is None else guess[i]
         cube = tirx.shift_left(high_product(high_product(x, x), x), i32(6))
         rest = high_product(i32((1 << 28) + (1 << 27)), x) - high_product(half[i], cube)
@@ -211,7 +212,7 @@ def softmax16(rows: int, columns: int, scale: float) -> Any:
     most = _most(x, rows, columns)
     m = multiplier(scale / (10.0 / 65535.0))
 
-    def exponential(i: Any, c: Any) -> Any:
+    def exponential(i: tirx.Var, c: tirx.Var) -> Any:
         at = scaled(x[i, c].astype("int32") - most[i], m) + i32(32767)
         return between(te.max(te.min(at, i32(32767)), i32(-32768)), powers)
 
@@ -219,7 +220,7 @@ def softmax16(rows: int, columns: int, scale: float) -> Any:
     j = te.reduce_axis((0, columns), "j")
     total = te.compute((rows,), lambda i: te.sum(power[i, j], axis=[j]), name="total")
 
-    def inverse_of(i: Any) -> Any:
+    def inverse_of(i: tirx.Var) -> Any:
         wide = tirx.shift_left(
             total[i].astype("int64"), (tirx.clz(total[i]) - i32(1)).astype("int64")
         )
@@ -229,7 +230,7 @@ def softmax16(rows: int, columns: int, scale: float) -> Any:
 
     inverse = te.compute((rows,), inverse_of, name="inverse")
 
-    def value(i: Any, c: Any) -> Any:
+    def value(i: tirx.Var, c: tirx.Var) -> Any:
         # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
         right = tirx.bitwise_and(i32(31) - tirx.clz(total[i]), i32(31)).astype("int64")
         half = tirx.shift_left(i64(1), right - i64(1))

@@ -1,6 +1,6 @@
 """Integer kernels that map elements: sums, products, tables, conversions, and softmax."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def multiply(product: Product) -> Any:
     return _binary(product.pair, lambda a, b: scaled(a * b, product.out, rounding), product)
 
 
-def _add_real(spec: Pair, a: Any, b: Any, minus: bool) -> Any:
+def _add_real(spec: Pair, a: tirx.Expr, b: tirx.Expr, minus: bool) -> Any:
     def f32(value: float) -> Any:
         return tirx.const(np.float32(value).item(), "float32")
 
@@ -57,13 +57,15 @@ def _add_real(spec: Pair, a: Any, b: Any, minus: bool) -> Any:
     return tirx.nearbyint((x - y if minus else x + y) / f32(spec.result.scale)).astype("int32")
 
 
-def _binary(spec: Pair, value: Any, made_from: Sum | Product) -> Any:
+def _binary(
+    spec: Pair, value: Callable[[tirx.Expr, tirx.Expr], Any], made_from: Sum | Product
+) -> Any:
     a, b = (
         te.placeholder(shape, source.dtype, name)
         for shape, source, name in zip(spec.shapes, spec.sources, "ab", strict=True)
     )
 
-    def result(*at: Any) -> Any:
+    def result(*at: tirx.Var) -> Any:
         first = a(*_broadcast(at, spec.shapes[0])).astype("int32") - i32(spec.sources[0].zero_point)
         second = b(*_broadcast(at, spec.shapes[1])).astype("int32") - i32(
             spec.sources[1].zero_point
@@ -106,7 +108,7 @@ def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> A
     """Return the kernel ``(x, result)`` from float32 to stored values."""
     x = te.placeholder(shape, "float32", "x")
 
-    def value(*at: Any) -> Any:
+    def value(*at: tirx.Var) -> Any:
         ratio = x(*at) / tirx.const(np.float32(result.scale).item(), "float32")
         if rounding == "float":
             whole = tirx.nearbyint(ratio)
@@ -133,7 +135,7 @@ def softmax(rows: int, columns: int, source: str, result: str) -> Any:
     most = te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
     j = te.reduce_axis((0, columns), "j")
 
-    def exponential(i: tirx.Var, c: Any) -> Any:
+    def exponential(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
         return table[most[i] - x[i, c].astype("int32")]
 
     total = te.compute(
@@ -164,12 +166,12 @@ def real_softmax(spec: RealSoftmax) -> Any:
     )
     j = te.reduce_axis((0, spec.columns), "j")
 
-    def power(i: Any, c: Any) -> Any:
+    def power(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
         return powers[most[i] - x[i, c].astype("int32")]
 
     total = te.compute((spec.rows,), lambda i: te.sum(power(i, j), axis=[j]), name="total")
 
-    def value(i: Any, c: Any) -> Any:
+    def value(i: tirx.Var, c: tirx.Var) -> Any:
         scale = tirx.const(np.float32(spec.result.scale).item(), "float32")
         whole = tirx.nearbyint(power(i, c) / total[i] / scale).astype("int32")
         return stored(whole, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)

@@ -19,7 +19,7 @@ def average_pool(spec: AveragePool) -> Any:
     top, left, bottom, right = spec.padding
     ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
 
-    def term(*at: Any) -> Any:
+    def term(*at: tirx.Var) -> Any:
         y, z = (at[1], at[2]) if nhwc else (at[2], at[3])
         row, column = y * sy + ky, z * sx + kx
         inside = []
@@ -47,7 +47,7 @@ def average_pool(spec: AveragePool) -> Any:
 
     total = te.compute(spec.output_shape, term, name="sum")
 
-    def mean(*at: Any) -> Any:
+    def mean(*at: tirx.Var) -> Any:
         y, z = (at[1], at[2]) if nhwc else (at[2], at[3])
         if spec.requantise:
             return finished(spec.requantise, ())(total(*at), None)
@@ -83,7 +83,7 @@ def mean(spec: Mean) -> Any:
     kept = [1 if i in spec.axes else s for i, s in enumerate(spec.shape)]
     shape = kept if spec.keep else [s for i, s in enumerate(spec.shape) if i not in spec.axes]
 
-    def term(*at: Any) -> Any:
+    def term(*at: tirx.Var) -> Any:
         rest = list(at)
         place = []
         for i in range(len(spec.shape)):

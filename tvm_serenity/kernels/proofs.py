@@ -29,7 +29,7 @@ def runs_each_once(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> 
     return all(_is_whole(i, d.extent) for i, d in zip(found.indices, domain, strict=True))
 
 
-def _is_whole(index: Any, extent: tirx.Expr) -> bool:
+def _is_whole(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
     """Whether a mapped index takes every value from 0 to ``extent``, from iterators of its own."""
     if _constant(index.base) != 0:
         return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from tvm_serenity.quantize.params import Affine
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+Index = TypeVar("Index")
+"""A number, or an expression of one."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class Convolution:
         """The axis of the channels in stored tensors."""
         return self.layout.index("C")
 
-    def position(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, Any, Any, Any]:
+    def position(self, n: Index, y: Index, x: Index, c: Index) -> tuple[Index, Index, Index, Index]:
         """Return indices in the order the data is stored."""
         return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
 

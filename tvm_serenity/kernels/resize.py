@@ -26,7 +26,7 @@ def bilinear(spec: Bilinear) -> Any:
     finish = _whole if spec.dtype == "uint8" else _rounded
     wide = {"uint8": "float32", "int8": "int32", "int16": "int64"}[spec.dtype]
 
-    def value(b: Any, y: Any, z: Any, k: Any) -> Any:
+    def value(b: tirx.Var, y: tirx.Var, z: tirx.Var, k: tirx.Var) -> Any:
         def term(i: int, j: int) -> Any:
             corner = x[b, rows[i, y], columns[j, z], k].astype(wide)
             return corner * down[i, y].astype(wide) * along[j, z].astype(wide)
@@ -79,10 +79,10 @@ def _pair(first: Array, second: Array) -> Array:
     return np.stack([first, second]).astype(np.int32)
 
 
-def _whole(total: Any, _wide: str, dtype: str) -> Any:
+def _whole(total: tirx.Expr, _wide: str, dtype: str) -> Any:
     return (total + tirx.const(0.5, "float32")).astype("int32").astype(dtype)
 
 
-def _rounded(total: Any, wide: str, dtype: str) -> Any:
+def _rounded(total: tirx.Expr, wide: str, dtype: str) -> Any:
     half = tirx.Select(total > 0, tirx.const(1 << 19, wide), tirx.const(-(1 << 19), wide))
     return tirx.truncdiv(total + half, tirx.const(1 << 20, wide)).astype(dtype)

@@ -38,7 +38,7 @@ def integer(expr: tirx.Expr) -> int | None:
     return int(simple.value) if isinstance(simple, tirx.IntImm) else None
 
 
-def replaced(node: Any, variable: tirx.Var, value: Any) -> Any:
+def replaced(node: tirx.Stmt | tirx.Expr, variable: tirx.Var, value: tirx.Expr | int) -> Any:
     """Return ``node`` with an integer or expression in place of a variable."""
     if isinstance(value, int):
         value = tirx.IntImm(str(variable.ty.dtype), value)
@@ -85,7 +85,7 @@ def _with_own_names(statement: tirx.Stmt) -> Any:
     return statement
 
 
-def _replacing(old: Any, new: Any) -> Callable[[Any], Any]:
+def _replacing(old: tirx.Var, new: tirx.Var) -> Callable[[Any], Any]:
     return lambda var: new if var.same_as(old) else var
 
 
@@ -113,6 +113,6 @@ class RowValues:
         return RowValues(tuple(values))
 
     @staticmethod
-    def holds(condition: Any, row: tirx.Var, y: int) -> bool:
+    def holds(condition: tirx.Expr, row: tirx.Var, y: int) -> bool:
         """Whether a condition of the row's number is true for row ``y``."""
         return bool(integer(replaced(condition, row, y)))

@@ -37,7 +37,9 @@ def scheduled(kernel: tirx.PrimFunc, channels: int = CHANNELS) -> Any:
     return schedule.mod["main"]
 
 
-def _sum_up_before(schedule: s_tir.Schedule, sums: list[Any], result: Any, channels: int) -> None:
+def _sum_up_before(
+    schedule: s_tir.Schedule, sums: list[Any], result: s_tir.schedule.SBlockRV, channels: int
+) -> None:
     """Compute ``sums`` inside of the loops of ``result``, for some channels at a time.
 
     TVM raises where that is impossible, for one where one sum reads another one.
@@ -70,7 +72,9 @@ def _sum_up_before(schedule: s_tir.Schedule, sums: list[Any], result: Any, chann
         schedule.decompose_reduction(block, first)
 
 
-def _below(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, around: Any) -> list[Any]:
+def _below(
+    schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, around: s_tir.schedule.LoopRV
+) -> list[Any]:
     names = [schedule.get(loop).loop_var for loop in schedule.get_loops(block)]
     wanted = schedule.get(around).loop_var
     at = next(i for i, v in enumerate(names) if v.same_as(wanted))

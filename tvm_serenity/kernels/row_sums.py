@@ -58,7 +58,7 @@ def row_sums(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowSums:
     return _parts(function, function.params[data[0]], height)
 
 
-def _rows_outermost(kernel: Any, height: int) -> Any:
+def _rows_outermost(kernel: tirx.PrimFunc, height: int) -> Any:
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     blocks = _blocks(schedule)
@@ -76,7 +76,7 @@ def _rows_outermost(kernel: Any, height: int) -> Any:
     return schedule.mod["main"]
 
 
-def _parts(function: Any, source: Any, height: int) -> RowSums:
+def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
     sums, statements = _opened(function.body)
     if len(statements) != 3 or not isinstance(statements[1], tirx.For):
         raise UnsupportedError("it is no sum with a map of it")
@@ -88,7 +88,7 @@ def _parts(function: Any, source: Any, height: int) -> RowSums:
     if _uses(tirx.SeqStmt([begin, body]), others):
         raise UnsupportedError("its terms depend on more than the row")
 
-    def made(params: list[Any], statement: Any) -> Any:
+    def made(params: list[Any], statement: tirx.Stmt) -> Any:
         return tirx.PrimFunc(params, statement).with_attr("tirx.noalias", True)
 
     return RowSums(
@@ -101,7 +101,7 @@ def _parts(function: Any, source: Any, height: int) -> RowSums:
     )
 
 
-def _opened(body: Any) -> tuple[Any, list[Any]]:
+def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
     """The one buffer allocated around the statements, and these."""
     statements: list[Any] = []
     sums = None
@@ -123,13 +123,13 @@ def _opened(body: Any) -> tuple[Any, list[Any]]:
     return sums, statements
 
 
-def _on_row(loop: Any, source: Any) -> tuple[Any, Any]:
+def _on_row(loop: tirx.For, source: tirx.Var) -> tuple[Any, Any]:
     """The body of the loop over rows, reading one row from a buffer of its own."""
     shape = compat.buffer_shape(source)
     row = tirx.decl_buffer(shape[2:], compat.buffer_dtype(source), f"{source.name}_row")
     analyzer = sym.Analyzer()
 
-    def load(read: Any) -> Any:
+    def load(read: tvm.ir.TensorLoad) -> Any:
         if not read.source.same_as(source):
             return read
         if not tvm_ffi.structural_equal(analyzer.simplify(read.indices[1]), loop.loop_var):
@@ -142,6 +142,6 @@ def _on_row(loop: Any, source: Any) -> tuple[Any, Any]:
     return row, body
 
 
-def _uses(body: Any, buffers: Sequence[Any]) -> bool:
+def _uses(body: tirx.Stmt, buffers: Sequence[Any]) -> bool:
     loads = parts(body, tvm.ir.expr.TensorLoad)
     return any(load.source.same_as(b) for load in loads for b in buffers)

@@ -225,7 +225,7 @@ class _Cut:
     def _is_load(value: tirx.Expr) -> bool:
         return isinstance(value, tvm.ir.expr.TensorLoad)
 
-    def _only_row(self, condition: Any) -> bool:
+    def _only_row(self, condition: tirx.Expr) -> bool:
         names = _variables(condition)
         return all(v.same_as(self.row) for v in names)
 
@@ -287,7 +287,7 @@ class _Cut:
         return tuple(found), tuple(of)
 
 
-def _variables(node: Any) -> list[Any]:
+def _variables(node: tirx.Stmt | tirx.Expr) -> list[Any]:
     return parts(node, tirx.Var)
 
 

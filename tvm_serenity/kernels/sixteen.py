@@ -31,7 +31,7 @@ def interpolated(shape: Shape) -> Any:
     )
 
 
-def between(x: Any, samples: Any) -> Any:
+def between(x: tirx.Expr, samples: te.Tensor) -> Any:
     """Return the 16-bit value (as int32) between two of 513 samples."""
     index = tirx.shift_right(x, i32(7)) + i32(256)
     base = samples[index].astype("int32")
@@ -48,7 +48,7 @@ def logistic(shape: Shape, factor: int, shift: int) -> Any:
     """
     samples = te.placeholder((256,), "int32", "samples")
 
-    def value(x: Any, table: Any) -> Any:
+    def value(x: tirx.Expr, table: te.Tensor) -> Any:
         at = _in_steps(x, factor, shift)
         size = tirx.abs(at)
         index = tirx.shift_right(size, i32(9))
@@ -68,7 +68,7 @@ def tanh(shape: Shape, factor: int, shift: int) -> Any:
     """Return the kernel ``(x, samples, result)`` of tanh, in steps of 2**-15; see ``logistic``."""
     samples = te.placeholder((256,), "int32", "samples")
 
-    def value(x: Any, table: Any) -> Any:
+    def value(x: tirx.Expr, table: te.Tensor) -> Any:
         at = _in_steps(x, factor, shift)
         size = tirx.abs(at)
         index = tirx.shift_right(size, i32(8))
@@ -86,7 +86,7 @@ def tanh(shape: Shape, factor: int, shift: int) -> Any:
     return elementwise(shape, "int16", value, (samples,))
 
 
-def _in_steps(x: Any, factor: int, shift: int) -> Any:
+def _in_steps(x: tirx.Expr, factor: int, shift: int) -> Any:
     half = i32((1 << shift) >> 1)
     return tirx.shift_right(x * i32(factor) + half, i32(shift))
 
@@ -97,7 +97,7 @@ def leaky_relu(shape: Shape, alpha: float, source: Affine, result: Affine) -> An
     slope = float(f32(source.scale) * f32(alpha) / f32(result.scale))
     keep, below = multiplier(float(f32(source.scale) / f32(result.scale))), multiplier(abs(slope))
 
-    def value(x: Any) -> Any:
+    def value(x: tirx.Expr) -> Any:
         x = x - i32(source.zero_point)
         under = scaled(x, below) if slope >= 0 else i32(0) - scaled(x, below)
         total = tirx.Select(x >= i32(0), scaled(x, keep), under)
@@ -110,7 +110,7 @@ def rescaled(shape: Shape, source: Affine, result: Affine, low: int, high: int) 
     """Return the kernel ``(x, result)`` of RELU and its like: another scale, then limits."""
     m = multiplier(float(np.float32(source.scale) / np.float32(result.scale)))
 
-    def value(x: Any) -> Any:
+    def value(x: tirx.Expr) -> Any:
         total = scaled(x - i32(source.zero_point), m)
         return stored(total, result.zero_point, low, high, result.dtype)
 
@@ -122,7 +122,7 @@ def absolute(shape: Shape, source: Affine, result: Affine) -> Any:
     m = multiplier(float(np.float32(source.scale) / np.float32(result.scale)))
     same = source.scale == result.scale
 
-    def value(x: Any) -> Any:
+    def value(x: tirx.Expr) -> Any:
         size = tirx.abs(x - i32(source.zero_point))
         total = size if same else scaled(size, m)
         return stored(total, result.zero_point, *result.limits, result.dtype)
@@ -133,7 +133,7 @@ def absolute(shape: Shape, source: Affine, result: Affine) -> Any:
 def square_root(shape: Shape, source: Affine, result: Affine) -> Any:
     """Return the kernel ``(x, result)`` of SQRT, cut off; below 0 it gives the zero point."""
 
-    def value(x: Any) -> Any:
+    def value(x: tirx.Expr) -> Any:
         real = (x - i32(source.zero_point)).astype("float32") * f32(source.scale)
         whole = (tirx.sqrt(te.max(real, f32(0.0))) / f32(result.scale)).astype("int32")
         return clamped(whole + i32(result.zero_point), *result.limits, result.dtype)

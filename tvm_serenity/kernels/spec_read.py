@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tvm import tirx
 
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.pooling import AveragePool, Mean
@@ -41,7 +42,7 @@ KINDS = {
 """The classes that specs consist of, by their names."""
 
 
-def spec_of(kernel: Any, arguments: Sequence[Any] = ()) -> Any:
+def spec_of(kernel: tirx.PrimFunc, arguments: Sequence[Any] = ()) -> Any:
     """Return the spec that ``kernel`` was made from, None if it was not made from one.
 
     ``arguments``: the arrays of the call's arguments in order (anything for tensors that are no

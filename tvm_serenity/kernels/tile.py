@@ -89,7 +89,9 @@ class _Axes:
     contiguous: bool
 
 
-def _feeds(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, result: Any) -> bool:
+def _feeds(
+    schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, result: s_tir.schedule.SBlockRV
+) -> bool:
     """Whether ``result`` alone reads what ``block`` makes, of the same shape."""
     readers = schedule.get_consumers(block)
     if len(readers) != 1 or not schedule.get(readers[0]).same_as(schedule.get(result)):
@@ -157,7 +159,12 @@ def _extent(block: s_tir.SBlock, axis: int) -> int:
 
 
 def _cut(
-    schedule: s_tir.Schedule, result: Any, axes: _Axes, tiling: Tiling, vector: bool, sample: bool
+    schedule: s_tir.Schedule,
+    result: s_tir.schedule.SBlockRV,
+    axes: _Axes,
+    tiling: Tiling,
+    vector: bool,
+    sample: bool,
 ) -> tuple[Any, Any, Any]:
     """Cut the loops of ``result``; return the loop around a tile, and the loops inside of it."""
     loops = list(schedule.get_loops(result))
@@ -193,7 +200,7 @@ def _split(
 def _sum_within(
     schedule: s_tir.Schedule,
     block: s_tir.schedule.SBlockRV,
-    around: Any,
+    around: s_tir.schedule.LoopRV,
     axes: _Axes,
     vector: bool,
     columns: bool,

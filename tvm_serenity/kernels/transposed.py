@@ -29,7 +29,7 @@ def transposed(spec: TransposedConvolution) -> Any:
     wide = "int64" if spec.dtype == "int16" else "int32"
     c = te.reduce_axis((0, spec.input_shape[3]), "c")
 
-    def term(n: Any, y: Any, x: Any, f: Any) -> Any:
+    def term(n: tirx.Var, y: tirx.Var, x: tirx.Var, f: tirx.Var) -> Any:
         row, first = _tap(y + spec.before[0], jy, sy)
         column, second = _tap(x + spec.before[1], jx, sx)
         inside = [row >= 0, row < spec.input_shape[1], column >= 0, column < spec.input_shape[2]]
@@ -45,14 +45,14 @@ def transposed(spec: TransposedConvolution) -> Any:
     total = te.compute(spec.output_shape, term, name="sum")
     finish = finished(spec.requantise, constants)
 
-    def result(*at: Any) -> Any:
+    def result(*at: tirx.Var) -> Any:
         return finish(total(*at) + bias[at[3]].astype(wide), at[3])
 
     out = te.compute(total.shape, result, name="out")
     return prim_func([source, weight, bias, *constants, out])
 
 
-def _tap(position: Any, step: Any, stride: int) -> tuple[Any, Any]:
+def _tap(position: tirx.Expr, step: tirx.IterVar, stride: int) -> tuple[Any, Any]:
     """The input and the tap of the filter that meet at ``position``, ``step`` inputs back."""
     position = position.astype("int64")
     wide = tirx.const(stride, "int64")

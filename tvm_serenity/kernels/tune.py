@@ -21,7 +21,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import s_tir
+from tvm import s_tir, tirx
 from tvm.ir.utils import derived_object
 
 from tvm_serenity.errors import InputError, MissingPartError
@@ -51,7 +51,7 @@ class Measured:
 
 def tune(
     kernels: Mapping[str, Any],
-    target: Any,
+    target: tvm.target.Target,
     trials: int,
     seed: int = 0,
     notify: Notify = lambda _text: None,
@@ -92,7 +92,7 @@ def check_serialisation() -> None:
         )
 
 
-def _search(module: Any, target: Any, trials: int, seed: int) -> list[Any]:
+def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: int) -> list[Any]:
     """Measure tiles of one kernel; return MetaSchedule's records."""
     from tvm.s_tir import meta_schedule as ms
 
@@ -134,7 +134,7 @@ def _builder(folder: Path) -> Any:
 
         count = 0
 
-        def build(self, build_inputs: Any) -> list[Any]:
+        def build(self, build_inputs: list[ms.builder.BuilderInput]) -> list[Any]:
             """Return where each candidate's library lies, or what stopped it."""
             results = []
             for given in build_inputs:
@@ -151,7 +151,7 @@ def _builder(folder: Path) -> Any:
     return derived_object(Builder)()
 
 
-def _tiling_of(trace: Any, kernel: Any) -> Tiling:
+def _tiling_of(trace: s_tir.Trace, kernel: tirx.PrimFunc) -> Tiling:
     """The tile a trace decided on."""
     schedule = s_tir.Schedule(_workload(kernel))
     trace.apply_to_schedule(schedule, remove_postproc=False)
@@ -170,14 +170,14 @@ def write(found: list[Measured], path: Path) -> None:
     write_bytes(path, (json.dumps(known, indent=2) + "\n").encode())
 
 
-def tuned(path: Path, target: Any, limit: int = 0) -> Callable[[Any], Any]:
+def tuned(path: Path, target: tvm.target.Target, limit: int = 0) -> Callable[[Any], Any]:
     """Return ``kernel -> its best measured form``; its usual lean form where none was measured.
 
     ``limit``: bytes of scratch that a kernel may need at most.
     """
     known = _read(path)
 
-    def best(kernel: Any) -> Any:
+    def best(kernel: tirx.PrimFunc) -> Any:
         usual = lean(kernel, tiling_for(target))
         tile = known.get(_key(kernel))
         if tile is None or LEAN in (kernel.attrs or {}):
@@ -200,7 +200,7 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _key(kernel: Any) -> str:
+def _key(kernel: tirx.PrimFunc) -> str:
     return f"{tvm_ffi.structural_hash(kernel.without_attr('global_symbol')) & (2**64 - 1):016x}"
 
 
@@ -219,14 +219,14 @@ def _without_intrinsics() -> Iterator[None]:
         vars(s_tir).pop("tensor_intrin", None)
 
 
-def spaces(kernel: Any, target: Any) -> int:
+def spaces(kernel: tirx.PrimFunc, target: tvm.target.Target) -> int:
     """Return how many forms of tiles fit a kernel: none, scalars, scalars and vectors."""
     if not may_change(kernel):
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
 
 
-def _designs(schedule: Any, vectors: bool) -> list[Any]:
+def _designs(schedule: s_tir.Schedule, vectors: bool) -> list[Any]:
     """The spaces of a kernel: tiles of scalars, and of vectors where the machine has them."""
     inline_stages(schedule)
     found = []
@@ -237,10 +237,10 @@ def _designs(schedule: Any, vectors: bool) -> list[Any]:
     return found
 
 
-def _workload(kernel: Any) -> Any:
+def _workload(kernel: tirx.PrimFunc) -> Any:
     return tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
 
 
-def _counted(target: Any) -> Any:
+def _counted(target: tvm.target.Target) -> Any:
     """The target with its number of cores, which MetaSchedule asks for: one."""
     return tvm.target.Target({**target.export(), "num-cores": 1})

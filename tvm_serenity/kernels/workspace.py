@@ -91,7 +91,7 @@ def without_offsets(kernel: tirx.PrimFunc) -> Any:
     return tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs)
 
 
-def _replacing(old: Any, new: Any) -> Any:
+def _replacing(old: tirx.Var, new: tirx.Var) -> Any:
     return lambda var: new if var.same_as(old) else var
 
 
