@@ -246,6 +246,22 @@ NOT_INLINED void pixels_$X(const convolution_$X *c, const with_$X *with, const r
     const int32_t depth = c->depth;
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const bool short_form = to.rounding == ROUND_TWICE_SMALL && full;
+    for (; short_form && o + 3 < n; o += 4) {
+        const int32_t at = o * to.step;
+        for (int32_t i = 0; i < count; ++i) {
+            const int32_t *const b = numbers.bias + o;
+            const int8_t *w = numbers.weights + o * depth;
+            int32_t sums[4] = {b[0], b[1], b[2], b[3]};
+            const run_$X *run = numbers.runs;
+            do {
+                const $X_t *const x = i == 0 ? run->first : run->second;
+                dot_1x4_$X(x, w, w + 2 * depth, run->blocks, sums);
+                w += 8 * run->blocks;
+            } while (++run != end);
+            store_four(sums, numbers.multipliers + at, numbers.shifts + at, &to, FULL_$S,
+                out + i * n + o);
+        }
+    }
     for (; o < n; o += 4) {
         const int32_t width = min_i32(n - o, 4);
         const int32_t *const b = numbers.bias + o;
@@ -272,13 +288,9 @@ NOT_INLINED void pixels_$X(const convolution_$X *c, const with_$X *with, const r
                 }
                 w += 8 * run->blocks;
             }
-            if (short_form && width == 4) {
-                store_four(sums, m, s, &to, FULL_$S, four);
-            } else {
-                for (int32_t k = 0; k < width; ++k) {
-                    const int32_t at = k * to.step;
-                    four[k] = (uint8_t)requantised(&to, sums[k], m[at], s[at]);
-                }
+            for (int32_t k = 0; k < width; ++k) {
+                const int32_t at = k * to.step;
+                four[k] = (uint8_t)requantised(&to, sums[k], m[at], s[at]);
             }
         }
     }
