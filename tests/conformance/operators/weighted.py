@@ -23,11 +23,13 @@ def weight(d: Draw, shape: Sequence[int], channels: int, dtype: str) -> T:
     if dtype == "uint8":
         zero = d.number(0, 255)
         return T(tuple(shape), dtype, d.scale(0.01), zero, d.values(shape, dtype))
-    data = np.maximum(d.values(shape, "int8"), -127)
+    narrow = dtype == "int8" and d.number(0, 4) == 0
+    held, step = ("int4", 8) if narrow else ("int8", 1)
+    data = np.maximum(d.values(shape, held), -127)
     if d.chance():
-        return T(tuple(shape), "int8", d.scale(0.01), 0, data)
-    scales = d.rng().uniform(0.001, 0.03, shape[channels]).astype(np.float32)
-    return T(tuple(shape), "int8", [float(s) for s in scales], 0, data, channels)
+        return T(tuple(shape), held, d.scale(0.01 * step), 0, data)
+    scales = d.rng().uniform(0.001 * step, 0.03 * step, shape[channels]).astype(np.float32)
+    return T(tuple(shape), held, [float(s) for s in scales], 0, data, channels)
 
 
 def bias(d: Draw, x: T, w: T, count: int) -> T:

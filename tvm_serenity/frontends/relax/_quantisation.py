@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.quantize.params import affine
 
-_INTEGERS = {2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8"}
+INT4 = 17
+"""The number of integers of 4 bits, two in a byte, in the file."""
+_INTEGERS = {2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8", INT4: "int8"}
 """Types of tensors whose parameters are checked, by their numbers in the file."""
 
 
@@ -25,6 +29,16 @@ def check_parameters(graph: Any, names: Sequence[str]) -> None:
         shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
         axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one
         affine(name, scales, zeros, dtype, axis, shape)
+
+
+def unpacked(data: npt.NDArray[np.uint8], tensor: Any) -> npt.NDArray[np.int8]:
+    """Return integers of 4 bits, the lower half of a byte first, as int8 in the tensor's shape."""
+    shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
+    count = int(np.prod(shape, dtype=np.int64))
+    if 2 * data.size < count:
+        raise UnsupportedError(f"{data.size} bytes for {count} integers of 4 bits")
+    both = np.stack([data << 4, data & 0xF0], axis=1).reshape(-1)[:count]
+    return np.asarray(both.view(np.int8) >> 4).reshape(shape)
 
 
 def scale_of(tensor: Any) -> list[float]:

@@ -26,7 +26,7 @@ from tvm import relax
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.model_file import refused
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
-from tvm_serenity.frontends.relax._quantisation import check_parameters, scale_of
+from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
 from tvm_serenity.frontends.relax._scene import Integers, Reading, converted
 from tvm_serenity.frontends.relax._states import initial_values, state_tensors
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -187,7 +187,13 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
             name = tensor_wrapper.tensor.Name().decode(errors="replace")
             raise UnsupportedError(f"tensor {name!r} is no constant, which is needed here")
+        if tensor_wrapper.tensor.Type() == INT4:
+            return unpacked(tensor_wrapper.buffer.DataAsNumpy(), tensor_wrapper.tensor)
         return super().get_tensor_value(tensor_wrapper, is_sparse)
+
+    def get_tensor_type_str(self, tensor_type: int) -> str:
+        """The type of a tensor; constants of 4 bits are read as 8 bits."""
+        return "int8" if tensor_type == INT4 else str(super().get_tensor_type_str(tensor_type))
 
     def check_unsupported_ops(self) -> None:
         """Raise where the importer lacks operators, naming them all; prepare float weights."""
@@ -212,6 +218,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         quantised = any(t.qnn_params is not None for t in (*inputs, *outputs))
         if kind not in self.convert_map:
             return f"TVM's importer lacks {kind}"
+        if any(t.tensor.Type() == INT4 and not t.buffer.DataLength() for t in (*inputs, *outputs)):
+            return "integers of 4 bits that are no constants"
         if operator(kind).refused:
             return operator(kind).refused
         if quantised and (operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS):
