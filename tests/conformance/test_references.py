@@ -17,7 +17,7 @@ from tests.conformance.writer import Array
 from tests.quantize.running import JUDGE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.relax._scene import Reading
+from tvm_serenity.frontends.relax._converter import Reading
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator

@@ -8,14 +8,17 @@ tensor's shape takes.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._onnx_tensors import is_external, stored_tensor
 from tvm_serenity.frontends.model_file import one_line
+
+if TYPE_CHECKING:
+    import onnx
 
 MAX_TOTAL_BYTES = 4 * 2**30
 """All data of one model outside of its file; more is refused before it is read."""
@@ -30,20 +33,20 @@ class Place:
     length: int | None
 
 
-def stored_protos(model: Any) -> Iterator[Any]:
+def stored_protos(model: "onnx.ModelProto") -> Iterator[Any]:
     """Every TensorProto of a model: initializers, attributes, sparse ones, in subgraphs too."""
     yield from _in_graph(model.graph)
     for function in model.functions:
         yield from _in_nodes(function.node)
 
 
-def data_files(model: Any) -> tuple[str, ...]:
+def data_files(model: "onnx.ModelProto") -> tuple[str, ...]:
     """Return the locations that the tensors of a model name, each once."""
     external = (tensor for tensor in stored_protos(model) if is_external(tensor))
     return tuple(dict.fromkeys(place_of(tensor).location for tensor in external))
 
 
-def place_of(tensor: Any) -> Place:
+def place_of(tensor: "onnx.TensorProto") -> Place:
     """Return where an external tensor's data is; :class:`InputError` where that is not allowed."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
@@ -63,7 +66,7 @@ def place_of(tensor: Any) -> Place:
     )
 
 
-def read_tensor(tensor: Any, folder: Path, size_bytes: int) -> bytes:
+def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> bytes:
     """Return the ``size_bytes`` that an external tensor stores in a file of ``folder``.
 
     Raises :class:`InputError`, which names the tensor, where the file is missing, outside of the
@@ -99,7 +102,7 @@ def read_tensor(tensor: Any, folder: Path, size_bytes: int) -> bytes:
     return data
 
 
-def embed(model: Any, folder: Path) -> None:
+def embed(model: "onnx.ModelProto", folder: Path) -> None:
     """Put the data that lies in files of ``folder`` into ``model``, which is changed.
 
     Raises :class:`InputError` as :func:`read_tensor` does, and where all of it is more than
@@ -116,7 +119,7 @@ def embed(model: Any, folder: Path) -> None:
         del tensor.external_data[:]
 
 
-def embed_small(model: Any, folder: Path, most_bytes: int = 2**19) -> None:
+def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19) -> None:
     """Put tensors of up to ``most_bytes`` into ``model`` where they can be read from ``folder``.
 
     Sizes may depend on them; what is missing stays outside.
@@ -141,14 +144,14 @@ def _count(name: str, what: str, text: str) -> int:
     return int(text)
 
 
-def _in_graph(graph: Any) -> Iterator[Any]:
+def _in_graph(graph: "onnx.GraphProto") -> Iterator[Any]:
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
     yield from _in_nodes(graph.node)
 
 
-def _in_nodes(nodes: Any) -> Iterator[Any]:
+def _in_nodes(nodes: Iterable["onnx.NodeProto"]) -> Iterator[Any]:
     for node in nodes:
         for attribute in node.attribute:
             if attribute.HasField("t"):

@@ -9,12 +9,15 @@ strings are left alone.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.frontends._onnx_tensors import is_external
+
+if TYPE_CHECKING:
+    import onnx
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +57,7 @@ class Known:
         return tuple(int(dim.dim_value) for dim in dims)
 
 
-def followed(model: Any, types: Mapping[str, Any]) -> Known:
+def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> Known:
     """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
     known = Known(dict(types))
     for tensor in model.graph.initializer:
@@ -67,7 +70,7 @@ def followed(model: Any, types: Mapping[str, Any]) -> Known:
     return known
 
 
-def _store(known: Known, tensor: Any) -> None:
+def _store(known: Known, tensor: "onnx.TensorProto") -> None:
     from onnx import TypeProto, numpy_helper
 
     kind = TypeProto()
@@ -86,7 +89,7 @@ def _store(known: Known, tensor: Any) -> None:
         return
 
 
-def _visit(known: Known, node: Any, version: int, imports: Sequence[Any]) -> None:
+def _visit(known: Known, node: "onnx.NodeProto", version: int, imports: Sequence[Any]) -> None:
     """Add what is known of the outputs of ``node``."""
     if any(known.shape(name) is None for name in node.output if name):
         known.types.update(_inferred(known, node, version, imports))
@@ -103,7 +106,9 @@ def _visit(known: Known, node: Any, version: int, imports: Sequence[Any]) -> Non
         known.values.update(_computed(known, node, version))
 
 
-def _inferred(known: Known, node: Any, version: int, imports: Sequence[Any]) -> dict[str, Any]:
+def _inferred(
+    known: Known, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
+) -> dict[str, Any]:
     """The types that ONNX infers for the outputs of one node, where that says more."""
     from onnx import defs, numpy_helper, shape_inference
 
@@ -129,7 +134,7 @@ def _inferred(known: Known, node: Any, version: int, imports: Sequence[Any]) -> 
     }
 
 
-def _can_compute(known: Known, node: Any) -> bool:
+def _can_compute(known: Known, node: "onnx.NodeProto") -> bool:
     if node.op_type not in _FOLDED or not node.output:
         return False
     if any(name and name not in known.values for name in node.input):
@@ -147,7 +152,7 @@ def _can_compute(known: Known, node: Any) -> bool:
     return True
 
 
-def _computed(known: Known, node: Any, version: int) -> dict[str, Array]:
+def _computed(known: Known, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
     """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
     from onnx import TypeProto, helper
     from onnx.reference import ReferenceEvaluator
@@ -176,7 +181,7 @@ def _computed(known: Known, node: Any, version: int) -> dict[str, Array]:
     return made
 
 
-def _integer(node: Any, name: str) -> int | None:
+def _integer(node: "onnx.NodeProto", name: str) -> int | None:
     return next((int(a.i) for a in node.attribute if a.name == name), None)
 
 

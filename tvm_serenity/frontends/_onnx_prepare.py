@@ -11,7 +11,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import Known, followed
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
+
+if TYPE_CHECKING:
+    import onnx
 
 BY_FUNCTION = (
     *("Attention", "BlackmanWindow", "CausalConvWithState", "Celu", "CenterCropPad"),
@@ -34,7 +37,9 @@ _MAX_INLINED_BYTES = 2**31 - 2**20
 _MAX_BRANCHES = 16
 
 
-def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> tuple[Any, Mapping[str, Any]]:
+def prepared(
+    model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
+) -> tuple[Any, Mapping[str, Any]]:
     """Return a copy of ``model`` as described above, and the types of its values by name.
 
     ``model`` stays as it is.
@@ -58,7 +63,7 @@ def prepared(model: Any, dims: Mapping[str, int], folder: Path) -> tuple[Any, Ma
     return made, known.types
 
 
-def _without_functions(model: Any) -> Any:
+def _without_functions(model: "onnx.ModelProto") -> Any:
     """``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
     from onnx import helper, inliner
 
@@ -84,7 +89,7 @@ def _without_functions(model: Any) -> Any:
         raise UnsupportedError(f"operator {names}: ONNX cannot inline it: {error}") from None
 
 
-def _make_dense(graph: Any) -> None:
+def _make_dense(graph: "onnx.GraphProto") -> None:
     """Store sparse initializers and the values of Constant nodes as dense tensors."""
     from onnx import numpy_helper
 
@@ -101,7 +106,7 @@ def _make_dense(graph: Any) -> None:
                 node.attribute.add(name="value", type=4).t.CopyFrom(tensor)  # 4: TENSOR
 
 
-def _dense(sparse: Any) -> Any:
+def _dense(sparse: "onnx.SparseTensorProto") -> Any:
     from onnx import numpy_helper
 
     name, shape = sparse.values.name, tuple(sparse.dims)
@@ -122,7 +127,7 @@ def _dense(sparse: Any) -> Any:
     return result
 
 
-def _constant(attribute: Any) -> Any:
+def _constant(attribute: "onnx.AttributeProto") -> Any:
     """The value of a Constant node's attribute as an array, None where it is a tensor or text."""
     kinds = {
         "value_float": lambda a: np.array(a.f, np.float32),
@@ -135,7 +140,7 @@ def _constant(attribute: Any) -> Any:
     return None if made is None else made(attribute)  # type: ignore[no-untyped-call]
 
 
-def _choose_branches(graph: Any, known: Known) -> bool:
+def _choose_branches(graph: "onnx.GraphProto", known: Known) -> bool:
     """Replace each If whose condition is known by its branch; whether there was one."""
     nodes, found = [], False
     for node in graph.node:
@@ -156,7 +161,7 @@ def _choose_branches(graph: Any, known: Known) -> bool:
     return found
 
 
-def _branch_nodes(branch: Any, outputs: Sequence[str]) -> Iterator[Any]:
+def _branch_nodes(branch: "onnx.GraphProto", outputs: Sequence[str]) -> Iterator[Any]:
     from onnx import helper
 
     yield from branch.node
@@ -164,7 +169,7 @@ def _branch_nodes(branch: Any, outputs: Sequence[str]) -> Iterator[Any]:
         yield helper.make_node("Identity", [inner.name], [outer])
 
 
-def _fold(graph: Any, known: Known) -> None:
+def _fold(graph: "onnx.GraphProto", known: Known) -> None:
     """Drop nodes whose results are known and those that nothing reads; store what is read."""
     from onnx import numpy_helper
 
@@ -199,7 +204,7 @@ def _fold(graph: Any, known: Known) -> None:
     graph.node.extend(kept_nodes)
 
 
-def _state_types(graph: Any, known: Known) -> None:
+def _state_types(graph: "onnx.GraphProto", known: Known) -> None:
     """Give outputs the shapes that are known."""
     for output in graph.output:
         if known.shape(output.name) is not None:

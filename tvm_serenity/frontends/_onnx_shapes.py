@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed_small
 from tvm_serenity.frontends._onnx_fold import Known, followed
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
 from tvm_serenity.graph import Role, Tensor
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Shapes:
         )
 
 
-def known_shapes(model: Any, dims: Mapping[str, int], folder: Path) -> Shapes:
+def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path) -> Shapes:
     """Return the shapes that the model states, ONNX infers or small constants decide.
 
     ``dims`` are put in for the named dimensions; ``folder`` is where data outside of the file
@@ -80,7 +83,7 @@ def known_shapes(model: Any, dims: Mapping[str, int], folder: Path) -> Shapes:
     return Shapes(followed(fixed, types), unset, reason, makers)
 
 
-def inferred_types(model: Any) -> tuple[dict[str, Any], str]:
+def inferred_types(model: "onnx.ModelProto") -> tuple[dict[str, Any], str]:
     """Return the types of the values of a graph by ONNX's inference, and why it failed if so."""
     from onnx import shape_inference
 
@@ -93,7 +96,7 @@ def inferred_types(model: Any) -> tuple[dict[str, Any], str]:
     return {value.name: value.type for value in values}, reason
 
 
-def set_dims(graph: Any, dims: Mapping[str, int]) -> tuple[str, ...]:
+def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ...]:
     """Put ``dims`` into the shapes of ``graph``; return the inputs' names that have no size yet."""
     for name, size in dims.items():
         if size < 1:
@@ -120,7 +123,7 @@ def _dim_names(values: Iterable[Any]) -> Iterator[str]:
                 yield dim.dim_param
 
 
-def _dim(dim: Any) -> int | str:
+def _dim(dim: "onnx.TensorShapeProto.Dimension") -> int | str:
     if dim.HasField("dim_value"):
         return int(dim.dim_value)
     return dim.dim_param or "?"

@@ -1,10 +1,13 @@
 """Tensors of an ONNX graph: their types, and what is stored of them."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends.model_file import size_bytes
 from tvm_serenity.graph import Role, Tensor
+
+if TYPE_CHECKING:
+    import onnx
 
 _TYPES = (
     *(("undefined", 0), ("float32", 32), ("uint8", 8), ("int8", 8), ("uint16", 16), ("int16", 16)),
@@ -25,12 +28,12 @@ _STRING = 8
 """TensorProto.DataType.STRING."""
 
 
-def is_external(tensor: Any) -> bool:
+def is_external(tensor: "onnx.TensorProto") -> bool:
     """Whether the data of a TensorProto is in another file."""
     return int(tensor.data_location) == _EXTERNAL
 
 
-def stored_tensor(proto: Any) -> Tensor:
+def stored_tensor(proto: "onnx.TensorProto") -> Tensor:
     """The constant that an initializer stores; data in another file is not read."""
     if proto.data_type == _STRING:
         if is_external(proto):
@@ -46,7 +49,7 @@ def stored_tensor(proto: Any) -> Tensor:
     return tensor
 
 
-def constant_tensor(name: str, node: Any) -> Tensor:
+def constant_tensor(name: str, node: "onnx.NodeProto") -> Tensor:
     """The value that a Constant node holds among its attributes."""
     for attribute in node.attribute:
         if attribute.name == "value":

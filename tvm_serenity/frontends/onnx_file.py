@@ -10,7 +10,7 @@ not read here, but where it may lie is checked (``_onnx_external``).
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
@@ -18,6 +18,9 @@ from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.graph import Graph, Op, Tensor
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ _CONTRIBUTED = frozenset(_NAMES.split())
 """Operators of the domain ``com.microsoft`` that TVM imports."""
 
 
-def check_domains(graph: Any, functions: Container[tuple[str, str]] = ()) -> None:
+def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]] = ()) -> None:
     """Refuse operators of domains that an importer would take for standard ones.
 
     ``functions``: domain and name of those that the model defines.
@@ -72,7 +75,7 @@ def check_domains(graph: Any, functions: Container[tuple[str, str]] = ()) -> Non
         raise refused(found)
 
 
-def _nodes(graph: Any) -> Iterator[Any]:
+def _nodes(graph: "onnx.GraphProto") -> Iterator[Any]:
     """The nodes of a graph and of the graphs within them."""
     for node in graph.node:
         yield node
@@ -121,7 +124,7 @@ def _parse(data: bytes) -> Any:
 class _GraphReader:
     """Collects the tensors of a graph by name while its nodes are read."""
 
-    def __init__(self, tensor: Callable[[str], Tensor], graph: Any) -> None:
+    def __init__(self, tensor: Callable[[str], Tensor], graph: "onnx.GraphProto") -> None:
         self.tensor = tensor
         self.graph = graph
         self.read_names = set(_read_names(graph))
@@ -145,7 +148,7 @@ class _GraphReader:
         )
         return Graph(name, tuple(tensors), tuple(ops), tuple(inputs), tuple(outputs))
 
-    def _op(self, label: str, node: Any) -> Op:
+    def _op(self, label: str, node: "onnx.NodeProto") -> Op:
         reads = [name for name in node.input if name]
         reads += [name for name in outer_reads(node) if name not in reads]
         inputs = [self._use(name) for name in reads]
@@ -171,7 +174,7 @@ class _GraphReader:
         self.tensors.append(tensor)
 
 
-def outer_reads(node: Any) -> Iterator[str]:
+def outer_reads(node: "onnx.NodeProto") -> Iterator[str]:
     """Names that the subgraphs of ``node`` read from outside of them, each once."""
     seen: set[str] = set()
     for attribute in node.attribute:
@@ -182,7 +185,7 @@ def outer_reads(node: Any) -> Iterator[str]:
                     yield name
 
 
-def _free_names(graph: Any) -> Iterator[str]:
+def _free_names(graph: "onnx.GraphProto") -> Iterator[str]:
     made = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     made |= {s.values.name for s in graph.sparse_initializer}
     for node in graph.node:
@@ -193,7 +196,7 @@ def _free_names(graph: Any) -> Iterator[str]:
     yield from (o.name for o in graph.output if o.name not in made)
 
 
-def _read_names(graph: Any) -> Iterator[str]:
+def _read_names(graph: "onnx.GraphProto") -> Iterator[str]:
     """Names that some node reads or the graph returns."""
     for node in graph.node:
         yield from node.input
@@ -201,12 +204,12 @@ def _read_names(graph: Any) -> Iterator[str]:
     yield from (output.name for output in graph.output)
 
 
-def _kind(node: Any) -> str:
+def _kind(node: "onnx.NodeProto") -> str:
     if node.domain in ("", "ai.onnx"):
         return printable(node.op_type)
     return printable(f"{node.domain}.{node.op_type}")
 
 
-def _label(index: int, node: Any) -> str:
+def _label(index: int, node: "onnx.NodeProto") -> str:
     output = next((name for name in node.output if name), "")
     return node.name or f"{node.op_type.lower()}_{index}" + (f":{output}" if output else "")

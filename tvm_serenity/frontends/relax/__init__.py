@@ -10,21 +10,24 @@ makes them, which ``SerenityQuantize`` turns into the same kernels.
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tvm
 from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.model_file import one_line
+from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
-from tvm_serenity.frontends.relax._scene import Integers
+from tvm_serenity.frontends.relax._converter import Integers
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
 
@@ -33,7 +36,7 @@ MAX_TENSOR_BYTES = 2**31
 
 
 def to_relax(
-    source: Any,
+    source: "str | os.PathLike[str] | ModelFile | torch.export.ExportedProgram",
     dims: Mapping[str, int] | None = None,
     integers: str = "tflite",
     *,
@@ -64,7 +67,7 @@ def to_relax(
         raise type(error)(one_line(f"{path}: {error}")) from None
 
 
-def _convert(model: Any, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
+def _convert(model: ModelFile, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
     if isinstance(model, TfliteFile):
         from tvm_serenity.frontends.relax import from_tflite
 

@@ -24,7 +24,7 @@ def _transposed(array: Array, call: relax.Call) -> Array:
     return np.transpose(array, None if axes is None else [int(axis) for axis in axes])
 
 
-def _reshaped(array: Array, call: Any) -> Array:
+def _reshaped(array: Array, call: relax.Call) -> Array:
     return array.reshape([int(extent) for extent in call.ty.shape.values])
 
 

@@ -1,7 +1,5 @@
 """Whether TVM has a kernel for every operator of a module, asked before anything is built on it."""
 
-from typing import Any
-
 import tvm
 from tvm import relax
 
@@ -25,7 +23,7 @@ def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
     return mod
 
 
-def _reason(binding: Any) -> str:
+def _reason(binding: relax.Binding) -> str:
     """Why one operator has no kernel, or nothing."""
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or not hasattr(call.op, "name"):

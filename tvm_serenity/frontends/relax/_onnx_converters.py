@@ -81,17 +81,17 @@ def _resize_refusal(inputs: Sequence[Any], attributes: Attributes) -> str:
     return ""
 
 
-def _may_be_true(value: Any) -> bool:
+def _may_be_true(value: relax.Expr | None) -> bool:
     if value is None:
         return False
     return not isinstance(value, tvm.ir.GenericConst) or bool(value.value.numpy().any())
 
 
-def _shape(x: Any) -> list[int]:
+def _shape(x: relax.Expr) -> list[int]:
     return [int(extent) for extent in x.ty.shape.values]
 
 
-def _dtype(x: Any) -> str:
+def _dtype(x: relax.Expr) -> str:
     kind = getattr(x, "ty", None)
     return str(kind.dtype.dtype) if isinstance(kind, relax.TensorType) else ""
 
@@ -116,7 +116,9 @@ def _padding(attributes: Attributes, extents: Sequence[int], spans: Sequence[int
 
 
 def _pool(maximum: bool) -> Converter:
-    def convert(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    def convert(
+        bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+    ) -> Any:
         x = inputs[0]
         extents, size = _shape(x)[2:], list(attributes["kernel_shape"])
         rank = len(size)
@@ -141,7 +143,9 @@ def _pool(maximum: bool) -> Converter:
     return convert
 
 
-def _dropout(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def _dropout(
+    bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+) -> Any:
     """The input itself, and a mask of ones."""
     x = inputs[0]
     if attributes["tvm_custom"]["num_outputs"] == 1:
@@ -161,7 +165,7 @@ def _power(inputs: Sequence[Any]) -> int:
     return int(number) if number in range(1, 9) else 0
 
 
-def _pow(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def _pow(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
     """Integers by multiplication, floats by the function."""
     x, exponent = inputs
     if _dtype(x).startswith(("int", "uint")):
@@ -174,7 +178,9 @@ def _pow(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> 
     return bb.emit(relax.op.power(x, exponent))
 
 
-def _is_infinite(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def _is_infinite(
+    bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+) -> Any:
     x, dtype = inputs[0], _dtype(inputs[0])
     found = [
         bb.emit(relax.op.equal(x, relax.const(value, dtype)))
@@ -186,7 +192,9 @@ def _is_infinite(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: 
     return found[0] if len(found) == 1 else bb.emit(relax.op.logical_or(*found))
 
 
-def _bit_shift(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def _bit_shift(
+    bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+) -> Any:
     """Shifts by the width or more give 0."""
     x, by = inputs
     left = attributes["direction"] == b"LEFT"
@@ -197,7 +205,9 @@ def _bit_shift(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: in
     return bb.emit(relax.op.where(relax.op.less(by, width), shifted, zero))
 
 
-def _local_response(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def _local_response(
+    bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+) -> Any:
     """``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels around each."""
     x, size = inputs[0], int(attributes["size"])
     shape, dtype = _shape(x), _dtype(x)

@@ -15,7 +15,7 @@ from tvm import relax
 Attributes = Mapping[str, Any]
 
 
-def clip(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def clip(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
     """Clip of float32 between constants: the lower first, as ONNX does it."""
     x = inputs[0]
     if str(x.ty.dtype.dtype) != "float32":
@@ -35,7 +35,7 @@ def clip(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> 
     return relax.op.clip(x, low, high)
 
 
-def pad(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+def pad(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
     """Pad by a constant border of all axes; nothing is cut off."""
     axes = inputs[3] if len(inputs) > 3 else None
     if attributes.get("mode", b"constant") != b"constant" or axes is not None:
@@ -54,7 +54,13 @@ def pad(bb: Any, inputs: Sequence[Any], attributes: Attributes, opset: int) -> A
     return relax.op.nn.pad(inputs[0], pairs, "constant", float(value))
 
 
-def _pairwise(operator: Any, bb: Any, inputs: Sequence[Any], _: Attributes, opset: int) -> Any:
+def _pairwise(
+    operator: Callable[[relax.Expr, relax.Expr], Any],
+    bb: relax.BlockBuilder,
+    inputs: Sequence[Any],
+    _: Attributes,
+    opset: int,
+) -> Any:
     """An operator of any number of inputs, two by two."""
     if all(isinstance(value, tvm.ir.GenericConst) for value in inputs):
         return None

@@ -5,21 +5,24 @@ operator that becomes something else is refused by name.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, _get_convert_map
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, adjusted, refusal
+from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, Attributes, adjusted, refusal
 from tvm_serenity.frontends.relax._onnx_elements import ELEMENTS
+
+if TYPE_CHECKING:
+    import onnx
 
 
 class Importer(ONNXGraphImporter):  # type: ignore[misc]
     """Converts one graph; ``shape_dict`` are the extents of its inputs."""
 
-    def _check_for_unsupported_ops(self, graph: Any) -> None:
+    def _check_for_unsupported_ops(self, graph: "onnx.GraphProto") -> None:
         known = {*_get_convert_map(), *CONVERTERS, "Constant", "If"}
         for node in graph.node:
             if node.op_type not in known:
@@ -29,7 +32,9 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                     "conversion"
                 )
 
-    def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> relax.Expr:
+    def _convert_operator(
+        self, op_name: str, inputs: list[relax.Expr], attrs: Attributes, opset: int
+    ) -> relax.Expr:
         reason = refusal(op_name, inputs, attrs, opset)
         if reason:
             raise UnsupportedError(f"operator {op_name}: {reason}, which is not supported")
@@ -48,7 +53,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
         made = super()._convert_operator(op_name, inputs, attrs, opset)
         return self.bb.normalize(_clipped(made)) if op_name == "Gather" else made
 
-    def check(self, graph: Any, types: Mapping[str, Any]) -> None:
+    def check(self, graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
         """Raise :class:`UnsupportedError` where a value became another type or shape."""
         from onnx import helper
 
@@ -72,14 +77,14 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                     )
 
 
-def _clipped(taken: Any) -> Any:
+def _clipped(taken: relax.Expr) -> Any:
     """A ``take`` that reads the first or the last element for an index outside."""
     if not isinstance(taken, relax.Call) or taken.op.name != "relax.take":
         return taken
     return relax.op.take(*taken.args, axis=taken.attrs.axis, mode="clip")
 
 
-def _inputs(*values: Any) -> Any:
+def _inputs(*values: relax.Expr | None) -> Any:
     from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
 
     return onnx_input(values)

@@ -193,7 +193,7 @@ def _run(
     return results, states
 
 
-def _swapped(emit: Callable[[Any], Any], state: Any) -> Any:
+def _swapped(emit: Callable[[Any], Any], state: relax.Expr | None) -> Any:
     return None if state is None else emit(relax.op.permute_dims(state, [1, 0, 2]))
 
 

@@ -52,7 +52,7 @@ class Window:
         return ((taps >= low) & (taps < high)).sum(1)
 
 
-def max_pool(x: Any, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+def max_pool(x: relax.Expr, extents: Sequence[int], windows: Sequence[Window]) -> Any:
     """Return the expression of the largest value of each window of ``x``, batch and channel first.
 
     ``extents`` are those of its spatial axes.
@@ -61,7 +61,7 @@ def max_pool(x: Any, extents: Sequence[int], windows: Sequence[Window]) -> Any:
 
 
 def average_pool(
-    x: Any,
+    x: relax.Expr,
     extents: Sequence[int],
     windows: Sequence[Window],
     with_padding: bool,
@@ -81,7 +81,7 @@ def average_pool(
     return relax.op.multiply(summed, relax.const((whole / counts)[None, None].astype(dtype), dtype))
 
 
-def _pool(kind: str, x: Any, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+def _pool(kind: str, x: relax.Expr, extents: Sequence[int], windows: Sequence[Window]) -> Any:
     rank = len(windows)
     options: dict[str, Any] = {"count_include_pad": True} if kind == "avg" else {}
     return getattr(relax.op.nn, f"{kind}_pool{rank}d")(

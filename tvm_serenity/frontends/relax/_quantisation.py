@@ -1,7 +1,7 @@
 """Scales and zero points of a ``.tflite`` file, checked while tensors still have their names."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +9,16 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.quantize.params import affine
 
+if TYPE_CHECKING:
+    import tflite
+
 INT4 = 17
 """The number of integers of 4 bits, two in a byte, in the file."""
 _INTEGERS = {2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8", INT4: "int8"}
 """Types of tensors whose parameters are checked, by their numbers in the file."""
 
 
-def check_parameters(graph: Any, names: Sequence[str]) -> None:
+def check_parameters(graph: "tflite.SubGraph", names: Sequence[str]) -> None:
     """Raise :class:`InputError` naming the first tensor whose parameters make no sense."""
     for index, name in enumerate(names):
         tensor = graph.Tensors(index)
@@ -31,7 +34,7 @@ def check_parameters(graph: Any, names: Sequence[str]) -> None:
         affine(name, scales, zeros, dtype, axis, shape)
 
 
-def unpacked(data: npt.NDArray[np.uint8], tensor: Any) -> npt.NDArray[np.int8]:
+def unpacked(data: npt.NDArray[np.uint8], tensor: "tflite.Tensor") -> npt.NDArray[np.int8]:
     """Return integers of 4 bits, the lower half of a byte first, as int8 in the tensor's shape."""
     shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
     count = int(np.prod(shape, dtype=np.int64))
@@ -41,7 +44,7 @@ def unpacked(data: npt.NDArray[np.uint8], tensor: Any) -> npt.NDArray[np.int8]:
     return np.asarray(both.view(np.int8) >> 4).reshape(shape)
 
 
-def scale_of(tensor: Any) -> list[float]:
+def scale_of(tensor: "tflite.Tensor") -> list[float]:
     """Return the scale and the zero point of an integer tensor of a file, or nothing."""
     found = tensor.Quantization()
     if found is None or tensor.Type() not in _INTEGERS or found.ScaleLength() != 1:

@@ -4,54 +4,26 @@ What an operator means, and what computes it, its file in ``tvm_serenity.operato
 the importer's tensors become a :class:`Scene`, and kernels and plain forms become calls.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tvm_serenity import compat
-from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
+from tvm_serenity.frontends.relax._converter import OFF, Converter, Reading, Wrapper
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
 from tvm_serenity.operators.scene import Array, Expr, Operand, Scene, Shape
-from tvm_serenity.quantize.fixed import ROUNDINGS
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.calls import Writer
 
-OFF = "off"
-"""Leave operators in float that the importer has in float too."""
+if TYPE_CHECKING:
+    import tflite
 
 
-@dataclass(frozen=True)
-class Integers:
-    """How quantised operators are read: their rounding, or "off"; see ``to_relax``."""
-
-    rounding: str = "tflite"
-    fold_concat: bool = True
-
-    def __post_init__(self) -> None:
-        if self.rounding not in (*ROUNDINGS, OFF):
-            raise InputError(f"rounding={self.rounding!r}: there are {', '.join(ROUNDINGS)}")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """An operator of a file as it was read; its inputs by their numbers, constants with values.
-
-    An input that is left out has the number -1. ``states`` are the inputs that are states, with
-    what they hold before the first run.
-    """
-
-    kind: str
-    record: Any
-    inputs: tuple[int, ...]
-    constants: dict[int, Array]
-    states: dict[int, Array]
-
-
-def converted(converter: Any, op: Any, kind: str) -> Any:
+def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
     """Return the expression of an operator; None where the importer's own is right.
 
     Quantised ones are computed in integers where there is a kernel, else as plain numbers where
@@ -67,7 +39,7 @@ def converted(converter: Any, op: Any, kind: str) -> Any:
     return compat.constant(made) if isinstance(made, np.ndarray) else made
 
 
-def _is_quantised(converter: Any, op: Any, known: Operator) -> bool:
+def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) -> bool:
     """Whether an operator has quantised tensors, other than the weights of a sum of floats."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
     if known.sums is not None:
@@ -75,14 +47,14 @@ def _is_quantised(converter: Any, op: Any, known: Operator) -> bool:
     return any(tensor.qnn_params is not None for tensor in (*given, *made))
 
 
-def _values(converter: Any, op: Any) -> list[Any]:
+def _values(converter: Converter, op: "tflite.Operator") -> list[Any]:
     """The expressions of the inputs, None of those that are left out."""
     given = converter.get_input_tensors(op)
     found = [None if w.tensor_idx == -1 else converter.get_tensor_expr(w) for w in given]
     return [None if v is None else converter.bb.normalize(v) for v in found]
 
 
-def _in_integers(converter: Any, op: Any, kind: str, known: Operator) -> Any:
+def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
     """What computes a quantised operator; None where it has no kernel or shall have none."""
     if known.read is None or known.compute is None:
         return None
@@ -97,7 +69,7 @@ def _in_integers(converter: Any, op: Any, kind: str, known: Operator) -> Any:
     return known.compute(record, _values(converter, op), FileWriter(converter, op))
 
 
-def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
+def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any) -> Reading:
     wrappers = [w for w in converter.get_input_tensors(op) if w.tensor_idx != -1]
     constants = {
         w.tensor_idx: np.asarray(converter.get_tensor_value(w))
@@ -110,13 +82,13 @@ def _reading(converter: Any, op: Any, kind: str, record: Any) -> Reading:
     return Reading(kind, record, inputs, constants, states)
 
 
-def _at_first(converter: Any, wrapper: Any) -> Array:
+def _at_first(converter: Converter, wrapper: Wrapper) -> Array:
     """What a state holds before the first run: the stored form of zero."""
     held = _tensor(converter, wrapper, False)
     return np.full(held.shape, held.params.zero_point if held.params else 0, held.dtype)
 
 
-def scene_of(converter: Any, op: Any, kind: str) -> Scene:
+def scene_of(converter: Converter, op: "tflite.Operator", kind: str) -> Scene:
     """Return what an operator of the file says."""
     table = table_at(Source(converter.model.data), op._tab.Pos)
     options = table.table(OperatorField.BUILTIN_OPTIONS)
@@ -131,17 +103,17 @@ def scene_of(converter: Any, op: Any, kind: str) -> Scene:
     )
 
 
-def _intermediates(converter: Any, op: Any) -> Any:
+def _intermediates(converter: Converter, op: "tflite.Operator") -> Any:
     """The tensors within an operator that its file describes."""
     held = op.IntermediatesAsNumpy() if op.IntermediatesLength() else []
     return converter.get_tensors(held)
 
 
-def _operand(converter: Any, wrapper: Any, given: bool) -> Operand | None:
+def _operand(converter: Converter, wrapper: Wrapper, given: bool) -> Operand | None:
     return None if wrapper.tensor_idx == -1 else _tensor(converter, wrapper, given)
 
 
-def _tensor(converter: Any, wrapper: Any, given: bool) -> Operand:
+def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> Operand:
     dtype = converter.get_tensor_type_str(wrapper.tensor.Type())
     shape = tuple(int(extent) for extent in np.atleast_1d(wrapper.tensor.ShapeAsNumpy()))
     if not wrapper.tensor.ShapeLength():  # a scalar, or a shape that the file leaves out
@@ -155,7 +127,7 @@ def _tensor(converter: Any, wrapper: Any, given: bool) -> Operand:
     return Operand(shape, dtype, _params(wrapper.qnn_params, dtype), values)
 
 
-def _params(found: Any, dtype: str) -> Affine | None:
+def _params(found: Mapping[str, Any] | None, dtype: str) -> Affine | None:
     if found is None:
         return None
     scales = np.asarray(found["scale"].value.numpy(), np.float32).reshape(-1)
@@ -189,7 +161,7 @@ def read_in_pieces(graph: Graph, tensor: int) -> bool:
 class FileWriter(Writer):
     """Writes calls for an operator of a file, whose graph says who reads what."""
 
-    def __init__(self, converter: Any, op: Any) -> None:
+    def __init__(self, converter: Converter, op: "tflite.Operator") -> None:
         super().__init__(converter.bb)
         self.converter, self.op = converter, op
 

@@ -7,12 +7,15 @@ at first, the stored form of zero.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tvm_serenity.operators import operator
 
+if TYPE_CHECKING:
+    import tflite
 
-def state_tensors(graph: Any, kinds: Sequence[str]) -> list[int]:
+
+def state_tensors(graph: "tflite.SubGraph", kinds: Sequence[str]) -> list[int]:
     """Return the tensors that are states of operators of a graph, in order."""
     found = [
         int(graph.Operators(i).Inputs(index))
@@ -22,7 +25,7 @@ def state_tensors(graph: Any, kinds: Sequence[str]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def initial_values(graph: Any, states: Sequence[int]) -> list[int]:
+def initial_values(graph: "tflite.SubGraph", states: Sequence[int]) -> list[int]:
     """Return the stored value of zero for each state: its zero point."""
     found = (graph.Tensors(state).Quantization() for state in states)
     return [int(q.ZeroPoint(0)) if q is not None and q.ZeroPointLength() else 0 for q in found]

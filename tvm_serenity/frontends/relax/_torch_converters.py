@@ -4,8 +4,8 @@ Each takes the node of the exported graph and the importer, and returns the Rela
 ``custom_convert_map`` of TVM's importer wants.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from tvm import relax
@@ -14,23 +14,33 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax._parts import element
 from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
 
+if TYPE_CHECKING:
+    from torch import fx
+
 Converter = Callable[[Any, Any], Any]
 
 
-def _argument(node: Any, index: int, name: str, default: Any) -> Any:
+class Importer(Protocol):
+    """TVM's importer: the expression of each node so far, and the function that is built."""
+
+    env: Mapping["fx.Node", Any]
+    block_builder: relax.BlockBuilder
+
+
+def _argument(node: "fx.Node", index: int, name: str, default: Any) -> Any:
     if len(node.args) > index:
         return node.args[index]
     return node.kwargs.get(name, default)
 
 
-def _per_axis(value: Any, rank: int, default: Any = None) -> list[int]:
+def _per_axis(value: int | Sequence[int] | None, rank: int, default: Any = None) -> list[int]:
     if value is None or value == []:
         value = default
     values = [value] if isinstance(value, int) else list(value)
     return values * rank if len(values) == 1 else values
 
 
-def _windows(node: Any, rank: int, dilated: bool) -> list[Window]:
+def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[Window]:
     """The windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
     size = _per_axis(node.args[1], rank)
     stride = _per_axis(_argument(node, 2, "stride", None), rank, size)
@@ -43,7 +53,7 @@ def _windows(node: Any, rank: int, dilated: bool) -> list[Window]:
     ]
 
 
-def _batched(x: Any, rank: int, importer: Any) -> tuple[Any, list[int], bool]:
+def _batched(x: relax.Expr, rank: int, importer: Importer) -> tuple[Any, list[int], bool]:
     """``x`` with a batch axis, its spatial extents, and whether the axis is new."""
     missing = x.ty.ndim == rank + 1
     if missing:
@@ -52,7 +62,7 @@ def _batched(x: Any, rank: int, importer: Any) -> tuple[Any, list[int], bool]:
 
 
 def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         if indices and any(user.args[1] == 1 and user.users for user in node.users):
             raise UnsupportedError(f"operator {node.target}: the places of its maxima are read")
         emit = importer.block_builder.emit
@@ -71,16 +81,16 @@ def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
     return convert
 
 
-def _shape(x: Any) -> list[int]:
+def _shape(x: relax.Expr) -> list[int]:
     return [int(extent) for extent in x.ty.shape.values]
 
 
-def _dtype(x: Any) -> str:
+def _dtype(x: relax.Expr) -> str:
     return str(x.ty.dtype.dtype)
 
 
 def _extreme(reduce: Callable[..., Any]) -> Converter:
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         axes = _argument(node, 1, "dim", None)
         axes = [axes] if isinstance(axes, int) else axes
         keep = bool(_argument(node, 2, "keepdim", False))
@@ -93,7 +103,7 @@ def _extreme(reduce: Callable[..., Any]) -> Converter:
 def _extreme_with_place(largest: bool) -> Converter:
     """The extreme values along an axis and where they are first."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         axis, keep = int(node.args[1]), bool(_argument(node, 2, "keepdim", False))
         if not x.ty.ndim:
@@ -106,7 +116,7 @@ def _extreme_with_place(largest: bool) -> Converter:
     return convert
 
 
-def _any(node: Any, importer: Any) -> Any:
+def _any(node: "fx.Node", importer: Importer) -> Any:
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     axes = _argument(node, 1, "dim", None)
     keep = bool(_argument(node, 2, "keepdim", False))
@@ -115,12 +125,12 @@ def _any(node: Any, importer: Any) -> Any:
     return emit(relax.op.astype(found, "bool"))
 
 
-def _exp2(node: Any, importer: Any) -> Any:
+def _exp2(node: "fx.Node", importer: Importer) -> Any:
     x = importer.env[node.args[0]]
     return importer.block_builder.emit(relax.op.power(relax.const(2, _dtype(x)), x))
 
 
-def _erfc(node: Any, importer: Any) -> Any:
+def _erfc(node: "fx.Node", importer: Importer) -> Any:
     x = importer.env[node.args[0]]
     one = relax.const(1, _dtype(x))
     return importer.block_builder.emit(relax.op.subtract(one, relax.op.erf(x)))
@@ -129,7 +139,7 @@ def _erfc(node: Any, importer: Any) -> Any:
 def _adaptive_max(rank: int) -> Converter:
     """The largest value of each of ``output_size`` windows, which may differ in size."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         if any(user.args[1] == 1 and user.users for user in node.users):
             raise UnsupportedError(f"operator {node.target}: the places of its maxima are read")
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
@@ -155,7 +165,7 @@ def _adaptive_max(rank: int) -> Converter:
     return convert
 
 
-def _embedding(node: Any, importer: Any) -> Any:
+def _embedding(node: "fx.Node", importer: Importer) -> Any:
     """Rows of a table; numbers outside of it read its last row, not what lies beyond."""
     emit = importer.block_builder.emit
     table, index = importer.env[node.args[0]], importer.env[node.args[1]]
@@ -164,7 +174,7 @@ def _embedding(node: Any, importer: Any) -> Any:
     return emit(relax.op.reshape(rows, [*_shape(index), _shape(table)[1]]))
 
 
-def _selected(node: Any, importer: Any) -> Any:
+def _selected(node: "fx.Node", importer: Importer) -> Any:
     """``x[:, i]``: the axis goes; a negative number counts from its end."""
     x, axis, index = importer.env[node.args[0]], int(node.args[1]), int(node.args[2])
     axis %= x.ty.ndim
@@ -172,7 +182,7 @@ def _selected(node: Any, importer: Any) -> Any:
     return element(importer.block_builder.emit, x, index, axis)
 
 
-def _elu(node: Any, importer: Any) -> Any:
+def _elu(node: "fx.Node", importer: Importer) -> Any:
     """``scale * x`` where positive, ``scale * alpha * (exp(x * input_scale) - 1)`` elsewhere.
 
     ELU, and what SELU and CELU are decomposed into.
@@ -194,7 +204,7 @@ def _nearest(rank: int, exact: bool) -> Converter:
     offset is a half, and 0 without.
     """
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         shape, made = _shape(x)[2:], list(node.meta["val"].shape)[2:]
         factors = _argument(node, 2, "scale_factors", None) or [None] * rank
@@ -212,7 +222,7 @@ def _nearest(rank: int, exact: bool) -> Converter:
     return convert
 
 
-def _index(node: Any, importer: Any) -> Any:
+def _index(node: "fx.Node", importer: Importer) -> Any:
     """``x[i, :, j]``: the indexed axes are taken as one, by one index."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     given = [None if i is None else importer.env[i] for i in node.args[1]]
@@ -245,7 +255,7 @@ def _index(node: Any, importer: Any) -> Any:
     return emit(relax.op.permute_dims(made, order))
 
 
-def _scatter_add(node: Any, importer: Any) -> Any:
+def _scatter_add(node: "fx.Node", importer: Importer) -> Any:
     x, axis, index, source = (
         importer.env[a] if i != 1 else int(a) for i, a in enumerate(node.args[:4])
     )
@@ -261,7 +271,7 @@ def _scatter_add(node: Any, importer: Any) -> Any:
 def _sum(subtract: bool, swapped: bool = False) -> Converter:
     """``a + alpha * b`` or ``a - alpha * b``, in the type PyTorch promotes both to."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit
         dtype = str(node.meta["val"].dtype).removeprefix("torch.")
         first, second = (_as_type(argument, dtype, importer) for argument in node.args[:2])
@@ -280,7 +290,7 @@ def _sum(subtract: bool, swapped: bool = False) -> Converter:
 def _clamp(low: int | None, high: int | None) -> Converter:
     """Bounds at these places of the arguments; TVM's is infinite where an integer has none."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit
         dtype = str(node.meta["val"].dtype).removeprefix("torch.")
         made = _as_type(node.args[0], dtype, importer)
@@ -294,7 +304,7 @@ def _clamp(low: int | None, high: int | None) -> Converter:
     return convert
 
 
-def _as_type(value: Any, dtype: str, importer: Any) -> Any:
+def _as_type(value: "fx.Node | bool | int | float", dtype: str, importer: Importer) -> Any:
     if isinstance(value, bool | int | float):
         return relax.const(value, dtype)
     x = importer.env[value]

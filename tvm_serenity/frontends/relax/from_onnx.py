@@ -1,7 +1,7 @@
 """``.onnx`` files to Relax through TVM's importer."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 
@@ -12,6 +12,9 @@ from tvm_serenity.frontends.onnx_file import OnnxFile, check_domains
 from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.frontends.relax._legal import with_kernels
 
+if TYPE_CHECKING:
+    import onnx
+
 
 def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
@@ -21,7 +24,7 @@ def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     return with_kernels(run_importer(lambda: _imported(whole, types)))
 
 
-def _imported(model: Any, types: Mapping[str, Any]) -> tvm.IRModule:
+def _imported(model: "onnx.ModelProto", types: Mapping[str, Any]) -> tvm.IRModule:
     from tvm_serenity.frontends.relax._onnx_importer import Importer
 
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
@@ -37,7 +40,7 @@ def _imported(model: Any, types: Mapping[str, Any]) -> tvm.IRModule:
     return made
 
 
-def _check_types(graph: Any, types: Mapping[str, Any]) -> None:
+def _check_types(graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
     """Refuse values of types that numpy lacks: narrow floats and integers of less than 8 bits."""
     made = [name for node in graph.node for name in node.output]
     for name in (*(value.name for value in graph.input), *made):

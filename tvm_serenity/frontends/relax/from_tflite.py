@@ -15,7 +15,7 @@ no operator's own are closed here, each as an override of one method:
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,10 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.model_file import refused
+from tvm_serenity.frontends.relax._converter import Integers, Reading, Wrapper
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
-from tvm_serenity.frontends.relax._scene import Integers, Reading, converted
+from tvm_serenity.frontends.relax._scene import converted
 from tvm_serenity.frontends.relax._states import initial_values, state_tensors
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
@@ -145,7 +146,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             own = self.convert_map.get(kind, partial(_missing, kind))
             self.convert_map[kind] = partial(self._named, kind, own)
 
-    def _named(self, kind: str, convert: Callable[..., Any], op: Any) -> Any:
+    def _named(self, kind: str, convert: Callable[..., Any], op: tflite.Operator) -> Any:
         """The result of an operator in a variable, whose name stands for the operator."""
         label = _label(self, kind, op)
         try:
@@ -163,7 +164,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             self.model.labels.setdefault(made.name, label)
         return made
 
-    def _check_result(self, op: Any, made: relax.Expr) -> None:
+    def _check_result(self, op: tflite.Operator, made: relax.Expr) -> None:
         """Refuse results of another type than the file says; shapes of rank 0 may be unknown."""
         (result, *others) = self.get_output_tensors(op) or (None,)
         kind = made.ty
@@ -182,7 +183,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             return super().get_expr(input_tensor_idx)
         return self.get_tensor_expr(self.get_tensors([input_tensor_idx])[0])
 
-    def get_tensor_value(self, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
+    def get_tensor_value(self, tensor_wrapper: Wrapper, is_sparse: bool = False) -> Any:
         """The value of a constant; others are named."""
         if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
             name = tensor_wrapper.tensor.Name().decode(errors="replace")
@@ -258,7 +259,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             value = ((stored.astype(np.int32) - zero_point) * scale).astype(np.float32)
             self.exp_tab.set_expr(weight.tensor.Name().decode(), relax.const(value))
 
-    def get_tensors(self, indices: Any) -> list[Any]:
+    def get_tensors(self, indices: Iterable[int]) -> list[Any]:
         """The tensors with a channel axis that they have, 0 where there is but one scale."""
         found: list[Any] = super().get_tensors(indices)
         for tensor in found:
@@ -286,7 +287,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 limits[end] = max(limits[0], stored) if end == 0 else min(limits[1], stored)
         return relax.op.clip(expr, *(float(limit) for limit in limits))
 
-    def dequantize(self, expr: relax.Expr, tensor: Any) -> Any:
+    def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> Any:
         """Real numbers; 64-bit constants (biases of int16 operators) are read as 32-bit ones."""
         if self.get_tensor_type_str(tensor.tensor.Type()) == "int64":
             values = self.get_tensor_value(tensor)
@@ -295,7 +296,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             expr = relax.const(values.astype(np.int32), "int32")
         return super().dequantize(expr, tensor)
 
-    def get_input_tensors(self, op: Any) -> list[Any]:
+    def get_input_tensors(self, op: tflite.Operator) -> list[Any]:
         """The inputs, without a bias that is left out."""
         found: list[Any] = super().get_input_tensors(op)
         sums = operator(self.get_op_code_str(op)).sums
@@ -303,7 +304,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             found.pop()
         return found
 
-    def convert_pool2d(self, op: Any, pool_type: str) -> Any:
+    def convert_pool2d(self, op: tflite.Operator, pool_type: str) -> Any:
         """Round the mean of quantised values instead of cutting it off."""
         result = super().convert_pool2d(op, pool_type)
         if pool_type != "average" or self.get_input_tensors(op)[0].qnn_params is None:
@@ -321,15 +322,15 @@ def _rounded(expr: relax.Expr) -> Any:
     return relax.Call(expr.op, [_rounded(expr.args[0]), *expr.args[1:]], expr.attrs)
 
 
-def _missing(kind: str, op: Any) -> Any:
+def _missing(kind: str, op: tflite.Operator) -> Any:
     raise UnsupportedError(f"TVM's importer lacks {kind}")
 
 
-def _label(converter: Converter, kind: str, op: Any) -> str:
+def _label(converter: Converter, kind: str, op: tflite.Operator) -> str:
     return f"operator {kind}{_making(converter, op)}"
 
 
-def _making(converter: Converter, op: Any) -> str:
+def _making(converter: Converter, op: tflite.Operator) -> str:
     outputs = [converter.subgraph.Tensors(i).Name() for i in op.OutputsAsNumpy()]
     made = outputs[0].decode(errors="replace") if outputs and outputs[0] else "nothing"
     return f" that makes {made!r}"

@@ -1,7 +1,7 @@
 """``torch.export`` programs to Relax through TVM's importer."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import relax
@@ -11,10 +11,15 @@ from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.frontends.relax._legal import with_kernels
 from tvm_serenity.graph import Graph
 
+if TYPE_CHECKING:
+    import torch
+    from torch import fx
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
 _RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
 
 
-def convert(program: Any) -> tvm.IRModule:
+def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
     """Return a ``torch.export.ExportedProgram`` as a Relax module with constant weights."""
     try:
         import torch
@@ -31,7 +36,9 @@ def convert(program: Any) -> tvm.IRModule:
     return with_kernels(run_importer(lambda: _imported(program, ExportedProgramImporter())))
 
 
-def _imported(program: Any, importer: Any) -> tvm.IRModule:
+def _imported(
+    program: "torch.export.ExportedProgram", importer: "ExportedProgramImporter"
+) -> tvm.IRModule:
     from tvm_serenity.frontends.relax._torch_converters import CONVERTERS
 
     whole = program.run_decompositions()
@@ -49,7 +56,7 @@ def _imported(program: Any, importer: Any) -> tvm.IRModule:
     return made
 
 
-def _check_value(node: Any, made: Any) -> None:
+def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
     """Refuse a node that became another type or shape than PyTorch gives it."""
     value, found = node.meta.get("val"), getattr(made, "ty", None)
     if not hasattr(value, "dtype") or not isinstance(found, relax.TensorType):
@@ -64,7 +71,7 @@ def _check_value(node: Any, made: Any) -> None:
         )
 
 
-def _check_recurrent(program: Any) -> None:
+def _check_recurrent(program: "torch.export.ExportedProgram") -> None:
     """Refuse recurrent layers that PyTorch left whole: TVM's conversions of them are wrong."""
     for node in program.graph.nodes:
         name = str(node.target)
@@ -75,7 +82,7 @@ def _check_recurrent(program: Any) -> None:
             )
 
 
-def module_to_graph(module: Any, example_inputs: Sequence[Any]) -> Graph:
+def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) -> Graph:
     """Return the kernels that TVM fuses a ``torch.nn.Module`` into, as a graph.
 
     It is exported in evaluation mode with ``example_inputs``, and left as it was.

@@ -1,0 +1,106 @@
+"""What operators of a ``.tflite`` file are read through: TVM's converter, as far as it is used."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tvm import relax
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph
+from tvm_serenity.operators.scene import Array
+from tvm_serenity.quantize.fixed import ROUNDINGS
+
+if TYPE_CHECKING:
+    import tflite
+
+OFF = "off"
+"""Leave operators in float that the importer has in float too."""
+
+
+@dataclass(frozen=True)
+class Integers:
+    """How quantised operators are read: their rounding, or "off"; see ``to_relax``."""
+
+    rounding: str = "tflite"
+    fold_concat: bool = True
+
+    def __post_init__(self) -> None:
+        if self.rounding not in (*ROUNDINGS, OFF):
+            raise InputError(f"rounding={self.rounding!r}: there are {', '.join(ROUNDINGS)}")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An operator of a file as it was read; its inputs by their numbers, constants with values.
+
+    An input that is left out has the number -1. ``states`` are the inputs that are states, with
+    what they hold before the first run.
+    """
+
+    kind: str
+    record: Any
+    inputs: tuple[int, ...]
+    constants: dict[int, Array]
+    states: dict[int, Array]
+
+
+class Wrapper(Protocol):
+    """A tensor of an operator, -1 where it is left out; ``qnn_params`` where it is quantised."""
+
+    tensor_idx: int
+    tensor: "tflite.Tensor"
+    buffer: "tflite.Buffer"
+    qnn_params: Mapping[str, Any] | None
+
+
+class Model(Protocol):
+    """The file: its bytes, its graph, how it is read, and what was read so far."""
+
+    data: bytes
+    graph: Graph
+    integers: Integers
+    rounds: bool
+    readings: list[Reading] | None
+
+
+class Expressions(Protocol):
+    """The expressions of tensors by name."""
+
+    def set_expr(self, name: str, expr: relax.Expr, force_override: bool = False) -> None:
+        """Say what expression a tensor is."""
+
+
+class Converter(Protocol):
+    """TVM's converter of operators."""
+
+    bb: relax.BlockBuilder
+    model: Model
+    exp_tab: Expressions
+
+    def get_input_tensors(self, op: "tflite.Operator") -> Sequence[Wrapper]:
+        """Return the inputs of an operator."""
+
+    def get_output_tensors(self, op: "tflite.Operator") -> Sequence[Wrapper]:
+        """Return the results of an operator."""
+
+    def get_tensors(self, indices: Iterable[int]) -> Sequence[Wrapper]:
+        """Return tensors by their numbers."""
+
+    def get_tensor_expr(self, tensor: Wrapper) -> relax.Expr:
+        """Return the expression of a tensor, which may be a constant of the file."""
+
+    def get_tensor_value(self, tensor_wrapper: Wrapper) -> Array:
+        """Return the value of a constant."""
+
+    def get_tensor_type_str(self, tensor_type: int) -> str:
+        """Return numpy's name of a type of the file."""
+
+    def has_expr(self, input_tensor_idx: int) -> bool:
+        """Return whether a tensor is computed, or is an input of the network."""
+
+    def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> relax.Expr:
+        """Return the real numbers of stored values."""
+
+    def quantize(self, expr: relax.Expr, tensor_to_quantize: Wrapper) -> relax.Expr:
+        """Return real numbers as a tensor stores them."""
