@@ -42,9 +42,10 @@ from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Made
+    from tvm_serenity.firmware.tir.opened import Model
 
 
-def build(model: Any, board: Board | str, settings: Settings | None = None) -> Project:
+def build(model: "Model", board: Board | str, settings: Settings | None = None) -> Project:
     """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
 
     ``model`` is the path of a ``.tflite`` or ``.onnx`` file, "zoo:NAME" for a built-in network, a

@@ -1,7 +1,9 @@
 """``verify`` as one report: host and QEMU against the reference, RAM, flash, instructions."""
 
+from collections.abc import Callable
 from typing import Any
 
+from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.referee import STEPS, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sizes import sizes
@@ -63,7 +65,7 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
     }
 
 
-def _part(project: Project, runner: Any) -> dict[str, Any]:
+def _part(project: Project, runner: Callable[..., Execution]) -> dict[str, Any]:
     inputs = project.reference_inputs()
     plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
     apart: Difference = difference(project, traced.trace)

@@ -5,10 +5,11 @@ inside of ``topi.full``.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tvm
-from tvm import te, tirx
+from tvm import relax, te, tirx
 
 LEVEL = 11
 """Above that of TVM's own registrations."""
@@ -21,14 +22,14 @@ def register() -> None:
         tvm.ir.register_op_attr(name, "FLegalize", _full(stock), LEVEL)
 
 
-def _full(stock: Any) -> Any:
-    def legalize(builder: Any, call: Any) -> Any:
+def _full(stock: Callable[..., Any]) -> Any:
+    def legalize(builder: relax.BlockBuilder, call: relax.Call) -> Any:
         value = _fill_value(call.args[1])
         if value is None or math.isfinite(value):
             return stock(builder, call)
         dtype = str(call.ty.dtype.dtype)
 
-        def infinite(*shape: Any) -> Any:
+        def infinite(*shape: tirx.Expr) -> Any:
             return te.compute(shape, lambda *_: tirx.const(value, dtype), name="full")
 
         return builder.call_te(infinite, *call.ty.shape.values, primfunc_name_hint="full")
@@ -36,7 +37,7 @@ def _full(stock: Any) -> Any:
     return legalize
 
 
-def _fill_value(expr: Any) -> float | None:
+def _fill_value(expr: relax.Expr) -> float | None:
     """The number a constant holds."""
     value: Any = getattr(expr, "value", None)
     array = value.numpy() if hasattr(value, "numpy") else None

@@ -94,7 +94,7 @@ class Prepared:
             return self.plain
         tiling = self.steps.tiling or tiling_for(self.target)
 
-        def lean(mod: Any) -> Any:
+        def lean(mod: tvm.IRModule) -> Any:
             return lean_module(mod, self.target, tiling, self.steps.tuned)
 
         with self.target:
@@ -178,12 +178,12 @@ def serenity_pipeline(
     return compat.named_pass("serenity", run)
 
 
-def _pass(name: str, apply: Callable[[Any], Any], mod: Any) -> Any:
+def _pass(name: str, apply: Callable[[Any], Any], mod: tvm.IRModule) -> Any:
     """Apply a step as the pass ``name``: instruments see it, a context may disable it."""
     return tvm.transform.Sequential([compat.named_pass(name, apply)])(mod)
 
 
-def _integers(mod: Any, steps: Steps) -> Any:
+def _integers(mod: tvm.IRModule, steps: Steps) -> Any:
     if steps.quantized == "auto":
         return _pass("SerenityQuantize", lambda m: quantized_module(m, steps.rounding), mod)
     if rounding_of(mod) is not None:
@@ -195,7 +195,7 @@ def _integers(mod: Any, steps: Steps) -> Any:
 
 
 def _changed(
-    mod: Any, steps: Steps, target: tvm.target.Target
+    mod: tvm.IRModule, steps: Steps, target: tvm.target.Target
 ) -> tuple[Any, Rewriting | None, Streaming | None]:
     """Return the module rewritten or in rows, and what was found."""
     limit = steps.time_limit_s
@@ -206,7 +206,7 @@ def _changed(
         return mod, None, None
     done: list[Rewriting] = []
 
-    def rewrite(mod: Any) -> Any:
+    def rewrite(mod: tvm.IRModule) -> Any:
         made, what = rewrite_by(mod, Rules(steps.rewrite, time_limit_s=limit), target)
         done.append(what)
         return made

@@ -123,7 +123,7 @@ def _is_float(ty: relax.Type) -> bool:
     return bool(compat.is_tensor(ty)) and compat.dtype_name(ty).startswith("float")
 
 
-def _reason(mod: Any, start: Any, reasons: dict[str, str]) -> str:
+def _reason(mod: tvm.IRModule, start: relax.Var, reasons: dict[str, str]) -> str:
     """The reason of the ``quantize`` that ``start`` leads to."""
     reached: set[Any] = {start}
     for block in mod["main"].body.blocks:

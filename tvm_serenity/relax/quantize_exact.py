@@ -33,14 +33,14 @@ def check_exact(function: relax.Function, operators: Mapping[str, str]) -> None:
             )
 
 
-def is_mark(call: Any) -> bool:
+def is_mark(call: relax.Expr) -> bool:
     """Return whether a call is a cast to the type its argument has: the importer's mark."""
     if not compat.is_call(call) or compat.op_name(call) != "relax.astype":
         return False
     return bool(compat.dtype_name(call.args[0].ty) == compat.dtype_name(call.ty))
 
 
-def _operator(var: Any, bindings: list[Any], operators: Mapping[str, str]) -> str:
+def _operator(var: relax.Var, bindings: list[Any], operators: Mapping[str, str]) -> str:
     """What the file calls the operator that ``var`` is computed in."""
     reached = {var}
     for binding in bindings:

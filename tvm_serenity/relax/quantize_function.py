@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
@@ -25,7 +26,7 @@ _TABLES = ("LOGISTIC", "TANH")
 """Functions of 8 bits whose table in LiteRT is filled in a way of its own."""
 
 
-def only_leaf(scope: Scope, expr: Any) -> Leaf | None:
+def only_leaf(scope: Scope, expr: relax.Expr) -> Leaf | None:
     """Return the one stored tensor that ``expr`` maps element by element, or None."""
     found: list[Leaf] = []
     if not _collect(scope, expr, found) or not found:
@@ -35,7 +36,7 @@ def only_leaf(scope: Scope, expr: Any) -> Leaf | None:
     return first if same else None
 
 
-def _collect(scope: Scope, expr: Any, found: list[Leaf]) -> bool:
+def _collect(scope: Scope, expr: relax.Expr, found: list[Leaf]) -> bool:
     value = scope.look(expr)
     if not compat.is_call(value):
         constant = scope.constant(value)
@@ -54,7 +55,7 @@ def _collect(scope: Scope, expr: Any, found: list[Leaf]) -> bool:
     return all(_collect(scope, argument, found) for argument in value.args)
 
 
-def known(scope: Scope, expr: Any, dtype: str, rounding: str) -> tuple[str, float] | None:
+def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[str, float] | None:
     """Return the kind of operator, and its parameter, that ``expr`` is of a leaf, or None.
 
     ``dtype`` is the type of both ends. Other expressions of 8 bits are evaluated and rounded as
@@ -75,13 +76,13 @@ def known(scope: Scope, expr: Any, dtype: str, rounding: str) -> tuple[str, floa
     return None
 
 
-def table(scope: Scope, expr: Any, leaf: Leaf, result: Affine) -> Array:
+def table(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
     """Return the 256 stored results of ``expr``, evaluated in float32 and rounded."""
     with np.errstate(all="ignore"):
         return tables.from_real(lambda x: _evaluated(scope, expr, x), leaf.params, result)
 
 
-def _evaluated(scope: Scope, expr: Any, x: Array) -> Array:
+def _evaluated(scope: Scope, expr: relax.Expr, x: Array) -> Array:
     value = scope.look(expr)
     if not compat.is_call(value):
         constant = scope.constant(value)

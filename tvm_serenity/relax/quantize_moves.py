@@ -21,7 +21,7 @@ class RefusedError(Exception):
     """Why a region stays float."""
 
 
-def moving(value: Any, look: Callable[[Any], Any]) -> Any:
+def moving(value: relax.Expr, look: Callable[[Any], Any]) -> Any:
     """Return ``value`` if it is the call of an operator that moves or chooses elements, or None.
 
     The elements are those of its first argument. A part of a split is a slice.
@@ -44,7 +44,7 @@ def moving(value: Any, look: Callable[[Any], Any]) -> Any:
 
 
 def again(
-    call: relax.Call, value: Any, params: Affine, limits: tuple[int, int] | None = None
+    call: relax.Call, value: relax.Expr, params: Affine, limits: tuple[int, int] | None = None
 ) -> Any:
     """Return the call on stored values; :class:`RefusedError` for a border that is not stored.
 

@@ -5,7 +5,7 @@ A *leaf* is a tensor as it is stored, with its scale and zero point: the argumen
 ``quantize``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +57,7 @@ class Weight:
     scale: Array
     zero: Array
 
-    def moved(self, move: Any) -> "Weight":
+    def moved(self, move: Callable[[Array], Array]) -> "Weight":
         """Return the weight with ``move`` applied to all three arrays."""
         return Weight(
             *(move(np.broadcast_to(a, self.data.shape)) for a in (self.data, self.scale, self.zero))

@@ -72,7 +72,7 @@ class Rewriter:
             return
         self.new[var] = self.emitted(self.rewritten(value), var.name)
 
-    def _kept(self, var: Any, value: Any, reason: RefusedError) -> Any:
+    def _kept(self, var: relax.Var, value: relax.Expr, reason: RefusedError) -> Any:
         """Return the variable of a region that stays float; note why."""
         made = self.builder.emit(self.rewritten(value), var.name)
         self.reasons[made.name] = str(reason)
@@ -135,7 +135,7 @@ class Rewriter:
             return self._normal(compat.call_like(expr, arguments))
         return expr
 
-    def convert_alone(self, var: Any) -> Any:
+    def convert_alone(self, var: relax.Var) -> Any:
         """Return the new expression of a ``quantize`` that was skipped for its clip."""
         value = self.scope.values[var]
         try:

@@ -89,7 +89,7 @@ def matmul(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "BATCH_MATMUL", lambda: matmul_of(pair), leaves)
 
 
-def _two(rewriter: Rewriter, call: Any) -> list[Leaf] | None:
+def _two(rewriter: Rewriter, call: relax.Call) -> list[Leaf] | None:
     """Two stored operands, or None if one is a number."""
     found = [_activation(rewriter, argument) for argument in call.args[:2]]
     leaves = [leaf for leaf in found if leaf is not None]
@@ -125,7 +125,7 @@ def softmax(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "SOFTMAX", lambda: softmax_of(op), [x])
 
 
-def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, value: Any) -> Any:
+def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, value: relax.Expr) -> Any:
     """Return ``value``, stored as ``leaf`` says, in the scale and limits of ``region``."""
     made, rounding = region.stored(leaf.shape), rewriter.rounding
     record = Rescaling(leaf.stored, made, region.limits, rounding)
@@ -160,7 +160,7 @@ def function(rewriter: Rewriter, region: Region) -> Any:
     return looked_up("q_table", leaf.stored, table, value, Writer(rewriter.builder))
 
 
-def _activation(rewriter: Rewriter, expr: Any) -> Leaf | None:
+def _activation(rewriter: Rewriter, expr: relax.Expr) -> Leaf | None:
     try:
         return rewriter.scope.activation(expr)
     except RefusedError:

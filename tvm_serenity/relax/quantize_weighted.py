@@ -4,6 +4,7 @@ Layouts, weights and biases are read here, as Relax has them; what a layer compu
 says (``operators/convolutions.py``, ``operators/fully_connected.py``).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
     return np.asarray(np.broadcast_to(values.astype(np.int64), (channels,)))
 
 
-def _two(values: Any) -> tuple[int, int]:
+def _two(values: Iterable[int]) -> tuple[int, int]:
     first, second = (int(v) for v in values)
     return first, second
 

@@ -239,7 +239,7 @@ def _with_role(tensor: Tensor, role: Role) -> Tensor:
     return Tensor(tensor.name, tensor.size_bytes, tensor.shape, tensor.dtype, role)
 
 
-def module_graph(module: Any, name: str) -> Graph:
+def module_graph(module: tvm.IRModule, name: str) -> Graph:
     """Return a fresh module's network: one op a fused kernel, inputs and outputs counted.
 
     Kernels' scratch is left out: it belongs to the kernels that ``compile`` chooses.

@@ -41,7 +41,7 @@ class Rewriting:
 
 
 def rewrite_module(
-    mod: tvm.IRModule, options: Options | None = None, target: Any = None
+    mod: tvm.IRModule, options: Options | None = None, target: tvm.target.Target | str | None = None
 ) -> tuple[Any, Rewriting]:
     """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
     options = options or Options()
@@ -63,7 +63,9 @@ def rewrite_module(
     return made, Rewriting(found)
 
 
-def rewrite_by(mod: tvm.IRModule, options: Options, target: Any = None) -> tuple[Any, Rewriting]:
+def rewrite_by(
+    mod: tvm.IRModule, options: Options, target: tvm.target.Target | str | None = None
+) -> tuple[Any, Rewriting]:
     """Return what :func:`rewrite_module` returns, with "rows" as one more name of a rule.
 
     It splits ``main`` into rows if no other rule named changed the module, and only where that can
@@ -91,7 +93,7 @@ def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:
     return schedule(graph, "auto", Limits(time_limit_s=5.0)).peak_bytes
 
 
-def force(mod: Any, rules: str, target: Any = None) -> Any:
+def force(mod: tvm.IRModule, rules: str, target: tvm.target.Target | str | None = None) -> Any:
     """Return ``mod`` with rules applied wherever they match, worth it or not: for tests.
 
     ``mod`` itself where none matches.

@@ -154,7 +154,7 @@ class OpFunction:
         """The call of a binding again, with other arguments."""
         count = itertools.count()
 
-        def constant(expr: Any) -> Any:
+        def constant(expr: relax.Expr) -> Any:
             return prepared.get((*key, next(count)), expr)
 
         return self._emit(called_again(binding.value, known, constant))

@@ -132,7 +132,7 @@ def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
     return same
 
 
-def _keeps_bytes(binding: Any, var: Any) -> bool:
+def _keeps_bytes(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
     if RELAX[compat.op_name(binding.value)].memory is not Memory.TURNED:
         return True
@@ -142,7 +142,7 @@ def _keeps_bytes(binding: Any, var: Any) -> bool:
     return wide == sorted(wide)
 
 
-def is_rename(value: Any) -> bool:
+def is_rename(value: relax.Expr) -> bool:
     """Whether a bound value names other values and computes nothing."""
     return isinstance(value, relax.Var | relax.Tuple | relax.TupleGetItem)
 

@@ -1,10 +1,11 @@
 """SlicesOfSplits: the parts of a split, which are items of a tuple, as slices of what is split."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
 from tvm import relax
-from tvm.relax.dpl import is_op, is_tuple_get_item, rewrite_call, wildcard
+from tvm.relax.dpl import DFPattern, is_op, is_tuple_get_item, rewrite_call, wildcard
 
 from tvm_serenity import compat
 
@@ -23,7 +24,7 @@ class SlicesOfSplits:
         whole = wildcard()
         split = is_op("relax.split")(whole)
 
-        def as_slice(item: Any, found: Any) -> Any:
+        def as_slice(item: relax.Expr, found: Mapping[DFPattern, relax.Expr]) -> Any:
             axis, parts = int(found[split].attrs.axis), found[split].ty.fields
             extents = [compat.static_shape(part, "part of a split")[axis] for part in parts]
             begin = sum(extents[: item.index])

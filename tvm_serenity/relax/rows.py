@@ -25,7 +25,7 @@ from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 
 def by_rows(
-    mod: tvm.IRModule, target: Any = None, limits: Limits | None = None
+    mod: tvm.IRModule, target: tvm.target.Target | str | None = None, limits: Limits | None = None
 ) -> tuple[Any, Streaming]:
     """Return ``mod`` in rows of one, and the order and placement they were made for.
 

@@ -62,7 +62,7 @@ def build_aot(
         )
 
 
-def _pools(sizes: Mapping[str, int], target: Any) -> Any:
+def _pools(sizes: Mapping[str, int], target: tvm.target.Target) -> Any:
     if not sizes:
         return None
     return WorkspaceMemoryPools(
@@ -78,7 +78,7 @@ def c_target(target: str = "c") -> Any:
     return tvm.target.Target(target, host=target)
 
 
-def workspace_bytes(built: Any) -> int:
+def workspace_bytes(built: AOTExecutorFactoryModule) -> int:
     """Return the bytes of memory that the C code needs to run: its pools but those of constants."""
     return sum(
         int(pool.allocated_size)
@@ -87,13 +87,13 @@ def workspace_bytes(built: Any) -> int:
     )
 
 
-def sources(built: Any) -> list[str]:
+def sources(built: AOTExecutorFactoryModule) -> list[str]:
     """Return the generated C: the interface with memory and constants, then the kernels."""
     library = _checked(built).get_lib()
     return [m.get_source() for m in (library, *library.imported_modules)]
 
 
-def calls(built: Any) -> list[tuple[str, tuple[str, ...]]]:
+def calls(built: AOTExecutorFactoryModule) -> list[tuple[str, tuple[str, ...]]]:
     """Return the calls of the generated main function in order: kernel, and what it is passed."""
     prefix = f"tvmgen_{_checked(built).libmod_name}_"
     text = "\n".join(sources(built))
@@ -105,7 +105,7 @@ def calls(built: Any) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def export_library(built: Any, path: Path) -> None:
+def export_library(built: AOTExecutorFactoryModule, path: Path) -> None:
     """Write the Model Library Format archive: C sources, header and ``metadata.json``.
 
     TVM's own exporter, also of a TVM built without microTVM: it gets empty runtime sources then.
@@ -137,7 +137,7 @@ def _exporter(folder: Path) -> Any:
     return exporter
 
 
-def _checked(built: Any) -> Any:
+def _checked(built: AOTExecutorFactoryModule) -> Any:
     if not isinstance(built, AOTExecutorFactoryModule):
         raise InputError(f"expected what build_aot makes, got {type(built).__name__}")
     return built

@@ -9,7 +9,7 @@ from tvm.runtime.module import BenchmarkResult
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.joint import place_order
-from tvm_serenity.relay.storage import graph_of, kernel_of, params_of
+from tvm_serenity.relay.storage import Built, graph_of, kernel_of, params_of
 
 ALIGNMENT = 64
 """Bytes TVM aligns its own allocations to, and lets kernels assume."""
@@ -24,7 +24,7 @@ class ArenaExecutor:
     views. Inputs and parameters have memory of their own, as in the graph executor.
     """
 
-    def __init__(self, built: Any) -> None:
+    def __init__(self, built: Built) -> None:
         graph = graph_of(built)
         ranges, self.plan = place_order(graph.graph, None, ALIGNMENT)
         offsets = {t: o for r, o in zip(ranges, self.plan.offsets, strict=True) for t in r.tensors}
@@ -74,7 +74,7 @@ class ArenaExecutor:
         """Return the number of outputs."""
         return len(self._heads)
 
-    def get_input(self, index: Any, out: Any = None) -> Any:
+    def get_input(self, index: Any, out: tvm.nd.NDArray | None = None) -> Any:
         """Return an input by index or name, copied into ``out`` if given."""
         names = list(self._arguments)
         name = names[index] if isinstance(index, int) and 0 <= index < len(names) else index
@@ -82,7 +82,7 @@ class ArenaExecutor:
             raise InputError(f"there is no input {index!r}: there are {', '.join(names)}")
         return _copied(self._tensors[self._arguments[name]], out)
 
-    def get_output(self, index: int, out: Any = None) -> Any:
+    def get_output(self, index: int, out: tvm.nd.NDArray | None = None) -> Any:
         """Return an output, which the next run overwrites, copied into ``out`` if given."""
         return _copied(self._tensors[self._heads[index]], out)
 
@@ -102,7 +102,7 @@ class ArenaExecutor:
         return BenchmarkResult(results)
 
 
-def _copied(tensor: Any, out: Any) -> Any:
+def _copied(tensor: tvm.nd.NDArray, out: tvm.nd.NDArray | None) -> Any:
     if out is None:
         return tensor
     tensor.copyto(out)

@@ -9,14 +9,18 @@ from tvm import relay
 from tvm_serenity.errors import InputError, UnsupportedError
 
 
-def target_of(target: Any) -> Any:
+def target_of(target: tvm.target.Target | str | None) -> Any:
     """Return ``target`` as TVM has it: the target in scope by default, or plain ``llvm``."""
     if target is None:
         target = tvm.target.Target.current(allow_none=True) or "llvm"
     return tvm.target.Target(target) if isinstance(target, str) else target
 
 
-def fused(mod: tvm.IRModule, target: Any = None, params: Mapping[str, Any] | None = None) -> Any:
+def fused(
+    mod: tvm.IRModule,
+    target: tvm.target.Target | str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Any:
     """Return ``mod`` as fused calls: the very passes that ``relay.build`` would run for ``target``.
 
     A module of fused calls comes back as it is. ``params`` become constants first. What the
@@ -32,7 +36,9 @@ def fused(mod: tvm.IRModule, target: Any = None, params: Mapping[str, Any] | Non
 
 
 def context_like(
-    current: Any, disabled: Sequence[str] = (), config: Mapping[str, Any] | None = None
+    current: tvm.transform.PassContext,
+    disabled: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return a ``PassContext`` like another, with more passes disabled and more options."""
     return tvm.transform.PassContext(
@@ -51,7 +57,7 @@ def bound(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> Any:
     return relay.transform.InferType()(mod)
 
 
-def with_main(mod: tvm.IRModule, main: Any) -> Any:
+def with_main(mod: tvm.IRModule, main: relay.Function) -> Any:
     """Return ``mod`` with another ``main``; ``mod`` itself stays as it is."""
     result = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions, attrs=mod.attrs)
     result["main"] = main
@@ -91,7 +97,7 @@ def is_kernel(expr: relay.Expr) -> bool:
     return isinstance(expr, relay.Function) and bool((expr.attrs or {}).get("Primitive", 0))
 
 
-def tensor_types(ty: Any, name: str) -> list[Any]:
+def tensor_types(ty: relay.Type, name: str) -> list[Any]:
     """Return the tensor types of a value, tuples flat; :class:`UnsupportedError` on others."""
     if isinstance(ty, relay.TupleType):
         return [t for part in ty.fields for t in tensor_types(part, name)]
@@ -102,12 +108,12 @@ def tensor_types(ty: Any, name: str) -> list[Any]:
     return [ty]
 
 
-def shape_of(ty: Any) -> tuple[int, ...]:
+def shape_of(ty: relay.TensorType) -> tuple[int, ...]:
     """Return the extents of a tensor type that ``tensor_types`` accepted."""
     return tuple(int(extent) for extent in ty.shape)
 
 
-def size_bytes(ty: Any) -> int:
+def size_bytes(ty: relay.TensorType) -> int:
     """Return the bytes of a compact tensor of this type."""
     kind = tvm.DataType(ty.dtype)
     bits = 8 if ty.dtype == "bool" else kind.bits * kind.lanes

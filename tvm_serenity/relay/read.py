@@ -86,7 +86,7 @@ class _Reader:
     calls: list[Any] = field(default_factory=list)
     values: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
-    def declare(self, expr: relay.Expr, ty: Any, name: str, role: Role) -> tuple[int, ...]:
+    def declare(self, expr: relay.Expr, ty: relay.Type, name: str, role: Role) -> tuple[int, ...]:
         types = lower.tensor_types(ty, name)
         first = len(self.tensors)
         for i, part in enumerate(types):
@@ -96,7 +96,7 @@ class _Reader:
         self.values[expr] = tuple(range(first, len(self.tensors)))
         return self.values[expr]
 
-    def walk(self, root: Any) -> None:
+    def walk(self, root: relay.Expr) -> None:
         """Read what ``root`` needs, then ``root``: no recursion, networks are deep."""
         stack = [(root, False)]
         while stack:

@@ -32,7 +32,7 @@ class Rewriting:
 def rewrite_module(
     mod: tvm.IRModule,
     options: Options | None = None,
-    target: Any = None,
+    target: tvm.target.Target | str | None = None,
     executor: str = "graph",
     params: Mapping[str, Any] | None = None,
 ) -> Rewriting:
@@ -74,7 +74,7 @@ def _typed(mod: tvm.IRModule) -> Any:
     return relay.transform.InferType()(mod)
 
 
-def _peak(mod: tvm.IRModule, target: Any, executor: str) -> int:
+def _peak(mod: tvm.IRModule, target: tvm.target.Target | str | None, executor: str) -> int:
     """The peak of the best order of a module as ``relay.build`` would fuse it.
 
     Constants are left unfolded, which takes long and moves no activation.

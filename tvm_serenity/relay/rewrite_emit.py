@@ -113,7 +113,7 @@ class _Writer:
         return y
 
 
-def _step(source: Source, step: Any, known: dict[Any, Any], change: Change) -> Any:
+def _step(source: Source, step: relay.Call, known: dict[Any, Any], change: Change) -> Any:
     """The call of a step again, with other tensors and constants."""
 
     def argument(expr: relay.Expr) -> Any:
@@ -129,7 +129,7 @@ def _step(source: Source, step: Any, known: dict[Any, Any], change: Change) -> A
 def _cut(node: Node) -> Change:
     """Constants cut to the output channels that a node makes."""
 
-    def change(step: Any, constant: Any) -> Any:
+    def change(step: relay.Call, constant: relay.Constant) -> Any:
         if node.makes is None or node.axis is None:
             return constant
         array = constant.data.numpy()
@@ -143,7 +143,7 @@ def _cut(node: Node) -> Change:
     return change
 
 
-def _conv_like(source: Source, head: Any, x: Any, node: Node) -> Any:
+def _conv_like(source: Source, head: relay.Call, x: relay.Expr, node: Node) -> Any:
     assert node.conv is not None
     weight = source.constant(head.args[1]).data.numpy()
     layout, old = str(head.attrs.kernel_layout), head.attrs

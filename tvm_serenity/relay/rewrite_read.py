@@ -247,7 +247,7 @@ def _kind(source: Source) -> tuple[Kind, str]:
     return Kind.OPAQUE, "its kernel is TVM's own"
 
 
-def _adds(step: Any, param: Any) -> bool:
+def _adds(step: relay.Call, param: relay.Var) -> bool:
     return step.op.name == "add" and any(a.same_as(param) for a in step.args)
 
 

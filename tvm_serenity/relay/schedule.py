@@ -21,7 +21,7 @@ EXECUTORS = ("graph", "aot")
 
 def schedule_module(
     mod: tvm.IRModule,
-    target: Any = None,
+    target: tvm.target.Target | str | None = None,
     method: str = "auto",
     options: Options | None = None,
     executor: str = "graph",
@@ -38,7 +38,7 @@ def schedule_module(
     return relay.transform.InferType()(mod), found
 
 
-def region_of(mod: tvm.IRModule, target: Any, executor: str) -> Region:
+def region_of(mod: tvm.IRModule, target: tvm.target.Target, executor: str) -> Region:
     """Return the fused calls of ``mod`` with the bytes that count under ``executor``."""
     if executor not in EXECUTORS:
         raise InputError(f"executor={executor!r}: there are {', '.join(EXECUTORS)}")

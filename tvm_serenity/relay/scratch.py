@@ -1,9 +1,7 @@
 """What kernels allocate for themselves, from a first lowering."""
 
-from typing import Any
-
 import tvm
-from tvm import tir
+from tvm import relay, tir
 from tvm.relay.backend import te_compiler
 
 from tvm_serenity.relay import lower
@@ -13,14 +11,14 @@ ALIGNMENT = 16
 """Bytes TVM aligns what kernels allocate to."""
 
 
-def scratch_of(target: Any) -> Scratch:
+def scratch_of(target: tvm.target.Target) -> Scratch:
     """Return the function that lowers a call's kernel for ``target`` and counts its scratch.
 
     Equal kernels are lowered once. External functions keep their memory to themselves: 0.
     """
     known: dict[int, int] = {}
 
-    def count(call: Any) -> int:
+    def count(call: relay.Call) -> int:
         if not lower.is_kernel(call.op):
             return 0
         key = tvm.ir.structural_hash(call.op)

@@ -1,7 +1,7 @@
 """Our storage ids in what ``relay.build`` makes for the graph executor."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 from tvm.runtime import Module
@@ -10,8 +10,11 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.plan.pools import share
 from tvm_serenity.relay.graph_json import GraphJson, read_graph_json
 
+Built: TypeAlias = GraphExecutorFactoryModule | Module
+"""What ``relay.build`` makes for the graph executor, or that loaded again."""
 
-def graph_of(built: Any) -> GraphJson:
+
+def graph_of(built: Built) -> GraphJson:
     """Return the graph of what ``relay.build`` made for the graph executor, or of it loaded again.
 
     Raises :class:`InputError` on anything else.
@@ -24,25 +27,25 @@ def graph_of(built: Any) -> GraphJson:
     raise InputError(f"expected what relay.build makes for the graph executor, got {kind}")
 
 
-def params_of(built: Any) -> Mapping[str, Any]:
+def params_of(built: Built) -> Mapping[str, Any]:
     """Return the weights of a module that ``graph_of`` takes, by name."""
     if isinstance(built, Module):
         return dict(built["get_graph_params"]().items())
     return dict(built.get_params())
 
 
-def kernel_of(built: Any, name: str) -> Any:
+def kernel_of(built: Built, name: str) -> Any:
     """Return the function ``name`` of a module that ``graph_of`` takes."""
     library = built if isinstance(built, Module) else built.get_lib()
     return library.get_function(name, query_imports=True)
 
 
-def pool_bytes(built: Any) -> int:
+def pool_bytes(built: Built) -> int:
     """Return the bytes the graph executor allocates for what it computes."""
     return graph_of(built).pool_bytes
 
 
-def share_storage(factory: Any) -> Any:
+def share_storage(factory: GraphExecutorFactoryModule) -> Any:
     """Return the built module with storage ids of our planner where they need fewer bytes.
 
     The same library, parameters and order: only the ids in the graph's JSON differ, so what is

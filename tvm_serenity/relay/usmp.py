@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
-from tvm.tir.usmp.utils import PoolAllocation
+from tvm.ir.memory_pools import PoolInfo
+from tvm.tir.usmp.utils import BufferInfo, PoolAllocation
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
@@ -103,7 +104,7 @@ def _planned(wanted: _Wanted) -> Plan:
     return plan(buffers, "auto", PlanOptions(time_limit_s=TIME_LIMIT_S, regions=regions))
 
 
-def _capacity(pool: Any) -> int | None:
+def _capacity(pool: PoolInfo) -> int | None:
     size = int(pool.size_hint_bytes)
     return size if size >= 0 else None
 
@@ -118,6 +119,6 @@ def _components(groups: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]
     return result
 
 
-def _key(info: Any) -> tuple[str, int, int]:
+def _key(info: BufferInfo) -> tuple[str, int, int]:
     """An order that does not depend on where the objects lie in memory."""
     return str(info.name_hint), int(info.size_bytes), len(info.conflicts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,9 @@ class RelayNet(Net):
         """Average pooling; padding is not counted."""
         return self._pool(relay.nn.avg_pool2d, x, window, x.moment)
 
-    def _pool(self, op: Any, x: Feature, window: Window, moment: float) -> Feature:
+    def _pool(
+        self, op: Callable[..., relay.Expr], x: Feature, window: Window, moment: float
+    ) -> Feature:
         padding = window.padding
         call = op(x.var, window.kernel, window.stride, padding=padding, layout=self._layout)
         return self._emit(call, "pool", moment)

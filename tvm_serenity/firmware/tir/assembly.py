@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import tvm
+
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed
@@ -26,7 +28,7 @@ from tvm_serenity.relax.read import Region
 
 def assembled(
     name: str,
-    module: Any,
+    module: tvm.IRModule,
     region: Region,
     graph: Graph,
     order: Sequence[int],

@@ -1,10 +1,8 @@
 """The constants of a program: equal bytes of one type are stored once."""
 
-from typing import Any
-
 import numpy as np
 
-from tvm_serenity.firmware.program import Constant
+from tvm_serenity.firmware.program import Array, Constant
 
 
 class Constants:
@@ -14,7 +12,7 @@ class Constants:
         self.all: list[Constant] = []
         self._numbers: dict[tuple[str, bytes], int] = {}
 
-    def number(self, array: Any) -> int:
+    def number(self, array: Array) -> int:
         """The number of the constant with the bytes of ``array``, made if there is none."""
         array = np.ascontiguousarray(array)
         key = (str(array.dtype), array.tobytes())

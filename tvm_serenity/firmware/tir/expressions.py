@@ -61,7 +61,7 @@ _MATH = {
 }
 
 
-def dtype_of(expr: Any) -> str:
+def dtype_of(expr: tirx.Expr) -> str:
     """Return numpy's name of an expression's type."""
     dtype = expr.ty.dtype
     return str(getattr(dtype, "dtype", dtype))
@@ -114,11 +114,11 @@ class Expressions:
         self.name = name
         self.is_scalar = is_scalar
 
-    def __call__(self, e: Any) -> str:
+    def __call__(self, e: tirx.Expr) -> str:
         """Return ``e`` as a C expression that needs no parentheses around it."""
         return self._written(e)
 
-    def _written(self, e: Any) -> str:
+    def _written(self, e: tirx.Expr) -> str:
         kind = type(e)
         if kind in (tirx.IntImm, tirx.FloatImm):
             text = literal(e.value, dtype_of(e))
@@ -148,39 +148,39 @@ class Expressions:
             return self._call(e)
         raise UnsupportedError(f"{self.where}: expression {kind.__name__} has no form in C")
 
-    def _load(self, e: Any) -> str:
+    def _load(self, e: tirx.Expr) -> str:
         if self.is_scalar(e.source):
             return self.name(e.source)
         (index,) = e.indices
         return f"{self.name(e.source)}[{bare(self(index))}]"
 
-    def _cast(self, e: Any) -> str:
+    def _cast(self, e: tirx.Expr) -> str:
         dtype = dtype_of(e)
         if dtype == "bool":
             return f"({self(e.value)} != 0)"
         return f"({c_type(dtype, self.where)}){self._operand(e.value)}"
 
-    def _operand(self, e: Any) -> str:
+    def _operand(self, e: tirx.Expr) -> str:
         """An expression that a cast in front applies to as a whole."""
         text = self(e)
         simple = text.startswith("(") or isinstance(e, tirx.Var | TensorLoad | tirx.IntImm)
         return text if simple else f"({text})"
 
-    def _infix(self, e: Any, sign: str) -> str:
+    def _infix(self, e: tirx.Expr, sign: str) -> str:
         if type(e) is tirx.Mod and dtype_of(e).startswith("float"):
             return f"fmod{_float_suffix(dtype_of(e))}({self(e.a)}, {self(e.b)})"
         return self._narrowed(f"({self(e.a)} {sign} {self(e.b)})", e)
 
-    def _narrowed(self, text: str, e: Any) -> str:
+    def _narrowed(self, text: str, e: tirx.Expr) -> str:
         dtype = dtype_of(e)
         if dtype in ("int8", "uint8", "int16", "uint16"):
             return f"({C_TYPES[dtype]}){text if text.startswith('(') else f'({text})'}"
         return text
 
-    def _choice(self, e: Any, condition: Any, yes: Any, no: Any) -> str:
+    def _choice(self, e: tirx.Expr, condition: tirx.Expr, yes: tirx.Expr, no: tirx.Expr) -> str:
         return self._narrowed(f"({self(condition)} ? {self(yes)} : {self(no)})", e)
 
-    def _call(self, e: Any) -> str:
+    def _call(self, e: tirx.Expr) -> str:
         name = str(getattr(e.op, "name", "")).rpartition(".")[2]
         args = list(e.args)
         if name in ("call_pure_extern", "call_extern"):
@@ -202,7 +202,7 @@ class Expressions:
             return f"(1.0f / (1.0f + expf(-{x})))"
         raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
 
-    def _shift_left(self, e: Any, args: list[Any]) -> str:
+    def _shift_left(self, e: tirx.Expr, args: list[Any]) -> str:
         dtype = dtype_of(e)
         if dtype.startswith("u"):
             return self._narrowed(f"({self(args[0])} << {self(args[1])})", e)

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
+from tvm import relax
+
 from tvm_serenity import compat
 from tvm_serenity.firmware.names import identifier, unique
 from tvm_serenity.firmware.program import Quantisation, Tensor
@@ -28,7 +31,9 @@ class Known:
     initial: int | None = None
 
 
-def interface(module: Any, inputs: Sequence[int], outputs: Sequence[int]) -> dict[int, Known]:
+def interface(
+    module: tvm.IRModule, inputs: Sequence[int], outputs: Sequence[int]
+) -> dict[int, Known]:
     """Return what ``module`` says of its inputs and outputs, which are tensors of these numbers.
 
     The module is the network before quantisation. Names and scales are the file's where it has
@@ -74,7 +79,7 @@ def named(
     ]
 
 
-def _names(function: Any, attribute: str, values: Sequence[Any]) -> Iterator[str]:
+def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> Iterator[str]:
     """The file's names, then those of variables."""
     attrs = function.attrs or {}
     given = [str(name) for name in attrs[attribute]] if attribute in attrs else []
@@ -82,31 +87,31 @@ def _names(function: Any, attribute: str, values: Sequence[Any]) -> Iterator[str
         yield given[i] if i < len(given) else getattr(value, "name", f"value_{i}")
 
 
-def _scales(function: Any, attribute: str) -> Iterator[Quantisation | None]:
+def _scales(function: relax.Function, attribute: str) -> Iterator[Quantisation | None]:
     """The file's scales and zero points."""
     attrs = function.attrs or {}
     for pair in attrs.get(attribute, ()):
         yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None
 
 
-def _initial(function: Any) -> list[int]:
+def _initial(function: relax.Function) -> list[int]:
     """The value that fills each of the last inputs, the states, before the first run."""
     attrs = function.attrs or {}
     return [int(v) for v in attrs[STATES]] if STATES in attrs else []
 
 
-def _is(value: Any, *names: str) -> bool:
+def _is(value: relax.Expr, *names: str) -> bool:
     return compat.is_call(value) and compat.op_name(value) in names
 
 
-def _input(param: Any, bindings: dict[Any, Any]) -> Quantisation | None:
+def _input(param: relax.Var, bindings: dict[Any, Any]) -> Quantisation | None:
     for value in bindings.values():
         if _is(value, "relax.dequantize") and value.args[0].same_as(param):
             return _affine(value)
     return None
 
 
-def _output(value: Any, bindings: dict[Any, Any]) -> Quantisation | None:
+def _output(value: relax.Expr, bindings: dict[Any, Any]) -> Quantisation | None:
     for _ in range(len(bindings) + 1):
         if _is(value, "relax.quantize"):
             return _affine(value)
@@ -117,7 +122,7 @@ def _output(value: Any, bindings: dict[Any, Any]) -> Quantisation | None:
     return None
 
 
-def _results(body: Any, bindings: dict[Any, Any]) -> list[Any]:
+def _results(body: relax.Expr, bindings: dict[Any, Any]) -> list[Any]:
     """The variables, or expressions, that a function returns, one a result."""
     value = body
     while value in bindings and not hasattr(bindings[value], "fields"):
@@ -128,7 +133,7 @@ def _results(body: Any, bindings: dict[Any, Any]) -> list[Any]:
     return list(value.fields) if hasattr(value, "fields") else [value]
 
 
-def _affine(call: Any) -> Quantisation | None:
+def _affine(call: relax.Call) -> Quantisation | None:
     scale, zero = (compat.constant_array(a) for a in call.args[1:3])
     if scale.size != 1 or zero.size != 1:
         return None

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+
+import tvm
 
 from tvm_serenity import compat
 from tvm_serenity.boards import Board
@@ -14,7 +15,7 @@ from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants, widening
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
-from tvm_serenity.graph import Graph
+from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
 from tvm_serenity.relax.read import Region
 
@@ -23,7 +24,7 @@ class Kernels:
     """The C kernels of a region, the constants each call passes, and their workspace."""
 
     def __init__(
-        self, lean: Any, region: Region, settings: Settings, board: Board, prefix: str
+        self, lean: tvm.IRModule, region: Region, settings: Settings, board: Board, prefix: str
     ) -> None:
         self.region = region
         self.settings = settings
@@ -109,7 +110,7 @@ class Kernels:
         graph: Graph = replace(self.region.graph, ops=tuple(ops))
         return graph
 
-    def _taken(self, op: Any) -> tuple[int, ...]:
+    def _taken(self, op: Op) -> tuple[int, ...]:
         graph = self.region.graph
         made = graph.tensors[op.outputs[0]]
         found = []

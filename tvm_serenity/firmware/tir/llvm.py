@@ -78,18 +78,18 @@ def compile_kernels(
         return Compiled(written, path.read_bytes())
 
 
-def _param(name: str, param: Any, function: Any) -> Param:
+def _param(name: str, param: tirx.Var, function: tirx.PrimFunc) -> Param:
     stored = {s.buffer for s in parts(function.body, tirx.BufferStore)}
     shown = {declared.buffer: declared.data for declared in parts(function.body, tirx.DeclBuffer)}
     written = {_owner(shown[b]) if b in shown else b for b in stored}
     return Param(name, compat.buffer_dtype(param), param not in written)
 
 
-def _owner(data: Any) -> Any:
+def _owner(data: tirx.Expr) -> Any:
     return data if isinstance(data, tirx.Var) else data.args[0]
 
 
-def _unpacked(name: str, function: Any, alignment: int) -> tuple[Any, int]:
+def _unpacked(name: str, function: tirx.PrimFunc, alignment: int) -> tuple[Any, int]:
     """``function`` with pointers for parameters; large buffers lie in a trailing workspace."""
     found = [statement.buffer for statement in parts(function.body, tirx.AllocBuffer)]
     large = [b for b in found if buffer_bytes(b) > STACK_LIMIT_BYTES]
@@ -97,7 +97,7 @@ def _unpacked(name: str, function: Any, alignment: int) -> tuple[Any, int]:
     offsets = dict(zip(large, placed.offsets, strict=True))
     workspace = tirx.Var("workspace", ir.PointerType(ir.PrimType("uint8")))
 
-    def allocation(statement: Any) -> Any:
+    def allocation(statement: tirx.AllocBuffer) -> Any:
         buffer = statement.buffer
         if buffer not in offsets:
             return statement

@@ -9,13 +9,15 @@ from tvm import s_tir, tirx
 from tvm_serenity.kernels.workspace import without_offsets
 
 
-def flattened(kernels: Mapping[str, Any], target: Any = None) -> dict[str, Any]:
+def flattened(
+    kernels: Mapping[str, Any], target: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return each kernel as loops, conditions and stores into one-dimensional buffers."""
-    target = tvm.target.Target({"kind": "c"} if target is None else target)
+    machine = tvm.target.Target({"kind": "c"} if target is None else dict(target))
     module = tvm.IRModule(
         {n: without_offsets(kernel).with_attr("global_symbol", n) for n, kernel in kernels.items()}
     )
-    module = tirx.transform.BindTarget(target.with_host(target))(module)
+    module = tirx.transform.BindTarget(machine.with_host(machine))(module)
     module = tvm.transform.Sequential(_passes())(module)
     return {g.name_hint: f for g, f in module.functions.items()}
 

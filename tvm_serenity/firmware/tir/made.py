@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import tvm
+
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.emit import steps
 from tvm_serenity.firmware.emit.model import Calls
@@ -27,6 +29,7 @@ from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
 from tvm_serenity.rows.described import described
+from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
@@ -171,7 +174,7 @@ class ByRows:
         }
 
 
-def make(module: Any, name: str, board: Board, settings: Settings) -> Made:
+def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Made:
     """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
 
     Whether it fits is said by ``placed``; with rows "auto" it is in rows only if it would not.
@@ -185,7 +188,7 @@ def make(module: Any, name: str, board: Board, settings: Settings) -> Made:
     return _by_rows(module, name, board, settings)
 
 
-def loose(module: Any, settings: Settings) -> str:
+def loose(module: tvm.IRModule, settings: Settings) -> str:
     """Return why outputs may be further from the model's own runtime than its rule says, or "".
 
     ``module`` is Relax as it was imported.
@@ -194,7 +197,7 @@ def loose(module: Any, settings: Settings) -> str:
     return "computed in float" if off else ""
 
 
-def _by_rows(module: Any, name: str, board: Board, settings: Settings) -> ByRows:
+def _by_rows(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> ByRows:
     settings.notify("reading rows")
     ready = kernels_of(module, settings)
     rows = read_rows(ready.plain, name, ready.target)
@@ -213,7 +216,7 @@ def _by_rows(module: Any, name: str, board: Board, settings: Settings) -> ByRows
     return ByRows(rows, program, chosen, _placed(chosen.best, region, room), ready.kept_float)
 
 
-def _chosen(network: Any, settings: Settings, room: int) -> Choice:
+def _chosen(network: Network, settings: Settings, room: int) -> Choice:
     limits = Limits(settings.search_seconds)
     goal = Goal(max(room, 0))
     if settings.bands is None:

@@ -173,7 +173,7 @@ def widening(kernel: tirx.PrimFunc, forms: Mapping[int, tuple[str, int]]) -> Any
         params.append(scales)
         widened[old] = partial(_of_steps, new, scales, axis)
 
-    def load(part: Any) -> Any:
+    def load(part: TensorLoad) -> Any:
         wide = widened.get(part.source)
         return part if wide is None else wide(tuple(part.indices))
 
@@ -182,11 +182,11 @@ def widening(kernel: tirx.PrimFunc, forms: Mapping[int, tuple[str, int]]) -> Any
     return tirx.PrimFunc(params, body, kernel.ret_type, attrs=kernel.attrs)
 
 
-def _of_steps(stored: Any, scales: Any, axis: int, indices: tuple[Any, ...]) -> Any:
+def _of_steps(stored: tirx.Var, scales: tirx.Var, axis: int, indices: tuple[Any, ...]) -> Any:
     return stored[indices].astype("float32") * scales[indices[axis] if axis >= 0 else 0]
 
 
-def _of_half(stored: Any, indices: tuple[Any, ...]) -> Any:
+def _of_half(stored: tirx.Var, indices: tuple[Any, ...]) -> Any:
     """The value of a float16: its bits in the places of a float32's, times what the biases differ.
 
     Exact for subnormal numbers as well; there are no infinities among constants.

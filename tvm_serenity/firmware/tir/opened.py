@@ -1,17 +1,23 @@
 """What ``build`` is given, as a Relax module."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.settings import OFF, Settings
 from tvm_serenity.frontends import load
 
+if TYPE_CHECKING:
+    import torch
+    import tvm
+
+Model: TypeAlias = "str | os.PathLike[str] | tvm.IRModule | torch.export.ExportedProgram"
+"""A file, "zoo:NAME", or a network as TVM or PyTorch hold it."""
 ZOO = "zoo:"
 """What the name of a built-in network begins with."""
 
 
-def opened(model: Any, settings: Settings) -> tuple[Any, str | None]:
+def opened(model: "Model", settings: Settings) -> tuple[Any, str | None]:
     """Return a model as a Relax module, and the file it is from, if it is known.
 
     Raises :class:`InputError` where sizes are given for dimensions that have no names.

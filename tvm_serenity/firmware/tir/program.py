@@ -49,7 +49,7 @@ class Compiled:
         return tvm.compile(self.lowered, target="llvm")
 
 
-def kernels_of(module: Any, settings: Settings) -> Prepared:
+def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered; lean kernels without register tiles."""
     steps = Steps(
         quantized=settings.quantized,
@@ -61,7 +61,7 @@ def kernels_of(module: Any, settings: Settings) -> Prepared:
 
 
 def compiled(
-    module: Any, name: str, board: Board, room: Sequence[Room], settings: Settings
+    module: tvm.IRModule, name: str, board: Board, room: Sequence[Room], settings: Settings
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
     ready = kernels_of(module, settings)

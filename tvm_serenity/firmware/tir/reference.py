@@ -1,6 +1,6 @@
 """What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def whole_tensors(rows: RowModule, inputs: list[Array]) -> tuple[dict[int, Array
     return {f: by_tensor[t] for f, t in pairs if t in by_tensor}, outputs
 
 
-def first_inputs(lowered: Any, program: Program, seed: int) -> list[Array]:
+def first_inputs(lowered: tvm.IRModule, program: Program, seed: int) -> list[Array]:
     """Return seeded inputs of ``program``; states have their first values."""
     tensors = [program.tensors[t] for t in program.given]
     return [
@@ -89,7 +89,7 @@ def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
 
 
 def watched(
-    executable: Any, lowered: Any, region: Region, inputs: Sequence[Array]
+    executable: relax.VMExecutable, lowered: tvm.IRModule, region: Region, inputs: Sequence[Array]
 ) -> tuple[dict[int, list[Array]], list[Array]]:
     """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
 
@@ -127,7 +127,7 @@ def _results(region: Region, op: int, count: int) -> Sequence[int]:
     return range(count - sum(size > 0 for size in sizes), count)
 
 
-def _arrays(found: Any) -> list[Array]:
+def _arrays(found: tvm.runtime.Tensor | Iterable[Any]) -> list[Array]:
     if isinstance(found, tvm.runtime.Tensor):
         return [found.numpy()]
     return [array for part in found for array in _arrays(part)]

@@ -26,7 +26,7 @@ class Written:
     workspace_bytes: int
 
 
-def write(name: str, function: Any, alignment: int = 16) -> Written:
+def write(name: str, function: tirx.PrimFunc, alignment: int = 16) -> Written:
     """Return a lowered kernel as C.
 
     Parameters become pointers, ``const`` where nothing is stored through them; buffers above
@@ -44,7 +44,7 @@ def write(name: str, function: Any, alignment: int = 16) -> Written:
 
 
 class _Writer:
-    def __init__(self, where: str, function: Any, alignment: int) -> None:
+    def __init__(self, where: str, function: tirx.PrimFunc, alignment: int) -> None:
         self.where = where
         self.body = function.body
         self.params = list(function.params)
@@ -72,7 +72,7 @@ class _Writer:
         self.offsets = dict(zip(big, found.offsets, strict=True))
         self.scalars = {b for b in [*allocated, *self.base] if self._is_scalar(b, set(allocated))}
 
-    def _root(self, buffer: Any) -> Any:
+    def _root(self, buffer: tirx.Var) -> Any:
         """The parameter or allocation whose bytes ``buffer`` shows."""
         for _ in range(len(self.base) + 1):
             data = self.base.get(buffer)
@@ -84,11 +84,11 @@ class _Writer:
             buffer = owner
         raise UnsupportedError(f"{self.where}: buffers declared on each other")
 
-    def name(self, var: Any) -> str:
+    def name(self, var: tirx.Var) -> str:
         root = self._root(var) if var in self.base else var
         return self.names[root] if root in self.names else self.declare(root)
 
-    def declare(self, var: Any) -> str:
+    def declare(self, var: tirx.Var) -> str:
         text = "".join(c if c.isalnum() else "_" for c in str(var.name)).strip("_") or "v"
         reserved = text in KEYWORDS or text in LIBRARY or text[0].isdigit()
         base = f"v_{text}" if reserved else text
@@ -108,7 +108,7 @@ class _Writer:
         lines = [f"    (void){self.names[p]};" for p in unused]
         return "\n".join([*lines, *self.statement(self.body, 1)]) + "\n"
 
-    def statement(self, s: Any, depth: int) -> list[str]:
+    def statement(self, s: tirx.Stmt, depth: int) -> list[str]:
         pad = "    " * depth
         kind = type(s)
         if kind is tirx.SeqStmt:
@@ -137,18 +137,18 @@ class _Writer:
             return []
         raise UnsupportedError(f"{self.where}: statement {kind.__name__} has no form in C")
 
-    def _nested(self, s: Any, depth: int) -> list[str]:
+    def _nested(self, s: tirx.Stmt, depth: int) -> list[str]:
         body = getattr(s, "body", None)
         return [] if body is None else self.statement(body, depth)
 
-    def _block(self, s: Any, depth: int) -> list[str]:
+    def _block(self, s: tirx.Stmt, depth: int) -> list[str]:
         """The statements between braces; names declared there are free again after it."""
         taken, names = set(self.taken), dict(self.names)
         lines = self.statement(s, depth + 1)
         self.taken, self.names = taken, names
         return lines
 
-    def _loop(self, s: Any, pad: str, depth: int) -> list[str]:
+    def _loop(self, s: tirx.For, pad: str, depth: int) -> list[str]:
         taken, names = set(self.taken), dict(self.names)
         ctype = c_type(str(_dtype(s.loop_var)), self.where)
         start, extent = self.expression(s.min), self.expression(s.extent)
@@ -159,7 +159,7 @@ class _Writer:
         self.taken, self.names = taken, names
         return lines
 
-    def _allocation(self, buffer: Any, pad: str) -> list[str]:
+    def _allocation(self, buffer: tirx.Var, pad: str) -> list[str]:
         ctype = c_type(compat.buffer_dtype(buffer), self.where)
         name = self.declare(buffer)
         if buffer in self.offsets:
@@ -169,7 +169,7 @@ class _Writer:
             return [f"{pad}{ctype} {name} = 0;"]  # a sum may begin under a condition
         return [f"{pad}{ctype} {name}[{_elements(buffer)}];"]
 
-    def _is_scalar(self, buffer: Any, allocated: set[Any]) -> bool:
+    def _is_scalar(self, buffer: tirx.Var, allocated: set[Any]) -> bool:
         """Whether a local variable holds ``buffer``: it and all that show it are one element."""
         root = self._root(buffer)
         shown = [root, *(b for b in self.base if self._root(b) in {root})]
@@ -177,32 +177,32 @@ class _Writer:
             _elements(b) == 1 and compat.buffer_dtype(b) == compat.buffer_dtype(root) for b in shown
         )
 
-    def _target(self, s: Any) -> str:
+    def _target(self, s: tirx.BufferStore) -> str:
         if s.buffer in self.scalars:
             return self.name(s.buffer)
         (index,) = s.indices
         return f"{self.name(s.buffer)}[{bare(self.expression(index))}]"
 
 
-def _data_owner(data: Any) -> Any:
+def _data_owner(data: tirx.Expr) -> Any:
     """The buffer whose ``data`` pointer an expression is, or None."""
     if isinstance(data, tirx.Var):
         return data
     return data.args[0] if hasattr(data, "args") and len(data.args) else None
 
 
-def _dtype(var: Any) -> str:
+def _dtype(var: tirx.Var) -> str:
     dtype = var.ty.dtype
     return str(getattr(dtype, "dtype", dtype))
 
 
-def _elements(buffer: Any) -> int:
+def _elements(buffer: tirx.Var) -> int:
     count = 1
     for extent in compat.buffer_shape(buffer):
         count *= extent
     return count
 
 
-def buffer_bytes(buffer: Any) -> int:
+def buffer_bytes(buffer: tirx.Var) -> int:
     """Return the bytes of a kernel's buffer."""
     return int(compat.size_bytes(compat.buffer_shape(buffer), compat.buffer_dtype(buffer)))

@@ -5,6 +5,7 @@ garbage, in place where the program does; TVM's kernel is the one before any sch
 compiled by LLVM. Each kernel is run once with the constants, and in the way, it is called with.
 """
 
+import ctypes
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relax, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity import compat
 from tvm_serenity.firmware.emit.c import symbol
-from tvm_serenity.firmware.program import Array, Const, Data, Scratch
+from tvm_serenity.firmware.program import Array, Const, Data, Scratch, Step
 from tvm_serenity.firmware.replay import recorded, split
 from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.program import Compiled
@@ -90,7 +92,7 @@ class Reference:
         return [tensors[i].numpy() for i in self.written]
 
 
-def _stored_range(source: Any) -> Range | None:
+def _stored_range(source: tirx.PrimFunc) -> Range | None:
     """What floats must lie within that are stored as 8 or 16 bits without being clamped.
 
     Beyond it a conversion is undefined in C: networks keep to it (an average of stored values).
@@ -105,7 +107,7 @@ def _stored_range(source: Any) -> Range | None:
     return found
 
 
-def _dtype(expr: Any) -> Any:
+def _dtype(expr: tirx.Expr) -> Any:
     return getattr(expr.ty.dtype, "dtype", expr.ty.dtype)
 
 
@@ -145,7 +147,7 @@ def _kernel(made: Compiled, op: int) -> Any:
     return compat.called_kernel(made.region.bindings[made.region.run[op]].value)
 
 
-def reference_of(lowered: Any, call: Any, memory: Sequence[Hashable]) -> Reference:
+def reference_of(lowered: tvm.IRModule, call: relax.Call, memory: Sequence[Hashable]) -> Reference:
     """Return TVM's kernel of a call.
 
     ``memory``: where each argument lies that is no constant; the same place is drawn once.
@@ -168,7 +170,7 @@ def reference_of(lowered: Any, call: Any, memory: Sequence[Hashable]) -> Referen
     return Reference(name, source, tuple(given), written)
 
 
-def _case(made: Compiled, op: int, step: Any) -> tuple[Case, Any]:
+def _case(made: Compiled, op: int, step: Step) -> tuple[Case, Any]:
     program = made.program
     call = made.region.bindings[made.region.run[op]].value
     passed = [program.places[a.tensor] for a in step.arguments if isinstance(a, Data)]
@@ -216,7 +218,7 @@ def _case(made: Compiled, op: int, step: Any) -> tuple[Case, Any]:
 
 def validate(
     found: Sequence[Case],
-    executable: Any,
+    executable: relax.VMExecutable,
     compilation: Compilation,
     *,
     limit_ulp: int,
@@ -253,7 +255,7 @@ def validate(
     return Checked(len(found), sets)
 
 
-def fills_of(source: Any) -> tuple[str, ...]:
+def fills_of(source: tirx.PrimFunc) -> tuple[str, ...]:
     """Return the sets of inputs a kernel runs on: fewer where it takes long."""
     steps = steps_of(source)
     if steps <= FEW_STEPS:
@@ -272,7 +274,7 @@ class Failure:
 
 
 def checked(
-    case: Case, function: Function, library: Any, limit_ulp: int, seed: int
+    case: Case, function: Function, library: ctypes.CDLL, limit_ulp: int, seed: int
 ) -> tuple[int, Failure | None]:
     """Return the sets that were compared, and the first failure."""
     count = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from tvm import tirx
 
 from tvm_serenity.firmware.pack import Channels, centred, largest_sums, paired, rounding, settled
 from tvm_serenity.firmware.program import Array, Kernel
@@ -40,7 +41,7 @@ class Tuned:
 
 def tuned(
     name: str,
-    function: Any,
+    function: tirx.PrimFunc,
     arguments: Sequence[Any],
     rows: RowKernel | None = None,
     *,
@@ -127,7 +128,7 @@ def _layer(spec: Convolution, weights: Array, bias: Array) -> Layer | None:
 
 
 def _in_small_numbers(
-    spec: Convolution, weights: Any, bias: Array
+    spec: Convolution, weights: Array, bias: Array
 ) -> tuple[Convolution, Any, Array]:
     """The same layer with its constant channels in small numbers (``pack.settled``)."""
     m = spec.requantise.multiplier
@@ -153,7 +154,7 @@ def _called(name: str, layer: Layer) -> Tuned | None:
     return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 
 
-def _tuned(layer: Layer, kernel: Kernel, weights: Any, workspace_bytes: int) -> Tuned:
+def _tuned(layer: Layer, kernel: Kernel, weights: Array, workspace_bytes: int) -> Tuned:
     constants = [weights, layer.bias, layer.how.multipliers, layer.how.shifts]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
