@@ -146,7 +146,7 @@ class _Reader:
             raise ParseError(f"{self.where}: {key!r} is {value}, not in {least}..{2**32 - 1}")
         return value
 
-    def region(self, table: Any) -> MemoryRegion:
+    def region(self, table: object) -> MemoryRegion:
         if not isinstance(table, dict):
             raise ParseError(f"{self.where}: 'regions' is a list of tables")
         kind = self.text(table, "kind")

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy.typing as npt
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
@@ -275,7 +276,7 @@ def constant_array(value: tirx.Expr) -> Any:
     return value.value.numpy()
 
 
-def constant(array: Any) -> Any:
+def constant(array: npt.NDArray[Any]) -> Any:
     """Return an array as a tensor literal."""
     return relax.const(array, str(array.dtype))
 
@@ -306,12 +307,12 @@ def renamed(kernel: tirx.PrimFunc, name: str) -> Any:
     return kernel if symbol is None else kernel.with_attr("global_symbol", name)
 
 
-def anonymous(kernel: Any) -> Any:
+def anonymous(kernel: tirx.PrimFunc) -> Any:
     """Return a kernel without its symbol: kernels that compute the same are then equal."""
     return kernel.without_attr("global_symbol") if kernel.attrs else kernel
 
 
-def script(kernel: Any) -> str:
+def script(kernel: tirx.PrimFunc) -> str:
     """Return a kernel as a script that ``from_script`` reads."""
     return str(kernel.script(show_meta=True))
 
@@ -321,7 +322,7 @@ def from_script(text: str) -> Any:
     return tvm.script.from_source(text)
 
 
-def kernels_of(executable: Any) -> Any:
+def kernels_of(executable: relax.VMExecutable) -> Any:
     """Return a function from names to the compiled kernels of a Relax executable.
 
     A kernel that exists in two forms is returned in the placed one.
@@ -337,7 +338,7 @@ def kernels_of(executable: Any) -> Any:
     return kernel
 
 
-def contracts(target: Any) -> bool:
+def contracts(target: tvm.target.Target) -> bool:
     """Whether LLVM may turn a product and a sum into one operation that rounds once.
 
     Plain x86-64 has no such instruction.

@@ -8,18 +8,21 @@ peak_bytes_batch(candidates, jobs=8)          # many, in processes or on a Dask 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.parallel import results
 from tvm_serenity.schedule import Options, schedule
 
+if TYPE_CHECKING:
+    import torch
+
 DEFAULT_LIMIT_S = 1.0
 
 
 def peak_bytes(
-    network: Any,
+    network: "Graph | torch.nn.Module",
     example_inputs: Sequence[Any] | None = None,
     *,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
@@ -66,7 +69,9 @@ def _peak(candidate: _Candidate, time_limit_s: float | None) -> int:
     return peak_bytes(candidate.network, candidate.example_inputs, time_limit_s=time_limit_s)
 
 
-def graph_of(network: Any, example_inputs: Sequence[Any] | None = None) -> Graph:
+def graph_of(
+    network: "Graph | torch.nn.Module", example_inputs: Sequence[Any] | None = None
+) -> Graph:
     """Return the graph of a network as ``peak_bytes`` takes it."""
     if isinstance(network, Graph):
         return network

@@ -13,6 +13,8 @@ from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.model_file import printable
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from tvm_serenity.cli._app import app as app
 
 INTERRUPTED = 130
@@ -56,7 +58,7 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _interrupted(_signal: int, _frame: Any) -> None:
+def _interrupted(_signal: int, _frame: "FrameType | None") -> None:
     os.write(2, b"serenity: interrupted\n")
     os._exit(INTERRUPTED)
 

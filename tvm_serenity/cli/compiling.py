@@ -16,6 +16,8 @@ from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, check_schedule
 
 if TYPE_CHECKING:
+    import tvm
+
     from tvm_serenity.relax.pipeline import Prepared
     from tvm_serenity.relax.rewrite import Rewriting
     from tvm_serenity.runtime.build import Comparison
@@ -121,7 +123,12 @@ def compile_command(
 
 
 def _checks(
-    model: str, module: Any, quantized: str, rounding: str, check: bool | None, output: str | None
+    model: str,
+    module: "tvm.IRModule",
+    quantized: str,
+    rounding: str,
+    check: bool | None,
+    output: str | None,
 ) -> "Checks":
     """What is checked: nothing after --no-check."""
     from dataclasses import replace
@@ -141,7 +148,7 @@ def _checks(
     return Checks(judge=judge, folder=Path() if output is None else Path(output).parent)
 
 
-def _against(checks: "Checks", before: Any, rewritten: bool) -> "Checks":
+def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Checks":
     """The same checks against the module before it was rewritten or cut into rows."""
     from dataclasses import replace
 
@@ -159,7 +166,7 @@ def _measured(file: Path, target: str, limit: int) -> Any:
     return tuned(file, tvm.target.Target(target), limit)
 
 
-def _steps_json(module: Any, made: "Prepared") -> dict[str, Any]:
+def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     """What was done before the search; ``module`` as it was opened."""
     said = quantised_json(module, made)
     if made.rows is not None:

@@ -8,6 +8,8 @@ from tvm_serenity.cli.models import Source
 from tvm_serenity.errors import InputError
 
 if TYPE_CHECKING:
+    import tvm
+
     from tvm_serenity.relax.pipeline import Prepared
 
 Quantized = Annotated[
@@ -28,7 +30,9 @@ Rounding = Annotated[
 ]
 
 
-def opened_for(opened: Source, module: Any, quantized: str, rounding: str) -> tuple[Any, str]:
+def opened_for(
+    opened: Source, module: "tvm.IRModule", quantized: str, rounding: str
+) -> tuple[Any, str]:
     """Return the module whose kernels are made, and how its integers round.
 
     ``module`` is what was opened, in float: itself where integers are not read from the file.
@@ -45,7 +49,7 @@ def opened_for(opened: Source, module: Any, quantized: str, rounding: str) -> tu
     return opened.module(rounding) if read else module, rounding
 
 
-def quantised_json(module: Any, made: "Prepared") -> dict[str, Any]:
+def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     """Return what JSON says of integer kernels; nothing where ``module`` had no use for them."""
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.weights import weight_bytes

@@ -69,7 +69,7 @@ def run_command(
     show.facts(f"{project.metadata['name']} on {where}", rows)
 
 
-def _short(array: Any) -> str:
+def _short(array: np.ndarray[Any, Any]) -> str:
     values = array.reshape(-1)
     text = ", ".join(f"{v:g}" for v in values[:12].tolist())
     return text + (f", ... ({values.size})" if values.size > 12 else "")
@@ -99,7 +99,7 @@ def _inputs(project: Project, files: list[str] | None) -> list[Any]:
     return found
 
 
-def _save(path: str, array: Any) -> None:
+def _save(path: str, array: np.ndarray[Any, Any]) -> None:
     import io
 
     data = io.BytesIO()

@@ -5,12 +5,18 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from tvm_serenity.plan.result import Progress as Placing
+from tvm_serenity.schedule.result import Progress as Ordering
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 console = Console(highlight=False)
 
@@ -47,7 +53,7 @@ class Progress:
     in it one at most every ``PLAIN_EVERY_S`` seconds.
     """
 
-    def __init__(self, label: str, console: Console, status: Any = None) -> None:
+    def __init__(self, label: str, console: Console, status: "Status | None" = None) -> None:
         self.label, self._console, self._status = label, console, status
         self._said = time.monotonic()
 
@@ -58,7 +64,7 @@ class Progress:
         else:
             self._line(text)
 
-    def search(self, report: Any) -> None:
+    def search(self, report: Ordering | Placing) -> None:
         """Say how far a search has come."""
         text = _search_text(report)
         if self._status is not None:
@@ -70,7 +76,7 @@ class Progress:
         self._said = time.monotonic()
         print(f"serenity: {text}", file=sys.stderr, flush=True)
 
-    def __call__(self, report: Any) -> None:
+    def __call__(self, report: Ordering | Placing) -> None:
         """The same as ``search``: a progress is what searches take as their callback."""
         self.search(report)
 
@@ -86,9 +92,11 @@ def progress(label: str) -> Iterator[Progress]:
         yield Progress(label, err, status)
 
 
-def _search_text(report: Any) -> str:
-    best = getattr(report, "best_bytes", None) or getattr(report, "arena_bytes", 0)
-    states = getattr(report, "states", None) or getattr(report, "nodes", 0)
+def _search_text(report: Ordering | Placing) -> str:
+    if isinstance(report, Placing):
+        best, states = report.arena_bytes, report.nodes
+    else:
+        best, states = report.best_bytes, report.states
     bound = report.lower_bound_bytes
     gap = (best - bound) / bound if bound else 0.0
     rate = states / report.seconds if report.seconds > 0 else 0.0

@@ -4,10 +4,13 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.files import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = ("#c9d6df", "#8fb3c9", "#4f8aae", "#0b5c85", "#c4572e", "#5b8c3a", "#9a9a9a", "#e0b040")
 FORMATS = (".svg", ".png", ".pdf")
@@ -82,7 +85,7 @@ def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
 
 
 def _panel(
-    axes: Any,
+    axes: "Axes",
     models: Sequence[str],
     capacities: Sequence[int],
     bars: Mapping[tuple[str, int], Bar],

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -125,6 +124,6 @@ def between(x: Array, table: Array) -> Array:
     return np.asarray(base + ((slope * (wide & 127) + 64) >> 7)).astype(np.int16)
 
 
-def real_of(kind: Any) -> Callable[[Affine, Affine], Callable[[Array], Array]]:
+def real_of(kind: Callable[[Array], Array]) -> Callable[[Affine, Affine], Callable[[Array], Array]]:
     """Return ``kind`` as a function that scales do not matter to."""
     return lambda _source, _result: kind

@@ -1,5 +1,6 @@
 """LOGISTIC and TANH: tables for 8 bits, straight lines between 256 samples for 16 bits."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import Function, Widths, function, real
 from tvm_serenity.operators.record import elementwise
-from tvm_serenity.operators.scene import ALL, Array, Calls, Expr
+from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Shape
 from tvm_serenity.quantize import lookups
 
 
@@ -18,7 +19,13 @@ def _steps(kind: str, op: Function, most_shift: int) -> tuple[int, int]:
     return lookups.sigmoid_multiplier(op.source.scale, most_shift)
 
 
-def _sigmoid(op: Function, x: Expr, calls: Calls, steps: tuple[int, int], kernel: Any) -> Expr:
+def _sigmoid(
+    op: Function,
+    x: Expr,
+    calls: Calls,
+    steps: tuple[int, int],
+    kernel: Callable[[Shape, int, int], Any],
+) -> Expr:
     made = kernel(op.source.shape, *steps)
     return calls.kernel("q_sigmoid", made, x, lookups.sigmoid_samples())
 

@@ -67,7 +67,9 @@ def divided(m: Multiplier, count: int) -> Multiplier:
     )
 
 
-def scaled(x: Any, value: Any, shift: Any, rounding: str = "tflite") -> Ints:
+def scaled(
+    x: npt.ArrayLike, value: npt.ArrayLike, shift: npt.ArrayLike, rounding: str = "tflite"
+) -> Ints:
     """Return ``round(x * value * 2**(shift - 31))`` for int32 ``x``."""
     x, value, shift = (np.asarray(a, np.int64) for a in (x, value, shift))
     if rounding == "single":
@@ -77,20 +79,20 @@ def scaled(x: Any, value: Any, shift: Any, rounding: str = "tflite") -> Ints:
     return divided_by_power(high_product(x << left, value), right)
 
 
-def high_product(a: Any, b: Any) -> Ints:
+def high_product(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
     """Return ``round(a * b / 2**31)``, halves up (``SaturatingRoundingDoublingHighMul``)."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     return np.asarray((product + (1 << 30)) >> 31)
 
 
-def divided_by_power(x: Any, exponent: Any) -> Ints:
+def divided_by_power(x: npt.ArrayLike, exponent: npt.ArrayLike) -> Ints:
     """Return ``round(x / 2**exponent)``, halves away from zero (``RoundingDivideByPOT``)."""
     x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     half = (np.int64(1) << exponent) >> 1
     return np.asarray((x + half - ((x < 0) & (exponent > 0))) >> exponent)
 
 
-def half_away(x: Any) -> npt.NDArray[Any]:
+def half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return ``x`` rounded to integers, halves away from zero, in its own precision."""
     x = np.asarray(x)
     return np.asarray(np.trunc(x + np.copysign(x.dtype.type(0.5), x)))

@@ -4,8 +4,6 @@ A value with ``bits`` integer bits is a stored integer times ``2**(bits - 15)``.
 specification of ``kernels/fixed16.py``.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -25,13 +23,13 @@ QUOTIENT = (23130, -15420)
 """48/17 and -32/17 with two integer bits: where Newton's division starts."""
 
 
-def product(a: Any, b: Any) -> Ints:
+def product(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
     """Return ``round(a * b / 2**15)``, halves up, saturated."""
     whole = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 14)) >> 15
     return np.asarray(np.minimum(whole, ONE))
 
 
-def exp_on_negative(a: Any, bits: int) -> Ints:
+def exp_on_negative(a: npt.ArrayLike, bits: int) -> Ints:
     """Return ``exp(a)`` of ``a <= 0`` with ``bits`` integer bits."""
     a = np.asarray(a, np.int64)
     quarter = 1 << (13 - bits)
@@ -50,7 +48,7 @@ def exp_on_negative(a: Any, bits: int) -> Ints:
     return np.asarray(np.where(a == 0, ONE, result))
 
 
-def logistic(a: Any, bits: int = 3) -> Ints:
+def logistic(a: npt.ArrayLike, bits: int = 3) -> Ints:
     """Return ``1 / (1 + exp(-a))`` without integer bits."""
     a = np.asarray(a, np.int64)
     positive = np.minimum(_double_inverse(exp_on_negative(-np.abs(a), bits)) << 1, ONE)
@@ -58,7 +56,7 @@ def logistic(a: Any, bits: int = 3) -> Ints:
     return np.asarray(np.where(a == 0, 1 << 14, signed))
 
 
-def tanh(a: Any, bits: int) -> Ints:
+def tanh(a: npt.ArrayLike, bits: int) -> Ints:
     """Return ``tanh(a)`` without integer bits."""
     a = np.asarray(a, np.int64)
     powers = exp_on_negative(-np.abs(a), bits + 1)

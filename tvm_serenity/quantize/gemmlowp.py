@@ -3,8 +3,6 @@
 ``Qm.n`` are ``m`` bits of integer and ``n`` of fraction beside the sign, 31 in all.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,12 +12,12 @@ Raw = npt.NDArray[np.int64]
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 
 
-def saturated(x: Any) -> Raw:
+def saturated(x: npt.ArrayLike) -> Raw:
     """Return ``x`` limited to 32 bits."""
     return np.asarray(np.clip(x, LEAST, MOST), np.int64)
 
 
-def leading_zeros(x: Any) -> Raw:
+def leading_zeros(x: npt.ArrayLike) -> Raw:
     """Return how many zeros precede the highest bit of positive 32-bit values; 32 of 0."""
     return 32 - np.frexp(np.asarray(x, np.float64))[1].astype(np.int64)
 

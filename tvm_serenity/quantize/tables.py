@@ -94,16 +94,16 @@ def _high_half(value: int) -> int:
     return 0x7FFF if value >= 0x7FFFFFFF - (1 << 15) else (value + (1 << 15)) >> 16
 
 
-def _high_product16(a: Any, b: int) -> npt.NDArray[np.int64]:
+def _high_product16(a: npt.ArrayLike, b: int) -> npt.NDArray[np.int64]:
     return _saturated((np.asarray(a, np.int64) * b + (1 << 14)) >> 15)
 
 
-def _saturated(x: Any) -> npt.NDArray[np.int64]:
+def _saturated(x: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.asarray(np.clip(x, -(1 << 15), (1 << 15) - 1))
 
 
 def _stored(
-    centred_value: Any, result: Affine, low: int | None = None, high: int | None = None
+    centred_value: npt.ArrayLike, result: Affine, low: int | None = None, high: int | None = None
 ) -> Array:
     limits = result.limits
     least, most = limits[0] if low is None else low, limits[1] if high is None else high

@@ -1,7 +1,7 @@
 """LiteRT with its reference kernels."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class LiteRT:
         return found
 
 
-def _entry(details: Any) -> tuple[Any, ...]:
+def _entry(details: Mapping[str, Any]) -> tuple[Any, ...]:
     zero = int(details["quantization"][1])
     shape = tuple(int(e) for e in details["shape"])
     return str(details["name"]), shape, np.dtype(details["dtype"]).name, zero

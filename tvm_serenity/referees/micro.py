@@ -1,6 +1,6 @@
 """TensorFlow Lite for Microcontrollers with its reference kernels, on the host."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Micro:
         return [np.array(self.interpreter.get_output(i)) for i in range(self.counts[1])], {}
 
 
-def _entry(details: Any) -> tuple[Any, ...]:
+def _entry(details: Mapping[str, Any]) -> tuple[Any, ...]:
     zeros = details["quantization_parameters"]["zero_points"]
     shape = tuple(int(e) for e in details["shape"])
     return "", shape, np.dtype(details["dtype"]).name, int(zeros[0]) if len(zeros) else 0

@@ -1,11 +1,14 @@
 """onnxruntime on the CPU: each node as the file has it, or optimised to integer operators."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tvm_serenity.referees.values import Array
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 _DTYPES = {
     "tensor(float)": "float32",
@@ -45,7 +48,7 @@ class OnnxRuntime:
     step = run
 
 
-def _entry(described: Any) -> tuple[Any, ...]:
+def _entry(described: "onnxruntime.NodeArg") -> tuple[Any, ...]:
     kind = described.type
     dtype = _DTYPES.get(kind, kind.removeprefix("tensor(").removesuffix(")"))
     shape = tuple(e if isinstance(e, int) else -1 for e in described.shape)

@@ -116,7 +116,7 @@ class Referee:
                 if stream is not None:
                     stream.close()
 
-    def _ask(self, request: Any) -> Any:
+    def _ask(self, request: tuple[Any, ...]) -> Any:
         process = self._process or self._start()
         assert process.stdin is not None
         try:

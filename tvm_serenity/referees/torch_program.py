@@ -1,11 +1,14 @@
 """PyTorch on the CPU: a saved ``torch.export`` program."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tvm_serenity.referees.values import Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class TorchProgram:
@@ -38,5 +41,5 @@ class TorchProgram:
     step = run
 
 
-def _entry(name: str, value: Any) -> tuple[Any, ...]:
+def _entry(name: str, value: "torch.Tensor") -> tuple[Any, ...]:
     return name, tuple(int(e) for e in value.shape), str(value.dtype).removeprefix("torch."), 0

@@ -1,5 +1,6 @@
 """Inputs drawn for a model, by what is known of each: type, shape, zero point."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ Fill = int | str
 """What fills inputs: random numbers from a seed, or "min", "max", the "zero" point."""
 
 
-def filled(shape: Any, dtype: Any, zero: int, fill: Fill, index: int) -> Array:
+def filled(shape: Iterable[int], dtype: npt.DTypeLike, zero: int, fill: Fill, index: int) -> Array:
     """Return the ``index``-th input of a model, of ``shape`` and ``dtype``, filled by ``fill``."""
     extents, kind = tuple(int(e) for e in shape), np.dtype(dtype)
     rng = np.random.default_rng([fill, index] if isinstance(fill, int) else 0)

@@ -13,31 +13,31 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 
-def _litert(model: Any, keep: bool) -> Any:
+def _litert(model: bytes, keep: bool) -> Any:
     from tvm_serenity.referees.litert import LiteRT
 
     return LiteRT(model, keep)
 
 
-def _tflm(model: Any, keep: bool) -> Any:
+def _tflm(model: bytes, keep: bool) -> Any:
     from tvm_serenity.referees.micro import Micro
 
     return Micro(model, keep)
 
 
-def _onnxruntime(model: Any, keep: bool) -> Any:
+def _onnxruntime(model: bytes | str, keep: bool) -> Any:
     from tvm_serenity.referees.onnx_runtime import OnnxRuntime
 
     return OnnxRuntime(model, keep)
 
 
-def _qlinear(model: Any, keep: bool) -> Any:
+def _qlinear(model: bytes | str, keep: bool) -> Any:
     from tvm_serenity.referees.onnx_runtime import OnnxRuntime
 
     return OnnxRuntime(model, keep, optimised=True)
 
 
-def _torch(model: Any, keep: bool) -> Any:
+def _torch(model: bytes | str, keep: bool) -> Any:
     from tvm_serenity.referees.torch_program import TorchProgram
 
     return TorchProgram(model, keep)
@@ -68,7 +68,7 @@ def _receive(stream: BinaryIO) -> Any:
     return pickle.loads(stream.read(struct.unpack("<Q", head)[0]))
 
 
-def _answer(machine: Any, request: Any) -> tuple[Any, Any]:
+def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
     """The machine after one request, and the reply."""
     verb, *arguments = request
     try:

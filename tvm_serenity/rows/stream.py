@@ -17,6 +17,7 @@ from tvm_serenity.schedule import Options as SearchOptions
 from tvm_serenity.schedule import Schedule, check_schedule
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
+from tvm_serenity.schedule.result import Progress
 
 BASES = 12
 """Places for the inputs that are tried, and the share of the peak they may cost."""
@@ -32,7 +33,7 @@ class Limits:
 
     time_limit_s: float = 10.0
     seed: int = 0
-    progress: Callable[[object], None] | None = None
+    progress: Callable[[Progress], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

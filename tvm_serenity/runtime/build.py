@@ -78,7 +78,7 @@ class Comparison:
 
 
 def compile_and_compare(
-    module: Any,
+    module: tvm.IRModule,
     made: Prepared | None = None,
     options: Options | None = None,
     *,
@@ -146,13 +146,13 @@ def equal_outputs(left: Variant, right: Variant) -> dict[str, Any]:
     return dict(compare(left.run.outputs, right.run.outputs))
 
 
-def stock_kernels(module: Any, target: Any) -> Any:
+def stock_kernels(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """Return the module with the kernels that ``tvm.compile`` makes by default: not fused."""
     with target:
         return relax.transform.LegalizeOps()(module)
 
 
-def largest_workspace(module: Any) -> int:
+def largest_workspace(module: tvm.IRModule) -> int:
     """Return the bytes the most demanding kernel allocates while it runs, at the least."""
     kernels = [f for _, f in module.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
     sizes = [workspace_of(kernel) for kernel in kernels]

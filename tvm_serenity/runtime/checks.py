@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
@@ -44,7 +45,14 @@ class Checks:
 class Builds:
     """The modules of one comparison and their executables; those of references when needed."""
 
-    def __init__(self, module: Any, plain: Any, lean: Any, target: Any, *executables: Any) -> None:
+    def __init__(
+        self,
+        module: tvm.IRModule,
+        plain: tvm.IRModule,
+        lean: tvm.IRModule,
+        target: tvm.target.Target,
+        *executables: relax.VMExecutable,
+    ) -> None:
         self.module, self.plain, self.lean, self.target = module, plain, lean, target
         self.stock, self.given, self.ours = executables
         self._plain: Any = None

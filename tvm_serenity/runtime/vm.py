@@ -1,6 +1,6 @@
 """The Relax VM, run and watched: results, the kernels it calls in order, the bytes it allocates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ def compare(
     return {"identical": same, "max_abs_error": largest}
 
 
-def _arrays(found: Any) -> list[np.ndarray[Any, Any]]:
+def _arrays(found: tvm.runtime.Tensor | Iterable[Any]) -> list[np.ndarray[Any, Any]]:
     if isinstance(found, tvm.runtime.Tensor):
         return [found.numpy()]
     return [array for part in found for array in _arrays(part)]

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import tvm
+from tvm import relax
+
 from tvm_serenity import compat
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends._flatbuffer import root_table
@@ -13,7 +16,7 @@ _SCALE, _ZERO_POINT = 2, 3
 """Fields of quantisation parameters."""
 
 
-def weight_bytes(mod: Any, name: str = "main") -> int:
+def weight_bytes(mod: tvm.IRModule, name: str = "main") -> int:
     """Return the bytes of all distinct constants of a function, as stored in a library."""
     sizes: dict[Any, int] = {}
     for block in mod[name].body.blocks:
@@ -22,7 +25,7 @@ def weight_bytes(mod: Any, name: str = "main") -> int:
     return sum(sizes.values())
 
 
-def _collect(expr: Any, sizes: dict[Any, int]) -> None:
+def _collect(expr: relax.Expr, sizes: dict[Any, int]) -> None:
     if compat.is_constant(expr):
         sizes[expr] = int(compat.constant_array(expr).nbytes)
         return

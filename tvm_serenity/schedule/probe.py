@@ -80,7 +80,7 @@ def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
     )
 
 
-def root_cuts(part: Part, run: Run, core: Any, floor: int, ceiling: int | None) -> None:
+def root_cuts(part: Part, run: Run, core: reference.Core, floor: int, ceiling: int | None) -> None:
     """Rule R7 at the ops whose need in the best order leaves room for a better bound."""
     for op, need in by_need(part.instance, part.order):
         if need <= part.bound or part.closed(floor, ceiling):
@@ -98,7 +98,9 @@ def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(zip(order, need, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
-def probe(part: Part, run: Run, core: Any, budget: int, states: int, backward: bool) -> bool:
+def probe(
+    part: Part, run: Run, core: reference.Core, budget: int, states: int, backward: bool
+) -> bool:
     """Decide whether an order has a peak within ``budget``; False if a limit ended that.
 
     ``backward``: the core is of the reversed instance.

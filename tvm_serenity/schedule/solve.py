@@ -1,11 +1,10 @@
 """The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
 
-from typing import Any
-
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import Run
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
+from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.starts import greedy_orders, op_needs
 
 FIRST_STATES = 2_000
@@ -53,7 +52,7 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
     _probe_deeper(part, run, core, floor, ceiling)
 
 
-def _probe_deeper(part: Part, run: Run, core: Any, floor: int, ceiling: int | None) -> None:
+def _probe_deeper(part: Part, run: Run, core: Core, floor: int, ceiling: int | None) -> None:
     """Rounds of probes, forward and backward; between them better orders and bounds."""
     backward = None
 
@@ -101,7 +100,7 @@ def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int
         run.out_of_time()
 
 
-def _beam(part: Part, run: Run, core: Any) -> None:
+def _beam(part: Part, run: Run, core: Core) -> None:
     """Beam search under the best peak, as long as that helps."""
     while part.peak > part.bound and run.seconds_left > 0:
         run.count("beams")

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.sparse.structure import a_cycle, levels, parts
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -263,7 +266,9 @@ def _stack(layers: Sequence[Any]) -> tuple[list[int], Ints, Ints, NDArray[Any]]:
     )
 
 
-def _entries(matrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _entries(
+    matrix: "scipy.sparse.spmatrix | NDArray[Any]",
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     if hasattr(matrix, "tocoo"):
         stored = matrix.tocoo()
         return stored.row, stored.col, stored.data

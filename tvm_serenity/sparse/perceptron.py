@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse.network import Activation
 from tvm_serenity.sparse.prune import Pruned, prune
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
 
 NEUTRAL = {"Identity", "Flatten", "Dropout"}
 """Operators that change no value of a ``(batch, features)`` tensor."""
@@ -95,7 +99,7 @@ def from_onnx(path: str | os.PathLike[str]) -> Perceptron:
 
 
 def _read_node(
-    read: Perceptron, node: Any, others: list[NDArray[Any] | None], where: str, at: str
+    read: Perceptron, node: "onnx.NodeProto", others: list[NDArray[Any] | None], where: str, at: str
 ) -> None:
     kind = node.op_type
     if kind in NEUTRAL:
@@ -122,7 +126,7 @@ def _read_node(
         raise UnsupportedError(f"{where}: a perceptron is Gemm or MatMul, Add and Relu")
 
 
-def from_torch(module: Any) -> Perceptron:
+def from_torch(module: "torch.nn.Module") -> Perceptron:
     """Return the perceptron of a PyTorch module: ``Linear`` and ``ReLU`` in the order they run.
 
     Raises :class:`UnsupportedError` with the submodule that is neither (nor ``Dropout``,

@@ -1,6 +1,6 @@
 """Compiled kernels called in memory full of garbage, with guards around what they may write."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,9 @@ class Result:
     damage: str | None
 
 
-def plainly(function: Any, signature: Signature, given: Mapping[int, Array], poison: int) -> Result:
+def plainly(
+    function: Callable[..., Any], signature: Signature, given: Mapping[int, Array], poison: int
+) -> Result:
     """Return what ``function`` computes, each tensor in memory of its own."""
     tensors = []
     for position, (shape, dtype) in enumerate(signature.tensors):
@@ -57,7 +59,7 @@ def _filled(shape: Sequence[int], dtype: str, poison: int) -> Array:
 
 
 def poisoned(
-    function: Any, signature: Signature, given: Mapping[int, Array], poison: int
+    function: Callable[..., Any], signature: Signature, given: Mapping[int, Array], poison: int
 ) -> Result:
     """Return what a placed ``function`` computes in one block of memory full of ``poison``.
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import tvm
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.validation.drawn import states_of
@@ -12,7 +12,7 @@ from tvm_serenity.validation.inputs import Array, Range
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
 
 
-def given_inputs(files: Sequence[str], module: Any) -> list[Array]:
+def given_inputs(files: Sequence[str], module: tvm.IRModule) -> list[Array]:
     """Return one array a parameter of ``main``: states as they are at first, the rest from files.
 
     One ``.npz`` holds all inputs, by name or in order; else each file is the ``.npy`` of one

@@ -61,7 +61,7 @@ def _work(work: Work, writing: int) -> None:
         os._exit(status)
 
 
-def _send(file: int, message: Any) -> None:
+def _send(file: int, message: tuple[str, Any]) -> None:
     data = pickle.dumps(message, protocol=5)
     data = struct.pack("<Q", len(data)) + data
     while data:

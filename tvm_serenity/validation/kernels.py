@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tvm
+from tvm import relax, tirx
+
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.workspace import placeable, workspace_of
@@ -67,7 +70,7 @@ class Checked:
     sets: int
 
 
-def cases(plain: Any, made: Any) -> list[Case]:
+def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
     """Return the distinct kernels that ``main`` calls.
 
     ``plain``: the lowered module with TVM's kernels; ``made``: the same with ours, not yet placed.
@@ -90,17 +93,19 @@ def cases(plain: Any, made: Any) -> list[Case]:
     return list(found.values())
 
 
-def _called(module: Any) -> set[str]:
+def _called(module: tvm.IRModule) -> set[str]:
     region = read_function(module, workspace=False)
     calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     return {call.name_hint for call in calls if call is not None}
 
 
-def _named(module: Any, name: str) -> Any:
+def _named(module: tvm.IRModule, name: str) -> Any:
     return module[next(g for g in module.get_global_vars() if g.name_hint == name)]
 
 
-def _case(operator: str, name: str, reference: Any, made: Any, call: Any) -> Case:
+def _case(
+    operator: str, name: str, reference: tirx.PrimFunc, made: tirx.PrimFunc, call: relax.Call
+) -> Case:
     arguments = compat.kernel_arguments(call)
     constants = {
         i: compat.constant_array(a) for i, a in enumerate(arguments) if compat.is_constant(a)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.referees import Referee, RefereeError
@@ -12,6 +12,9 @@ from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
 from tvm_serenity.validation.rules import SUFFIXES, rule_for
 from tvm_serenity.validation.tolerances import FLOAT
+
+if TYPE_CHECKING:
+    import torch
 
 NAMES = {"litert": "LiteRT", "tflm": "TFLM", "onnxruntime": "onnxruntime", "torch": "PyTorch"}
 NAMES["qlinear"] = "onnxruntime (integer operators)"
@@ -68,7 +71,7 @@ def judge_for(model: str) -> Judge | None:
     return Judge(rule.runtime, path, rule.tolerance)
 
 
-def judge_program(exported: Any) -> Judge:
+def judge_program(exported: "torch.export.ExportedProgram") -> Judge:
     """Return the judge of a ``torch.export.ExportedProgram``: PyTorch."""
     import io
 

@@ -42,7 +42,9 @@ def parameter_ranges(
     }
 
 
-def input_ranges(module: tvm.IRModule, name: str = "main", target: Any = None) -> dict[int, Range]:
+def input_ranges(
+    module: tvm.IRModule, name: str = "main", target: tvm.target.Target | str | None = None
+) -> dict[int, Range]:
     """Return what the parameters of a network must lie within, by position.
 
     ``module``: Relax, fresh or lowered. Indices are those that are meant: other runtimes refuse
@@ -181,7 +183,7 @@ class _Kernel:
 def _unclipped(index: tirx.Expr) -> Any:
     """An index without the limits that keep it in place: what is meant to be within."""
 
-    def inner(part: Any) -> Any:
+    def inner(part: prim.Max | prim.Min) -> Any:
         free = [side for side in (part.a, part.b) if not isinstance(side, tirx.IntImm)]
         return free[0] if len(free) == 1 else part
 
@@ -190,7 +192,7 @@ def _unclipped(index: tirx.Expr) -> Any:
     return index
 
 
-def _found(roots: Iterable[Any], kind: Any) -> list[Any]:
+def _found(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
     return [part for root in roots for part in parts(root, kind)]
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tvm import s_tir
+from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.kernels.spec import SPEC
@@ -11,7 +11,7 @@ from tvm_serenity.kernels.spec import SPEC
 _ZEROS = ("input_zero", "zero_point", "zero_points")
 
 
-def steps_of(kernel: Any) -> int:
+def steps_of(kernel: tirx.PrimFunc) -> int:
     """Return the innermost steps of all stages of ``kernel`` together."""
     total = 0
     for block in parts(kernel.body, s_tir.SBlock):
@@ -22,7 +22,7 @@ def steps_of(kernel: Any) -> int:
     return total
 
 
-def zero_of(kernel: Any) -> int:
+def zero_of(kernel: tirx.PrimFunc) -> int:
     """Return the first zero point that the kernel's spec states, 0 where there is none."""
     text = (kernel.attrs or {}).get(SPEC)
     found = [] if text is None else _zeros(json.loads(str(text)))

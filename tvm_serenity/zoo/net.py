@@ -49,7 +49,7 @@ class Net:
     ``layout`` is "NCHW" or "NHWC"; the weights of a seed have the same values in both.
     """
 
-    def __init__(self, builder: Any, layout: str, seed: int) -> None:
+    def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
         self.seed = seed
         self.params: list[Any] = []
         self._builder = builder
@@ -173,7 +173,9 @@ class Net:
         """Average pooling; padding is not counted."""
         return self._pool(relax.op.nn.avg_pool2d, x, window, x.moment)
 
-    def _pool(self, op: Any, x: Feature, window: Window, moment: float) -> Feature:
+    def _pool(
+        self, op: Callable[..., relax.Expr], x: Feature, window: Window, moment: float
+    ) -> Feature:
         call = op(x.var, window.kernel, window.stride, window.padding, layout=self._layout)
         return self._emit(call, "pool", moment)
 
@@ -200,11 +202,11 @@ class Net:
         """The softmax of a vector."""
         return self._emit(relax.op.nn.softmax(x.var), "softmax", 1.0)
 
-    def _emit(self, call: Any, name: str, moment: float) -> Feature:
+    def _emit(self, call: relax.Expr, name: str, moment: float) -> Feature:
         var = self._builder.emit(call, self._prefix + name)
         return self._feature(var, [int(d) for d in var.ty.shape], moment)
 
-    def _feature(self, var: Any, dims: Sequence[int], moment: float) -> Feature:
+    def _feature(self, var: relax.Var, dims: Sequence[int], moment: float) -> Feature:
         height, width = (dims[a] for a in self._spatial_axes) if len(dims) == 4 else (1, 1)
         channels = dims[self._channel_axis] if len(dims) == 4 else dims[1]
         return Feature(var, channels, height, width, moment)

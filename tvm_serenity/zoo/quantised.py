@@ -23,7 +23,7 @@ SIX = 6.0
 class QuantisedNet(Net):
     """A ``Net`` whose input, stored values and output are int8."""
 
-    def __init__(self, builder: Any, layout: str, seed: int) -> None:
+    def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
         super().__init__(builder, layout, seed)
         self._kept: dict[Any, tuple[Feature, float]] = {}
         self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point a value shall have
@@ -104,7 +104,7 @@ class QuantisedNet(Net):
         self._limits[y.var] = self._limits[x.var]
         return y
 
-    def _constant(self, weight: Any, axis: int) -> Any:
+    def _constant(self, weight: np.ndarray[Any, Any], axis: int) -> Any:
         others = tuple(i for i in range(weight.ndim) if i != axis)
         scales = np.maximum(np.abs(weight).max(others) / 127, 1e-8).astype(np.float32)
         shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
@@ -112,7 +112,7 @@ class QuantisedNet(Net):
         self._weight_scales = scales
         return _dequantised(relax.const(stored), scales, np.zeros(scales.shape, np.int8), axis)
 
-    def _bias_constant(self, bias: Any) -> Any:
+    def _bias_constant(self, bias: np.ndarray[Any, Any]) -> Any:
         scales = (self._weight_scales * np.float32(self._source_scale)).astype(np.float32)
         stored = np.rint(bias.reshape(-1) / scales).astype(np.int32)
         axis = int(np.argmax(bias.shape))
@@ -124,11 +124,11 @@ def _linear_scale(x: Feature) -> float:
     return SPREAD * math.sqrt(x.moment) / 127
 
 
-def _dequantised(value: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
+def _dequantised(value: relax.Expr, scale: Any, zero: Any, axis: int = -1) -> Any:
     return relax.op.dequantize(value, *_parameters(scale, zero), axis=axis)
 
 
-def _quantised(value: Any, scale: float, zero: int) -> Any:
+def _quantised(value: relax.Expr, scale: float, zero: int) -> Any:
     return relax.op.quantize(value, *_parameters(scale, zero), axis=-1, out_dtype="int8")
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import tvm
+from tvm import tirx
 from tvm.script import tirx as T  # noqa: N812
 
 from tvm_serenity.sparse.execute.plan import COPY, FRESH, FROM_INPUTS, OUTPUT, RELU
@@ -75,25 +76,25 @@ class _Tile:
     sums: list[Any]
     at: Any
 
-    def get(self, name: str, *indices: Any) -> Any:
+    def get(self, name: str, *indices: tirx.Expr | int) -> Any:
         return self.buffers[name][indices if len(indices) > 1 else indices[0]]
 
-    def vectors(self, first: Any = 0) -> list[Any]:
+    def vectors(self, first: tirx.Expr | int = 0) -> list[Any]:
         return [T.ramp(first + k, 1, self.width) for k in range(0, self.tile, self.width)]
 
-    def splat(self, value: Any) -> list[Any]:
+    def splat(self, value: tirx.Expr) -> list[Any]:
         return [T.broadcast(value, self.width)] * (self.tile // self.width)
 
-    def places(self, name: str, row: Any) -> list[list[Any]]:
+    def places(self, name: str, row: tirx.Expr) -> list[list[Any]]:
         """Return the indices of a row of ``values`` (of this tile), or of ``x`` or ``out``."""
         if name == "values":
             return [[self.number, row, v] for v in self.vectors()]
         return [[row, v] for v in self.vectors(self.number * self.tile)]
 
-    def read(self, name: str, row: Any) -> list[Any]:
+    def read(self, name: str, row: tirx.Expr) -> list[Any]:
         return [self.buffers[name][tuple(place)] for place in self.places(name, row)]
 
-    def write(self, name: str, row: Any, vectors: list[Any]) -> None:
+    def write(self, name: str, row: tirx.Expr, vectors: list[Any]) -> None:
         for place, vector in zip(self.places(name, row), vectors, strict=True):
             T.buffer_store(self.buffers[name], vector, place)
 
@@ -105,12 +106,12 @@ class _Tile:
             T.buffer_store(self.sums[label], vector, [v])
 
 
-def _copy(t: _Tile, member: Any) -> None:
+def _copy(t: _Tile, member: tirx.Expr) -> None:
     """Emit the copy of an input to its slot."""
     t.write("values", t.get("member", member, SLOT), t.read("x", t.get("member", member, PLACE)))
 
 
-def _start(t: _Tile, label: int, member: Any) -> None:
+def _start(t: _Tile, label: int, member: tirx.Expr) -> None:
     """Emit what a sum starts from."""
     with T.If(T.bitwise_and(t.get("member", member, FLAGS), FRESH) != 0):
         with T.Then():
@@ -119,7 +120,7 @@ def _start(t: _Tile, label: int, member: Any) -> None:
             t.set(label, t.read("values", t.get("member", member, SLOT)))
 
 
-def _end(t: _Tile, label: int, member: Any) -> None:
+def _end(t: _Tile, label: int, member: tirx.Expr) -> None:
     """Emit the activation of a sum and where it goes."""
     flags = t.get("member", member, FLAGS)
     with T.If(T.bitwise_and(flags, RELU) != 0), T.Then():
@@ -130,7 +131,7 @@ def _end(t: _Tile, label: int, member: Any) -> None:
         t.write("out", t.get("member", member, PLACE), t.sum(label))
 
 
-def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: Any) -> None:
+def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: tirx.Expr) -> None:
     """Emit one loop: each load of a step is multiplied into the sums its mask names."""
     feeds = [[m for m in range(len(t.sums)) if mask >> m & 1] for mask in masks]
     loads, weights = len(masks), sum(map(len, feeds))
@@ -147,7 +148,7 @@ def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: Any) -> None:
     T.buffer_store(t.at, t.at[1] + steps * weights, [1])
 
 
-def _group(t: _Tile, size: int, steps: Any, member: Any) -> None:
+def _group(t: _Tile, size: int, steps: tirx.Expr, member: tirx.Expr) -> None:
     """Emit a group of ``size`` neurons; its loops have as many steps as ``steps`` and after say."""
     for label in range(size):
         _start(t, label, member + label)
@@ -160,7 +161,7 @@ def _group(t: _Tile, size: int, steps: Any, member: Any) -> None:
         _end(t, label, member + label)
 
 
-def _phase(t: _Tile, phase: Any, together: int) -> None:
+def _phase(t: _Tile, phase: tirx.Expr, together: int) -> None:
     """Emit the groups of a phase: copies, single neurons, or ``together`` at once."""
     for place, column in enumerate((LOAD, WEIGHT)):
         T.buffer_store(t.at, t.get("phase", phase, column), [place])

@@ -10,12 +10,15 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.errors import MissingPartError, SerenityError
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 ROW_MAJOR, ZERO_BASED, NO_TRANSPOSE, GENERAL, FULL, NON_UNIT = 101, 0, 10, 20, 42, 50
 AGGRESSIVE, SEQUENTIAL, LP64 = 81, 1, 0
@@ -53,7 +56,7 @@ def library() -> Any:
 class Csr:
     """A matrix ``(rows, columns)`` in MKL, optimised for products with ``batch`` columns."""
 
-    def __init__(self, matrix: Any, batch: int) -> None:
+    def __init__(self, matrix: "scipy.sparse.csr_matrix", batch: int) -> None:
         mkl = library()
         self.rows, self.columns = matrix.shape
         self.batch = batch

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from tvm_serenity.sparse.execute import mkl
 from tvm_serenity.sparse.execute.compiled import NUMPY, aligned
 from tvm_serenity.sparse.network import FFNN, Activation
 from tvm_serenity.sparse.structure import levels
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 Array = NDArray[np.float32]
 Run = Callable[[Array], Array]
@@ -105,7 +108,7 @@ def mkl_dense(layers: Layers, batch: int, epilogue: bool = True) -> Run:
 def scipy_sparse(layers: Layers, batch: int, epilogue: bool = True) -> Run:
     """Return scipy's sparse products."""
 
-    def product(matrix: Any, x: Array, out: Array) -> None:
+    def product(matrix: "scipy.sparse.csr_matrix", x: Array, out: Array) -> None:
         out[:] = matrix @ x
 
     return layers.runner([partial(product, m) for m in layers.matrices], batch, epilogue)

@@ -1,9 +1,9 @@
 """Networks compiled for an order, or for the order, blocks and tiles measured to be fastest."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -173,7 +173,7 @@ def _scaled(now: Choice, tile: int) -> int | None:
     return now.rows * now.tile // tile
 
 
-def measure(run: Any, repeats: int = REPEATS, least_s: float = 0.002) -> float:
+def measure(run: Callable[..., object], repeats: int = REPEATS, least_s: float = 0.002) -> float:
     """Return the seconds of one call: the least of ``repeats`` rounds."""
     run()
     begin = time.perf_counter()

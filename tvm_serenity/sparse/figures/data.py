@@ -6,10 +6,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.files import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = {
     "start": "#9a9a9a",
@@ -91,7 +94,7 @@ def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
     write_bytes(path, data.getvalue())
 
 
-def _panel(axes: Any, panel: Panel) -> None:
+def _panel(axes: "Axes", panel: Panel) -> None:
     groups = dict.fromkeys(name.split(", ")[-1] for name in panel.curves if name not in COLOURS)
     colours = COLOURS | dict(zip(groups, OTHERS * 4, strict=False))
     for name, points in panel.curves.items():
