@@ -7,13 +7,14 @@ from tvm import te, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
+from tvm_serenity.kernels.records import Described
 from tvm_serenity.kernels.spec import described
 
 OPAQUE = 8
 """Operator pattern that fusion leaves alone."""
 
 
-def prim_func(tensors: Sequence[Any], spec: Any = None) -> Any:
+def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
     """Return the kernel with ``tensors`` as its parameters; fusion does not extend it.
 
     ``spec``, what it is made from, stays with it (``spec_of``).

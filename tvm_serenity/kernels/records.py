@@ -328,3 +328,7 @@ class Lstm:
     @property
     def _times(self) -> Shape:
         return (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
+
+
+Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Product | Sum
+"""What a kernel keeps of its making (``spec``)."""

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
-from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
+from tvm_serenity.firmware.referee import STEPS, Recorded, as_reference, confirmed_steps, recorded
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.trace import reference_rows
 from tvm_serenity.firmware.tir.program import Compiled
@@ -53,7 +53,7 @@ def _found(
     inputs: Sequence[Array],
     steps: Mapping[str, Array],
     outputs: Sequence[Array],
-    judged: Any,
+    judged: Recorded,
 ) -> dict[str, Array]:
     found = {f"input{i}": array for i, array in enumerate(inputs)}
     found |= steps
