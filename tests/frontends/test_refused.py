@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.conformance.writer import Node, T, tflite
@@ -88,4 +89,37 @@ def test_all_quantised_operators_without_a_meaning_are_named(tmp_path: Path) -> 
     path = tmp_path / "model.tflite"
     path.write_bytes(tflite(tensors, nodes, [0], [len(kinds)]))
     with pytest.raises(UnsupportedError, match="2 SIN, 1 COS"):
+        to_relax(path)
+
+
+@pytest.mark.parametrize("inputs", [[0, 1], [0, 1, -1]])
+def test_an_input_that_is_left_out_is_no_operator_to_refuse(
+    tmp_path: Path, inputs: list[int]
+) -> None:
+    weights = np.arange(12, dtype=np.int8).reshape(3, 4)
+    tensors = [
+        T((2, 4), "int8", 0.1),
+        T((3, 4), "int8", 0.1, data=weights),
+        T((2, 3), "int8", 0.5),
+    ]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite(tensors, [Node("FULLY_CONNECTED", inputs, [2])], [0], [2]))
+    to_relax(path)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_integers_of_four_bits_are_constants(tmp_path: Path, stored: bool) -> None:
+    weights = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
+    tensors = [
+        T((2, 4), "int8", 0.1),
+        T((3, 4), "int4", 0.1, data=weights if stored else None),
+        T((2, 3), "int8", 0.5),
+    ]
+    path = tmp_path / "model.tflite"
+    given = [0] if stored else [0, 1]
+    path.write_bytes(tflite(tensors, [Node("FULLY_CONNECTED", [0, 1], [2])], given, [2]))
+    if stored:
+        to_relax(path)
+        return
+    with pytest.raises(UnsupportedError, match="integers of 4 bits that are no constants"):
         to_relax(path)

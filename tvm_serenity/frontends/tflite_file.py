@@ -30,7 +30,7 @@ from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.frontends.tflite_metadata import write_metadata
-from tvm_serenity.graph import Graph, Op
+from tvm_serenity.graph import Graph, Op, Role
 
 OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
@@ -73,11 +73,15 @@ class TfliteFile:
         return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
 
     def check_operators(self) -> None:
-        """Raise :class:`UnsupportedError` naming every custom operator."""
+        """Raise :class:`UnsupportedError` naming every custom operator, or a tensor of 4 bits."""
         why = "a custom operator, no kernel"
         ops = [op for op in self.graph.ops if op.kind not in BUILTIN_OPERATORS]
         if ops:
             raise refused([(op.kind, f" ({op.name})", why) for op in ops])
+        for tensor in self.graph.tensors:
+            if tensor.dtype == "int4" and tensor.role is not Role.CONSTANT:
+                what = f"tensor {tensor.name!r}: integers of 4 bits that are no constants"
+                raise UnsupportedError(what)
 
     def _check_free(self, pinned: Sequence[str], order: Sequence[int]) -> None:
         check_order(self.graph, order)

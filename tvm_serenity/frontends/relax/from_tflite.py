@@ -219,9 +219,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         quantised = any(t.qnn_params is not None for t in (*inputs, *outputs))
         if kind not in self.convert_map:
             return f"TVM's importer lacks {kind}"
-        there = [t for t in (*inputs, *outputs) if t.tensor_idx != -1]
-        if any(t.tensor.Type() == INT4 and not t.buffer.DataLength() for t in there):
-            return "integers of 4 bits that are no constants"
         if operator(kind).refused:
             return operator(kind).refused
         if quantised and (operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS):
