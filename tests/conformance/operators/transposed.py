@@ -24,7 +24,7 @@ def _transposed(draw: Any) -> Case:
         made.append(extent * step - rest if padding == SAME else (extent - 1) * step + size + rest)
     channels = d.number(1, 4)
     x = d.tensor((n, height, width, depth), dtype)
-    w = weight(d, (channels, *window, depth), 0, dtype)
+    w = weight(d, (channels, *window, depth), 0, dtype, four_bits=False)
     y = result(d, (n, *made, channels), x, w, window[0] * window[1] * depth)
     tensors, inputs = [constant(y.shape), w, x, y], [0, 1, 2]
     if d.chance():

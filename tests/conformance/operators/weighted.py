@@ -16,14 +16,19 @@ ACTIVATIONS = (0, 0, 1, 2, 3)
 """None, none, RELU, RELU_N1_TO_1, RELU6."""
 
 
-def weight(d: Draw, shape: Sequence[int], channels: int, dtype: str) -> T:
-    """Return weights for activations of ``dtype``; ``channels`` is their channel axis."""
+def weight(
+    d: Draw, shape: Sequence[int], channels: int, dtype: str, *, four_bits: bool = True
+) -> T:
+    """Return weights for activations of ``dtype``; ``channels`` is their channel axis.
+
+    ``four_bits``: LiteRT has the operator with weights of 4 bits.
+    """
     if dtype == "float32":
         return T(tuple(shape), dtype, data=d.values(shape, dtype))
     if dtype == "uint8":
         zero = d.number(0, 255)
         return T(tuple(shape), dtype, d.scale(0.01), zero, d.values(shape, dtype))
-    narrow = dtype == "int8" and d.number(0, 4) == 0
+    narrow = four_bits and dtype == "int8" and d.number(0, 4) == 0
     held, step = ("int4", 8) if narrow else ("int8", 1)
     data = np.maximum(d.values(shape, held), -127)
     if d.chance():
