@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tvm")
@@ -11,11 +12,14 @@ import tvm
 from tvm import relax
 
 from tests.rows.nets import random_module
+from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.kernels.tile import SCALAR
 from tvm_serenity.passes import SerenityQuantize
 from tvm_serenity.relax.pipeline import Planning, Steps, planned, prepared, serenity_pipeline
 from tvm_serenity.relax.quantize import is_quantised
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import rewrite_by
 from tvm_serenity.rewrite import Options as Rules
 
@@ -119,3 +123,30 @@ def _has_floats(module: Any) -> bool:
         for block in module["main"].body.blocks
         for binding in block.bindings
     )
+
+
+def test_the_reference_calls_what_the_kernels_do() -> None:
+    """A transposed 1 x 1 image is a kernel of TVM's, and a view once it is lean."""
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((1, 8, 4, 4), "float32"))
+    weights = relax.const(np.ones((8, 3), np.float32))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            pooled = builder.emit(relax.op.nn.avg_pool2d(x, (4, 4)))
+            turned = builder.emit(relax.op.permute_dims(pooled, [0, 2, 3, 1]))
+            flat = builder.emit(relax.op.reshape(turned, (1, 8)))
+            made = builder.emit_output(relax.op.matmul(flat, weights))
+        builder.emit_func_output(made)
+    ready = prepared(builder.get(), Steps(tiling=SCALAR), "llvm")
+    called = [calls_of(mod) for mod in (ready.plain, ready.kernels, ready.reference)]
+    assert called[2] == called[1] != called[0]
+    ran = tvm.compile(ready.reference, target="llvm")
+    given = np.arange(128, dtype=np.float32).reshape(1, 8, 4, 4)
+    found = relax.VirtualMachine(ran, tvm.cpu())["main"](tvm.runtime.tensor(given)).numpy()
+    assert np.array_equal(found, given.mean((2, 3)) @ np.ones((8, 3), np.float32))
+
+
+def calls_of(mod: tvm.IRModule) -> list[str]:
+    """Return the kernels that a module calls, "" for a view."""
+    region = read_function(mod, workspace=False)
+    calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
+    return ["" if v is None else v.name_hint for v in calls]

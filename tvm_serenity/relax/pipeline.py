@@ -100,6 +100,16 @@ class Prepared:
         with self.target:
             return lowered(_pass("LeanKernels", lean, self.plain), self.target)
 
+    @cached_property
+    def reference(self) -> tvm.IRModule:
+        """The calls of ``kernels``, of kernels as TVM made them, before any schedule of ours.
+
+        A kernel that only shows other bytes may be a view in ``kernels`` and none in ``plain``.
+        """
+        made = {v.name_hint: f for v, f in self.plain.functions.items() if compat.is_prim_func(f)}
+        functions = {v: made.get(v.name_hint, f) for v, f in self.kernels.functions.items()}
+        return tvm.IRModule(functions, attrs=self.kernels.attrs)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Planning:

@@ -79,7 +79,7 @@ def compiled(
     program = assembled(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
         program,
-        ready.plain,
+        ready.reference,
         region,
         graph,
         order,
