@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import tvm
 
@@ -82,17 +83,17 @@ class Kernels:
         held = self.narrow[op].get(position)
         if held is not None:
             return held.arrays
-        array = self._constants(op)[position]
-        assert array is not None
-        return [array]
+        return [compat.constant_array(self._arguments(op)[position])]
 
     def _constants(self, op: int) -> list[Array | None]:
         """The constants among the arguments of an operator's call, None for the others."""
-        call = self.region.bindings[self.region.run[op]].value
         return [
-            compat.constant_array(a) if compat.is_constant(a) else None
-            for a in compat.kernel_arguments(call)
+            compat.constant_array(a) if compat.is_constant(a) else None for a in self._arguments(op)
         ]
+
+    def _arguments(self, op: int) -> list[Any]:
+        """The arguments of an operator's call."""
+        return compat.kernel_arguments(self.region.bindings[self.region.run[op]].value)
 
     def graph(self) -> Graph:
         """The region's graph with the workspace of the kernels as they are written."""
