@@ -17,7 +17,7 @@ from tvm_serenity.kernels.records import FilterSum, Requantise
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape, Stored
-from tvm_serenity.operators.weighted import bias_of, narrow, requantised
+from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale, requantised
 from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, _FEATURE, _TIME, _BIAS, _STATE = range(5)
@@ -48,7 +48,7 @@ class Svdf:
 def _read(scene: Scene) -> Svdf:
     source, state, result = scene.stored(_SOURCE), scene.stored(_STATE), scene.result()
     scene.only(("int8",), source, result)
-    feature, time = (filters_or_wide(scene, operand) for operand in (_FEATURE, _TIME))
+    feature, time = (of_one_scale(scene, operand, ALL) for operand in (_FEATURE, _TIME))
     (filters, memory), rank = time[0].shape, _rank(scene)
     batch, units = source.shape[0], filters // rank
     spread = time[0].reshape(units, rank * memory)
@@ -71,17 +71,6 @@ def _rank(scene: Scene) -> int:
     return rank
 
 
-def filters_or_wide(scene: Scene, operand: int) -> tuple[Array, float]:
-    """Return constant weights of 8 or 16 bits and their one scale."""
-    found = scene.operands[operand]
-    if found is None or found.params is None or found.values is None:
-        raise UnsupportedError("its weights are no quantised constants")
-    stored = scene.stored(operand)
-    if stored.dtype not in ALL or stored.zero:
-        raise UnsupportedError("a sum weighted with an offset")
-    return found.values, stored.scale
-
-
 def _weighting(
     scene: Scene,
     source: Stored,
@@ -94,7 +83,7 @@ def _weighting(
     data, scale = np.ascontiguousarray(weights[0]), weights[1]
     units, inputs = data.shape
     offset = np.zeros(units, np.int64) if bias is None else bias
-    offset = offset - source.zero * data.astype(np.int64).sum(axis=1)
+    offset = offset + folded(source, data, 1)
     m = multiplier(source.scale * scale / result.scale)
     finish = Requantise(m, result.zero, *limits, result.dtype, scene.rounding)
     shared = bias is None and units > 1

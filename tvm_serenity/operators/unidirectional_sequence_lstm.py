@@ -17,7 +17,7 @@ from tvm_serenity.kernels.records import Gate, Lstm
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.recurrent import lstm_of_floats
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
-from tvm_serenity.operators.weighted import bias_of, narrow
+from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale
 from tvm_serenity.quantize import fixed16
 from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
 
@@ -48,8 +48,8 @@ def _read(scene: Scene) -> Layer | None:
     _plain(scene)
     if cell.dtype != "int16":
         raise UnsupportedError(f"no {scene.kind} with cells of {cell.dtype} in LiteRT")
-    weights = [_weights(scene, _WEIGHTS + g) for g in range(4)]
-    recurrent = [_weights(scene, _RECURRENT + g) for g in range(4)]
+    weights = [of_one_scale(scene, _WEIGHTS + g, ("int8",)) for g in range(4)]
+    recurrent = [of_one_scale(scene, _RECURRENT + g, ("int8",)) for g in range(4)]
     units = recurrent[0][0].shape[0]
     gates, biases = [], []
     for g, ((w, scale), (r, r_scale)) in enumerate(zip(weights, recurrent, strict=True)):
@@ -59,7 +59,8 @@ def _read(scene: Scene) -> Layer | None:
                 multiplier(hidden.scale * r_scale / _GATE_SCALE),
             )
         )
-        biases.append((bias_of(scene, _BIASES + g, units) + _folded(source, w), _folded(hidden, r)))
+        bias = bias_of(scene, _BIASES + g, units)
+        biases.append((bias + folded(source, w, 1), folded(hidden, r, 1)))
     spec = _layer(scene, source, (hidden, cell), (gates[0], gates[1], gates[2], gates[3]), units)
     return Layer(
         spec,
@@ -121,20 +122,6 @@ def _made(scene: Scene, hidden: Stored) -> Stored:
     if found is None or found.params is None:
         raise UnsupportedError(f"quantised {scene.kind} without the scale of its products")
     return Stored(hidden.shape, found.params)
-
-
-def _weights(scene: Scene, operand: int) -> tuple[Array, float]:
-    found = scene.operands[operand]
-    if found is None or found.values is None or found.params is None:
-        raise UnsupportedError("its weights are no quantised constants")
-    stored = scene.stored(operand)
-    if stored.dtype != "int8" or stored.zero:
-        raise UnsupportedError(f"its weights are {stored.dtype} with a zero point of {stored.zero}")
-    return found.values, stored.scale
-
-
-def _folded(source: Stored, weights: Array) -> npt.NDArray[np.int64]:
-    return np.asarray(-source.zero * weights.astype(np.int64).sum(axis=1))
 
 
 def _compute(op: Layer, values: Sequence[Expr], calls: Calls) -> Expr:

@@ -4,6 +4,7 @@ A :class:`Layer` is read from an operator of a file here, or from what lies betw
 and ``quantize`` (``relax/quantize_weighted.py``); what it computes is the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +61,23 @@ class Layer:
     def folded_bias(self) -> npt.NDArray[np.int32]:
         """Return the bias with what the input's zero point adds to each sum, in 32 bits."""
         centred = self.filters.data.astype(np.int64) - self.filters.zero
-        sums = centred.sum(axis=tuple(range(centred.ndim - 1)))
-        return narrow(self.bias - self.source.zero * sums)
+        return narrow(self.bias + folded(self.source, centred, tuple(range(centred.ndim - 1))))
+
+
+def folded(source: Stored, weights: Array, axis: int | tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Return what the zero point of ``source`` adds to sums weighted over ``axis``."""
+    return np.asarray(-source.zero * weights.sum(axis=axis, dtype=np.int64))
+
+
+def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Array, float]:
+    """Return constant weights without a zero point, and their one scale."""
+    found = scene.operands[operand]
+    if found is None or found.params is None or found.values is None:
+        raise UnsupportedError("its weights are no quantised constants")
+    stored = scene.stored(operand)
+    if stored.dtype not in dtypes or stored.zero:
+        raise UnsupportedError("a sum weighted with an offset")
+    return found.values, stored.scale
 
 
 def summable(kind: str, source: Stored, result: Stored) -> None:

@@ -7,20 +7,26 @@ specification of ``kernels/fixed16.py``.
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.quantize import gemmlowp
 from tvm_serenity.quantize.fixed import divided_by_power
 
 Ints = npt.NDArray[np.int64]
 
 ONE = 32767
 """What stands for one where there are no integer bits."""
-EXP_EIGHTH, THIRD = 28918, 10923
-"""``exp(-1/8)`` and 1/3, without integer bits."""
-POWERS = ((-2, 25520), (-1, 19875), (0, 12055), (1, 4435), (2, 600), (3, 11), (4, 0))
-"""``exp(-2**n)`` by ``n``, without integer bits."""
+
+
+def _narrowed(value: int) -> int:
+    """A constant of 32 bits, rounded to 16."""
+    return (value + (1 << 15)) >> 16
+
+
+EXP_EIGHTH, THIRD = _narrowed(gemmlowp.EXP_EIGHTH), _narrowed(gemmlowp.THIRD)
+POWERS = tuple((exponent, _narrowed(factor)) for exponent, factor in gemmlowp.POWERS)
+QUOTIENT = tuple(_narrowed(value) for value in gemmlowp.QUOTIENT)
+"""What ``gemmlowp`` has in 32 bits."""
 LEAST_EXPONENT = -32
 """``exp`` of less is 0; only values of more than five integer bits reach it."""
-QUOTIENT = (23130, -15420)
-"""48/17 and -32/17 with two integer bits: where Newton's division starts."""
 
 
 def product(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:

@@ -11,6 +11,21 @@ from tvm_serenity.quantize.fixed import divided_by_power, high_product
 Raw = npt.NDArray[np.int64]
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 
+EXP_EIGHTH, THIRD = 1895147668, 715827883
+"""``exp(-1/8)`` and 1/3, as Q0.31."""
+POWERS = (
+    (-2, 1672461947),
+    (-1, 1302514674),
+    (0, 790015084),
+    (1, 290630308),
+    (2, 39332535),
+    (3, 720401),
+    (4, 242),
+)
+"""``exp(-2**n)`` by ``n``, as Q0.31."""
+QUOTIENT = (1515870810, -1010580540)
+"""48/17 and -32/17, as Q2.29: where Newton's division starts."""
+
 
 def saturated(x: npt.ArrayLike) -> Raw:
     """Return ``x`` limited to 32 bits."""
@@ -28,15 +43,7 @@ def exp_on_negative(a: Raw) -> Raw:
     mod = (a & (quarter - 1)) - quarter
     result = _exp_between(mod << 5)
     remainder = mod - a
-    for exponent, factor in (
-        (-2, 1672461947),
-        (-1, 1302514674),
-        (0, 790015084),
-        (1, 290630308),
-        (2, 39332535),
-        (3, 720401),
-        (4, 242),
-    ):
+    for exponent, factor in POWERS:
         bit = 1 << (26 + exponent)
         result = np.where(remainder & bit, high_product(result, factor), result)
     return np.where(a == 0, MOST, result)
@@ -44,19 +51,18 @@ def exp_on_negative(a: Raw) -> Raw:
 
 def _exp_between(a: Raw) -> Raw:
     """Return exp on [-1/4, 0) in Q0.31, by the Taylor series at -1/8."""
-    term, third = 1895147668, 715827883
     x = a + (1 << 28)
     x2 = high_product(x, x)
     x3, x4 = high_product(x2, x), high_product(x2, x2)
     x4_over_4 = divided_by_power(x4, 2)
-    rest = divided_by_power(high_product(x4_over_4 + x3, third) + x2, 1)
-    return np.minimum(term + high_product(term, x + rest), MOST)
+    rest = divided_by_power(high_product(x4_over_4 + x3, THIRD) + x2, 1)
+    return np.minimum(EXP_EIGHTH + high_product(EXP_EIGHTH, x + rest), MOST)
 
 
 def one_over_one_plus(x: Raw) -> Raw:
     """Return ``1 / (1 + x)`` of Q0.31 values from 0, as Q0.31: three steps of Newton's method."""
     half = (x + (1 << 31)) >> 1
-    guess = 1515870810 + high_product(half, -1010580540)  # 48/17 - 32/17 * half, in Q2.29
+    guess = QUOTIENT[0] + high_product(half, QUOTIENT[1])
     for _ in range(3):
         rest = (1 << 29) - high_product(half, guess)
         guess = saturated(guess + saturated(high_product(guess, rest) << 2))
