@@ -170,7 +170,7 @@ def test_options_are_checked() -> None:
 
 
 def test_without_the_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_place", None)
+    monkeypatch.setattr(native, "_plan", None)
     buffers = staircase(40)
     result = plan(buffers, options=PlanOptions(time_limit_s=1.0))
     check_plan(buffers, result.offsets, result.arena_bytes)

@@ -11,7 +11,7 @@ from tvm_serenity.schedule.instance import Instance, instance_of, profile, rever
 from tvm_serenity.schedule.problem import peak_of
 from tvm_serenity.schedule.windows import window
 
-native = pytest.importorskip("tvm_serenity._order", reason="the native core is not built")
+native = pytest.importorskip("tvm_serenity._schedule", reason="the native core is not built")
 
 Rules = tuple[bool, bool, bool]
 

@@ -115,7 +115,7 @@ def end_interrupted(what: str) -> NoReturn:
 def warn_without_core() -> None:
     """Say on standard error that the searches run without their native core."""
     try:
-        import tvm_serenity._order  # noqa: F401
+        import tvm_serenity._schedule  # noqa: F401
     except ImportError:
         print(
             "serenity: the native core is not installed (no C++17 compiler at installation); "

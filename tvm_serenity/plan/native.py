@@ -10,18 +10,18 @@ from tvm_serenity.errors import MissingPartError
 from tvm_serenity.plan.problem import Ints, Problem
 from tvm_serenity.plan.result import PlanOptions, Progress
 
-_place: Any = None
+_plan: Any = None
 with contextlib.suppress(ImportError):  # installed without a compiler
-    _place = importlib.import_module("tvm_serenity._place")
+    _plan = importlib.import_module("tvm_serenity._plan")
 
 
 def available() -> bool:
     """Whether the native searches are installed."""
-    return _place is not None
+    return _plan is not None
 
 
 def _instance(problem: Problem) -> Any:
-    if _place is None:
+    if _plan is None:
         raise MissingPartError(
             "the exact placement search needs the native core: install with a C++17 compiler"
         )
@@ -31,7 +31,7 @@ def _instance(problem: Problem) -> Any:
         for j, anywhere in partners
         if i < j
     ]
-    return _place.instance(
+    return _plan.instance(
         problem.sections,
         problem.lower.tolist(),
         problem.upper.tolist(),
@@ -55,7 +55,7 @@ def solve(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> di
             progress(Progress("exact" if exact else "local", seconds, arena, proved, nodes))
 
     instance = _instance(problem)
-    result: dict[str, Any] = _place.solve(
+    result: dict[str, Any] = _plan.solve(
         instance,
         bound,
         -1 if options.capacity_bytes is None else options.capacity_bytes,
@@ -75,7 +75,7 @@ def decide(
     """Whether all fits ``capacity``, with offsets where it does; None where out of time."""
     if not problem.index:
         return True, np.zeros(0, dtype=np.int64)
-    answer = _place.decide(
+    answer = _plan.decide(
         _instance(problem), capacity, dict(options.rules), options.seed, _seconds(seconds)
     )
     if answer is None:

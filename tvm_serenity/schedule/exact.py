@@ -222,7 +222,7 @@ def _solution(search: _Search) -> Schedule:
     else:
         outcome = Outcome.TIMEOUT if run.limited else Outcome.FEASIBLE
     statistics: dict[str, object] = {
-        "core": "native" if core_module(run.rules).__name__.endswith("_order") else "python",
+        "core": "native" if core_module(run.rules).__name__.endswith("_schedule") else "python",
         "stretches": len(search.stretches),
         **run.counts,
         "proof": search.proof,

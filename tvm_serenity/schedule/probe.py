@@ -59,7 +59,7 @@ def core_module(rules: Mapping[str, bool]) -> ModuleType:
 @cache
 def _native() -> ModuleType | None:
     try:
-        return import_module("tvm_serenity._order")
+        return import_module("tvm_serenity._schedule")
     except ImportError:  # installed without a C++ compiler
         return None
 

@@ -1,6 +1,6 @@
 """The order search in plain Python: the specification of the native core, and its stand-in.
 
-:class:`Core` has the interface of ``tvm_serenity._order.Core`` and does the same: same moves,
+:class:`Core` has the interface of ``tvm_serenity._schedule.Core`` and does the same: same moves,
 same tie-breaking, same number of states. Sets of ops are integers used as bit masks. The rules
 are named and proved in ``docs/search.md``.
 """

@@ -139,7 +139,7 @@ nb::object decide_from_python(const Instance& instance, Bytes capacity, const nb
 
 }  // namespace
 
-NB_MODULE(_place, module) {
+NB_MODULE(_plan, module) {
   module.doc() = "Native placement searches of tvm-serenity.";
   nb::class_<Instance>(module, "Instance");
   module.def("instance", &make_instance, nb::arg("sections"), nb::arg("lower"), nb::arg("upper"),

@@ -80,7 +80,7 @@ std::vector<int> beam_in(const Core& core, Bytes budget, int width, double secon
 
 }  // namespace
 
-NB_MODULE(_order, module) {
+NB_MODULE(_schedule, module) {
   module.doc() = "Native order searches of tvm-serenity.";
   nb::class_<Core>(module, "Core")
       .def(
