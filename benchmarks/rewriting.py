@@ -21,7 +21,7 @@ from tvm_serenity.cli.models import source
 from tvm_serenity.cli.rewrite import read
 from tvm_serenity.relax.quantize import quantized_module
 from tvm_serenity.relax.rewrite import rewrite_module
-from tvm_serenity.rewrite import Options, Rewritten, rewrite
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, run
 from tvm_serenity.validation.drawn import random_inputs
 
@@ -40,7 +40,7 @@ def mean(ratios: Sequence[float]) -> float:
 
 
 def worked(spec: str, rules: str) -> Rewritten:
-    return rewrite(read(source(spec)), Options(rules=rules))
+    return rewrite(read(source(spec)), RewriteOptions(rules=rules))
 
 
 def row(name: str, spec: str) -> list[float]:

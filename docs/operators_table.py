@@ -9,14 +9,14 @@ _MOST_INPUTS = 24
 
 def table() -> str:
     """Return what is known of every TFLite operator that has a record, as a Markdown table."""
-    from tvm_serenity.operators import MODULES, OPERATORS, Memory, Operator
+    from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, Operator
 
     memory = {
-        Memory.ELEMENTWISE: "in place",
-        Memory.COPY: "a view",
-        Memory.CONCAT: "a concat",
-        Memory.PART: "a part",
-        Memory.TURNED: "turned",
+        MemoryUse.ELEMENTWISE: "in place",
+        MemoryUse.COPY: "a view",
+        MemoryUse.CONCAT: "a concat",
+        MemoryUse.PART: "a part",
+        MemoryUse.TURNED: "turned",
     }
 
     def row(kind: str, record: Operator) -> str:
@@ -75,12 +75,12 @@ def _scene(kind: str, dtypes: list[str]) -> Any:
     import numpy as np
 
     from tvm_serenity.frontends._flatbuffer import empty_table
-    from tvm_serenity.operators.scene import Operand, Scene
+    from tvm_serenity.operators.scene import Scene, SceneTensor
     from tvm_serenity.quantize.params import Affine
 
-    def tensor(dtype: str) -> Operand:
+    def tensor(dtype: str) -> SceneTensor:
         params = Affine((0.5,), (0,), dtype, 0)
-        return Operand(_SHAPE, dtype, params, np.ones(_SHAPE, dtype))
+        return SceneTensor(_SHAPE, dtype, params, np.ones(_SHAPE, dtype))
 
     return Scene(kind, [tensor(t) for t in dtypes], [tensor(dtypes[0])], empty_table(), False)
 

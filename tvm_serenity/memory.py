@@ -31,7 +31,7 @@ class LiveRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProfileStep:
     """One step of the profile: the op that runs and the indices of the ranges live then."""
 
     op: int
@@ -44,7 +44,7 @@ class Profile:
     """The live profile of an order: bytes at each step, and where the peak is."""
 
     ranges: tuple[LiveRange, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ProfileStep, ...]
     peak_bytes: int
     peak_step: int | None
 
@@ -111,7 +111,7 @@ def profile(graph: Graph, order: Sequence[int] | None = None) -> Profile:
         for step in range(found.start, min(found.stop, len(order))):
             live[step].append(index)
     steps = tuple(
-        Step(op, sum(ranges[i].size_bytes for i in live[step]), tuple(live[step]))
+        ProfileStep(op, sum(ranges[i].size_bytes for i in live[step]), tuple(live[step]))
         for step, op in enumerate(order)
     )
     peak = max((s.live_bytes for s in steps), default=sum(r.size_bytes for r in ranges))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order
-from tvm_serenity.operators import Memory, operator
+from tvm_serenity.operators import MemoryUse, operator
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def alias_copies(reduced: Reduced) -> Reduced:
 
     def view(graph: Graph, op: Op) -> Op:
         if (
-            operator(op.kind).memory is not Memory.COPY
+            operator(op.kind).memory is not MemoryUse.COPY
             or len(op.outputs) != 1
             or op.view_of is not None
         ):
@@ -95,7 +95,7 @@ def in_place(reduced: Reduced) -> Reduced:
 
     def permit(graph: Graph, op: Op) -> Op:
         if (
-            operator(op.kind).memory is not Memory.ELEMENTWISE
+            operator(op.kind).memory is not MemoryUse.ELEMENTWISE
             or len(op.outputs) != 1
             or op.view_of is not None
         ):
@@ -139,7 +139,7 @@ def fold_concat(reduced: Reduced) -> Reduced:
     return Reduced(folded, reduced.original, tuple(kept))
 
 
-def _is(op: Op, memory: Memory) -> bool:
+def _is(op: Op, memory: MemoryUse) -> bool:
     """Whether an op has one output, and a kind whose memory may look like that."""
     return operator(op.kind).memory is memory and len(op.outputs) == 1
 
@@ -147,7 +147,7 @@ def _is(op: Op, memory: Memory) -> bool:
 def _can_fold(graph: Graph, index: int) -> bool:
     op = graph.ops[index]
     if (
-        operator(op.kind).memory is not Memory.CONCAT
+        operator(op.kind).memory is not MemoryUse.CONCAT
         or len(op.outputs) != 1
         or not graph.in_profile[op.outputs[0]]
     ):

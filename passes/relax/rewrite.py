@@ -7,7 +7,7 @@ import tvm
 
 from tvm_serenity.passes.module_pass import ModulePass
 from tvm_serenity.relax.rewrite import rewrite_by
-from tvm_serenity.rewrite import Options
+from tvm_serenity.rewrite import RewriteOptions
 
 
 @tvm.transform.module_pass(opt_level=0, name="SerenityRewrite")
@@ -42,4 +42,6 @@ class SerenityRewrite(ModulePass):
     ) -> tvm.IRModule:
         """Return the rewritten module."""
         rules = self.rules if isinstance(self.rules, str) else ",".join(self.rules)
-        return rewrite_by(mod, Options(rules, self.objective, self.time_limit), self.target)[0]
+        return rewrite_by(mod, RewriteOptions(rules, self.objective, self.time_limit), self.target)[
+            0
+        ]

@@ -7,7 +7,7 @@ import tvm
 
 from tvm_serenity.passes.module_pass import ModulePass
 from tvm_serenity.relay.rewrite import rewrite_module
-from tvm_serenity.rewrite import Options
+from tvm_serenity.rewrite import RewriteOptions
 
 
 @tvm.transform.module_pass(opt_level=0, name="SerenityRewrite")
@@ -39,5 +39,5 @@ class SerenityRewrite(ModulePass):
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
         """Return the rewritten module."""
-        options = Options(self.rules, self.objective, self.time_limit)
+        options = RewriteOptions(self.rules, self.objective, self.time_limit)
         return rewrite_module(mod, options, self.target, self.executor, self.params).module

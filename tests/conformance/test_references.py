@@ -17,7 +17,7 @@ from tests.conformance.writer import Array
 from tests.quantize.running import JUDGE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.relax._converter import Reading
+from tvm_serenity.frontends.relax._converter import ReadOperator
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator
@@ -48,7 +48,7 @@ def cases(kind: str, count: int, at: int) -> list[Case]:
     return found
 
 
-def read(case: Case, folder: Path) -> tuple[Reading, list[int]] | None:
+def read(case: Case, folder: Path) -> tuple[ReadOperator, list[int]] | None:
     """Return the operator of a case and its graph's inputs; None where it has no record."""
     path = folder / "model.tflite"
     path.write_bytes(case.data)

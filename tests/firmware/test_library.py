@@ -15,7 +15,7 @@ from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
-from tvm_serenity.kernels.rows import RowKernel, Slot
+from tvm_serenity.kernels.rows import RowKernel, RowParam
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
 LAYERS = 60
@@ -143,7 +143,7 @@ def test_layers_of_any_shape(
     for name, layer in layers.items():
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         arguments = [*(None for _ in layer.inputs), layer.weights, layer.bias]
-        slot = Slot(0, ())
+        slot = RowParam(0, ())
         slots = (slot,) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
             found = tuned.tuned(f"{name}_{form}", None, arguments, rows, vectors=vectors)

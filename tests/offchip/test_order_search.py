@@ -9,9 +9,9 @@ from tests.random_graphs import random_graph
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
 from tvm_serenity.offchip import (
+    InputPlace,
     Memory,
     Model,
-    Place,
     SearchOptions,
     Subject,
     TrafficOrder,
@@ -51,8 +51,8 @@ def check(graph: Graph, found: TrafficOrder, model: Model) -> None:
 
 
 @needs_core
-@pytest.mark.parametrize("place", Place)
-def test_brute_force_over_all_orders(place: Place) -> None:
+@pytest.mark.parametrize("place", InputPlace)
+def test_brute_force_over_all_orders(place: InputPlace) -> None:
     proved = 0
     for seed in range(150):
         rng = random.Random(seed)
@@ -94,7 +94,7 @@ def test_the_search_counts_what_the_simulator_counts() -> None:
     for seed in range(200):
         rng = random.Random(seed)
         graph = random_graph(rng, 12)
-        model = Model(rng.choice([1, 2, 4]), inputs=rng.choice(list(Place)))
+        model = Model(rng.choice([1, 2, 4]), inputs=rng.choice(list(InputPlace)))
         network = network_of(storages_of(graph, model))
         base = list(schedule(graph, "kahn").order)
         other = list(schedule(graph, "dfs").order)
@@ -200,7 +200,7 @@ def test_tensors_of_no_bytes_and_graphs_of_no_ops() -> None:
         assert (found.total_bytes, found.outcome) == (4, Outcome.OPTIMAL)
     nothing = parse("input x[8]\noutput x")
     assert traffic_order(nothing, 1, Model(1)).total_bytes == 0
-    assert traffic_order(nothing, 1, Model(1, inputs=Place.ON_CHIP)).total_bytes == 8
+    assert traffic_order(nothing, 1, Model(1, inputs=InputPlace.ON_CHIP)).total_bytes == 8
 
 
 def test_bad_options_are_refused() -> None:

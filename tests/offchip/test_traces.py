@@ -11,10 +11,9 @@ from tests.random_graphs import random_graph
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges, peak_bytes
-from tvm_serenity.offchip import Memory as Kind
 from tvm_serenity.offchip import (
+    InputPlace,
     Model,
-    Place,
     Subject,
     Trace,
     Weights,
@@ -22,6 +21,7 @@ from tvm_serenity.offchip import (
     simulate,
     trace_of,
 )
+from tvm_serenity.offchip import Memory as Kind
 from tvm_serenity.plan import Buffer, plan
 from tvm_serenity.schedule import schedule
 from tvm_serenity.text import parse
@@ -78,15 +78,15 @@ def listed(graph: Graph, order: list[int], block: int, on_chip: bool) -> Memory:
     return memory
 
 
-@pytest.mark.parametrize("place", Place)
-def test_traffic_of_random_graphs_as_listed(place: Place) -> None:
+@pytest.mark.parametrize("place", InputPlace)
+def test_traffic_of_random_graphs_as_listed(place: InputPlace) -> None:
     for seed in range(250):
         rng = random.Random(seed)
         graph = random_graph(rng, rng.randint(1, 9))
         order = list(schedule(graph, rng.choice(("kahn", "dfs", "greedy"))).order)
         block = rng.choice([1, 2, 4, 7])
         for slots in (1, 2, 4, 9, 30):
-            naive = listed(graph, order, block, place is Place.ON_CHIP)
+            naive = listed(graph, order, block, place is InputPlace.ON_CHIP)
             naive.capacity = slots * block
             want = naive.run([(i, i + 1, 0) for i in range(len(naive.trace))])
             trace = trace_of(graph, order, Model(block, inputs=place))

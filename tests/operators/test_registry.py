@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tvm_serenity import operators
-from tvm_serenity.operators import MODULES, OPERATORS, Memory, operator
+from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 
 _SHARED = """
     __init__ clamped convolutions functions needs pairs picked plain record reductions scene stored
@@ -34,7 +34,7 @@ def test_every_kind_is_declared_once() -> None:
 
 def test_unknown_kinds_have_no_facts() -> None:
     made_up = operator("MADE_UP")
-    assert made_up.memory is Memory.OWN
+    assert made_up.memory is MemoryUse.OWN
     assert made_up.by_rows is None
     assert made_up.scratch is None
 

@@ -21,7 +21,7 @@ from tvm_serenity.relax.pipeline import Planning, Steps, planned, prepared, sere
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import rewrite_by
-from tvm_serenity.rewrite import Options as Rules
+from tvm_serenity.rewrite import RewriteOptions as Rules
 
 HELLO = "models/tflm/hello_world_int8.tflite"
 

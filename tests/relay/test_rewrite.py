@@ -9,7 +9,7 @@ import tvm  # noqa: E402
 
 from tests.relay.nets import Layers, computed, context, inputs, joined, wide  # noqa: E402
 from tvm_serenity.relay.rewrite import force, rewrite_module  # noqa: E402
-from tvm_serenity.rewrite import Options  # noqa: E402
+from tvm_serenity.rewrite import RewriteOptions  # noqa: E402
 
 CASES = [("NCHW", True), ("NHWC", True), ("NHWC", False)]
 
@@ -66,4 +66,4 @@ def test_left_alone_where_it_does_not() -> None:
 
 def test_rules_relay_cannot_write_are_not_tried() -> None:
     mod = joined("NCHW", False)
-    assert not rewrite_module(mod, Options("fold,no-copies,in-place")).applied
+    assert not rewrite_module(mod, RewriteOptions("fold,no-copies,in-place")).applied

@@ -7,7 +7,7 @@ import pytest
 from tvm_serenity import zoo
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.relax.rewrite_read import read_net
-from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite
+from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
@@ -19,7 +19,7 @@ def net(spec: str) -> Net:
 
 
 def run(found: Net, rules: str = "all") -> Rewritten:
-    result = rewrite(found, Options(rules=rules))
+    result = rewrite(found, RewriteOptions(rules=rules))
     check_schedule(result.net.graph, result.best.order, result.best.peak_bytes)
     assert peak_bytes(result.net.graph) == result.best.peak_bytes
     if rules == "all":

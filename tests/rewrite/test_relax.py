@@ -17,7 +17,7 @@ from tvm_serenity.passes import SerenityPlanMemory, SerenityRewrite, SerenitySch
 from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import force, rewrite_module
-from tvm_serenity.rewrite import RULES, Options
+from tvm_serenity.rewrite import RULES, RewriteOptions
 from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.validation.drawn import random_inputs
 
@@ -162,7 +162,7 @@ def test_unknown_layouts_are_left_alone() -> None:
         )
 
     source = pass_nets.module((1, 1, 8, 8, 4), body)
-    after, done = rewrite_module(source, Options(rules="channelwise"))
+    after, done = rewrite_module(source, RewriteOptions(rules="channelwise"))
     assert after is source
     assert done.found is not None
     assert "layout NCHW4c is not known" in done.found.report.refused[0].reason

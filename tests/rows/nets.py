@@ -39,7 +39,7 @@ def model(name: str) -> Path:
 
 def random_module(seed: int, quantised: bool) -> Any:
     """A network of 4 to 7 operators: windows of 1 to 7, strides 1 to 3, any padding."""
-    from tvm_serenity.zoo.net import Net
+    from tvm_serenity.zoo.net import NetBuilder
     from tvm_serenity.zoo.net import module as written
     from tvm_serenity.zoo.quantised import QuantisedNet
 
@@ -53,7 +53,7 @@ def random_module(seed: int, quantised: bool) -> Any:
             made.append(_operator(net, rng, made))
         return net.stored(made[-1]) if quantised else made[-1]
 
-    return written(write, "NHWC", seed, QuantisedNet if quantised else Net)
+    return written(write, "NHWC", seed, QuantisedNet if quantised else NetBuilder)
 
 
 def _operator(net: Any, rng: Random, made: list[Any]) -> Any:

@@ -17,7 +17,7 @@ from tvm_serenity.schedule.problem import Problem
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Options
 from tvm_serenity.schedule.starts import op_needs
-from tvm_serenity.schedule.states import Closure, Group, Node, bits
+from tvm_serenity.schedule.states import Closure, Group, SearchState, bits
 from tvm_serenity.schedule.windows import window
 
 
@@ -178,7 +178,7 @@ def climb(core: Core) -> int:
 class DropsLargerBlocks(Core):
     """R1 that keeps inclusion-minimal blocks only, whatever their in-place credit."""
 
-    def _groups(self, node: Node) -> list[Group]:
+    def _groups(self, node: SearchState) -> list[Group]:
         return [group for group in super()._groups(node) if group.minimal]
 
 
@@ -191,7 +191,7 @@ class WorkspaceAnywhere(Core):
         self.workspace = workspace
         return closures
 
-    def _block_moves(self, node: Node) -> Iterator[tuple[int, int, int, int, bool]]:
+    def _block_moves(self, node: SearchState) -> Iterator[tuple[int, int, int, int, bool]]:
         for id_, block, last, extra, minimal in super()._block_moves(node):
             scratch = max(self.workspace[op] for op in bits(block))
             yield id_, block, last, extra if scratch == 0 else scratch, minimal

@@ -12,7 +12,7 @@ from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.execute import (
-    Compiled,
+    CompiledNetwork,
     aligned,
     compile,
     compiled,
@@ -58,7 +58,7 @@ def test_blocked_orders_of_any_graph(together: int) -> None:
         check_order(net, made.order)
         plan = groups(net, made.order, bool(seed % 2), together, made.block)
         x = np.random.RandomState(seed).randn(5, len(net.inputs)).astype(np.float32)
-        close(Compiled(net, plan, 5, lanes(), False)(x), net.forward(x))
+        close(CompiledNetwork(net, plan, 5, lanes(), False)(x), net.forward(x))
 
 
 @pytest.mark.parametrize("density", [0.001, 0.05, 0.6])
@@ -74,7 +74,7 @@ def test_perceptrons_blocked_and_in_other_orders(density: float) -> None:
     for together in LOOPS:
         made = blocked(net, 20, 50, together)
         plan = groups(net, made.order, True, together, made.block)
-        close(Compiled(net, plan, 64, largest_tile(together), False)(x), dense)
+        close(CompiledNetwork(net, plan, 64, largest_tile(together), False)(x), dense)
     close(tuned(net, 64, repeats=1).columns(np.ascontiguousarray(x.T)), dense.T)
 
 

@@ -15,7 +15,7 @@ from tvm import relax  # noqa: E402
 
 from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import compiling, main  # noqa: E402
-from tvm_serenity.cli.models import Source  # noqa: E402
+from tvm_serenity.cli.models import ModelSource  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.validation.given import given_inputs  # noqa: E402
 from tvm_serenity.validation.network import Judge, judge_for, judge_program, judged  # noqa: E402
@@ -66,7 +66,7 @@ def test_compile_says_what_was_compared(tmp_path: Path, capsys: Any, monkeypatch
 def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     """A mutant that TVM's own kernels share: only the runtime sees it."""
 
-    def single(opened: Source, *_rest: Any) -> tuple[Any, str]:
+    def single(opened: ModelSource, *_rest: Any) -> tuple[Any, str]:
         return opened.module("single"), "single"
 
     monkeypatch.setattr(compiling, "opened_for", single)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tvm_serenity.relax.pipeline import Prepared
     from tvm_serenity.relax.rewrite import Rewriting
-    from tvm_serenity.runtime.build import Comparison
+    from tvm_serenity.runtime.build import CompileReport
     from tvm_serenity.runtime.checks import Checks
 
 
@@ -198,7 +198,7 @@ def _rewriting_json(made: "Prepared", done: "Rewriting") -> dict[str, Any]:
     }
 
 
-def _json(model: str, target: str, found: "Comparison", checks: "Checks") -> dict[str, Any]:
+def _json(model: str, target: str, found: "CompileReport", checks: "Checks") -> dict[str, Any]:
     from tvm_serenity.runtime.build import equal_outputs
 
     same, stock = equal_outputs(found.ours, found.given), equal_outputs(found.ours, found.stock)
@@ -238,7 +238,7 @@ def _json(model: str, target: str, found: "Comparison", checks: "Checks") -> dic
     }
 
 
-def _checked(found: "Comparison", checks: "Checks") -> dict[str, Any]:
+def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
     return {
         "skipped": not checks.kernels,
         "kernels": None if found.checked is None else found.checked.kernels,
@@ -248,7 +248,7 @@ def _checked(found: "Comparison", checks: "Checks") -> dict[str, Any]:
     }
 
 
-def _export(found: "Comparison", result: dict[str, Any], target: Path) -> None:
+def _export(found: "CompileReport", result: dict[str, Any], target: Path) -> None:
     """Write the library and what is known about it: all of it, or nothing."""
     import json
 
@@ -266,7 +266,7 @@ def _export(found: "Comparison", result: dict[str, Any], target: Path) -> None:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
-def _print(model: str, found: "Comparison", result: dict[str, Any]) -> None:
+def _print(model: str, found: "CompileReport", result: dict[str, Any]) -> None:
     stock, given, ours = result["stock"], result["given"], result["schedule"]
     outputs = result["outputs"]
     share = ours["arena_bytes"] / max(stock["total_bytes"], 1)
@@ -296,7 +296,7 @@ def _print(model: str, found: "Comparison", result: dict[str, Any]) -> None:
     )
 
 
-def _verdict(found: "Comparison", result: dict[str, Any]) -> str:
+def _verdict(found: "CompileReport", result: dict[str, Any]) -> str:
     """What was checked, a line each."""
     checks = result["checks"]
     lines = ["bit-identical to the given order, in memory full of garbage"]

@@ -24,8 +24,7 @@ from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import rows_measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.rewrite import Options as Rewriting
-from tvm_serenity.rewrite import Rewritten, rewrite
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import Options, Schedule, schedule
 
 BoardName = Annotated[
@@ -75,7 +74,7 @@ def explain_command(
     with show.progress(f"ordering {len(graph.ops)} ops") as report:
         found = schedule(graph, "auto", Options(time_limit_s=time_limit, progress=report))
     with show.progress("rewriting"):
-        rewritten = rewrite(read(opened), Rewriting(time_limit_s=time_limit))
+        rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=time_limit))
     tried = all_measures(graph, file, rewritten, time_limit)
     claims = claims_of(graph, found, tried, target)
     if json:

@@ -14,7 +14,7 @@ ZOO = "zoo:"
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where a model comes from; ``spec`` is what the user wrote."""
 
     spec: str
@@ -52,7 +52,7 @@ class Source:
         return to_relax(model, self.dims, integers)
 
 
-def source(spec: str, dims: Sequence[str] = ()) -> Source:
+def source(spec: str, dims: Sequence[str] = ()) -> ModelSource:
     """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``."""
     sizes = {}
     for item in dims:
@@ -60,4 +60,4 @@ def source(spec: str, dims: Sequence[str] = ()) -> Source:
         if not name or not size.isdigit():
             raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
         sizes[name] = int(size)
-    return Source(spec, sizes)
+    return ModelSource(spec, sizes)

@@ -22,9 +22,9 @@ from tvm_serenity.frontends import save
 from tvm_serenity.offchip import (
     ORDERS,
     POLICIES,
+    InputPlace,
     Memory,
     Model,
-    Place,
     SearchOptions,
     Sweep,
     TrafficOrder,
@@ -38,7 +38,7 @@ from tvm_serenity.offchip import (
 from tvm_serenity.offchip.energy import REGIONS, ExternalMemory, region_of
 from tvm_serenity.offchip.figure import check_format, plot_reduction
 from tvm_serenity.offchip.orders import Versions
-from tvm_serenity.offchip.points import COLUMNS, Interrupted, Point, load_points, save_points
+from tvm_serenity.offchip.points import COLUMNS, Interrupted, SweepPoint, load_points, save_points
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.sizes import size_bytes
@@ -71,7 +71,9 @@ def offchip_command(
     memory: Annotated[Memory, typer.Option(help="Write-back cache, or software-managed.")] = (
         Memory.CACHE
     ),
-    inputs: Annotated[Place, typer.Option(help="Where graph inputs start.")] = Place.OFF_CHIP,
+    inputs: Annotated[
+        InputPlace, typer.Option(help="Where graph inputs start.")
+    ] = InputPlace.OFF_CHIP,
     weights: Annotated[
         Weights, typer.Option(help="Count weights, streamed by every op that reads them.")
     ] = Weights.NONE,
@@ -166,7 +168,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _run(
-    points: list[Point], jobs: int, dask: str | None, resume: str | None
+    points: list[SweepPoint], jobs: int, dask: str | None, resume: str | None
 ) -> list[dict[str, Any]]:
     """Work the points out; on Ctrl-C keep what is finished, say how to go on, end with 130."""
     keep = None if resume is None else Path(resume)

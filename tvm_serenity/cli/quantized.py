@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tvm_serenity.cli.models import Source
+from tvm_serenity.cli.models import ModelSource
 from tvm_serenity.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Rounding = Annotated[
 
 
 def opened_for(
-    opened: Source, module: "tvm.IRModule", quantized: str, rounding: str
+    opened: ModelSource, module: "tvm.IRModule", quantized: str, rounding: str
 ) -> tuple[Any, str]:
     """Return the module whose kernels are made, and how its integers round.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity import __version__
+from tvm_serenity.arena import place_order, schedule_for_arena
 from tvm_serenity.boards import Board, board, names
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.explain import BoardName, all_measures, claims_of, explain_json
@@ -20,7 +21,6 @@ from tvm_serenity.cli.schedule import schedule_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.files import write_bytes
-from tvm_serenity.joint import place_order, schedule_for_arena
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
@@ -29,8 +29,7 @@ from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
-from tvm_serenity.rewrite import Options as Rewriting
-from tvm_serenity.rewrite import rewrite
+from tvm_serenity.rewrite import RewriteOptions, rewrite
 from tvm_serenity.schedule import Options, check_schedule
 
 
@@ -98,7 +97,7 @@ def collect(request: Request) -> dict[str, Any]:
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
     with show.progress("rewriting"):
-        rewritten = rewrite(read(opened), Rewriting(time_limit_s=request.time_limit))
+        rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=request.time_limit))
     tried = all_measures(graph, file, rewritten, request.time_limit)
     claims = claims_of(graph, joint.schedule, tried, target)
     settings = settings_for(max(joint.schedule.peak_bytes, 1))

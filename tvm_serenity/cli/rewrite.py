@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_serenity.arena import place_order
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import Source, source
+from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Dims, Json, Model, TimeLimit
-from tvm_serenity.joint import place_order
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
-from tvm_serenity.rewrite import Net, Options, Rewritten, rewrite
+from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
 
 RulesOption = Annotated[
@@ -61,7 +61,7 @@ def run_rewrite(
     """Rewrite, order and place a model, and print what came out."""
     net = read(source(model, dims))
     show.warn_without_core()
-    found = rewrite(net, Options(rules=rules, time_limit_s=time_limit))
+    found = rewrite(net, RewriteOptions(rules=rules, time_limit_s=time_limit))
     plans = placed(found, align)
     if check:
         check_schedule(found.net.graph, found.best.order, found.best.peak_bytes)
@@ -74,7 +74,7 @@ def run_rewrite(
         show.end_interrupted("rewriting")
 
 
-def read(opened: Source) -> Net:
+def read(opened: ModelSource) -> Net:
     """Return the net of a model, inputs and outputs counted."""
     if not opened.is_zoo:
         from tvm_serenity.rewrite.from_graph import net_of

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
 from tvm_serenity.cli import app, show, tflm
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
@@ -31,7 +32,6 @@ from tvm_serenity.frontends import READERS, left_beside, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.joint import ROUNDS, Joint, place_order, schedule_for_arena
 from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, check_plan

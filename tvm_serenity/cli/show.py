@@ -46,7 +46,7 @@ PLAIN_EVERY_S = 5.0
 """Seconds between two lines of a search's progress where there is no terminal."""
 
 
-class Progress:
+class ProgressLine:
     """What a long command shows of itself on standard error; nothing goes to standard output.
 
     On a terminal one line is rewritten; elsewhere every step is a line of its own, and a search
@@ -82,14 +82,14 @@ class Progress:
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Progress]:
+def progress(label: str) -> Iterator[ProgressLine]:
     """Yield what shows the progress of a command."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield Progress(label, err)
+        yield ProgressLine(label, err)
         return
     with err.status(escape(label)) as status:
-        yield Progress(label, err, status)
+        yield ProgressLine(label, err, status)
 
 
 def _search_text(report: Ordering | Placing) -> str:

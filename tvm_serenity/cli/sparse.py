@@ -45,7 +45,7 @@ Output = Annotated[
 
 
 @dataclass(frozen=True)
-class Subject:
+class NamedNetwork:
     """A network and what to call it."""
 
     name: str
@@ -72,21 +72,21 @@ class Subject:
 
 def subject(
     mlp: str | None, onnx: str | None, edges: str | None, density: float | None, seed: int
-) -> Subject:
+) -> NamedNetwork:
     """Return the one network that is asked for."""
     if sum(given is not None for given in (mlp, onnx, edges)) != 1:
         raise InputError("choose one network: --mlp WIDTHxDEPTH, --onnx FILE or --edges FILE")
     if edges is not None:
         if density is not None:
             raise InputError("--density goes with --mlp or --onnx")
-        return Subject(edges, read_edges(edges))
+        return NamedNetwork(edges, read_edges(edges))
     if density is None:
         raise InputError(f"--{'mlp' if mlp else 'onnx'} needs --density P")
     if onnx is not None:
-        return Subject(f"{onnx} at {density:.3%}", from_onnx(onnx).pruned(density).net)
+        return NamedNetwork(f"{onnx} at {density:.3%}", from_onnx(onnx).pruned(density).net)
     assert mlp is not None
     width, _, depth = mlp.partition("x")
     if not (width.isdigit() and depth.isdigit() and int(width) and int(depth)):
         raise InputError(f"--mlp {mlp!r}: write WIDTHxDEPTH, like 500x4")
     net = baseline_mlp(int(width), int(depth), density, seed)
-    return Subject(f"{mlp} MLP at {density:.3%}, seed {seed}", net)
+    return NamedNetwork(f"{mlp} MLP at {density:.3%}, seed {seed}", net)

@@ -11,10 +11,10 @@ from tvm_serenity.cli.sparse import (
     Json,
     Memory,
     Mlp,
+    NamedNetwork,
     Onnx,
     Output,
     Seed,
-    Subject,
     TimeLimit,
     sparse_app,
     subject,
@@ -53,7 +53,9 @@ def grow_command(
     if any(option is not None for option in given):
         asked = subject(mlp, onnx, edges, density, seed)
     else:
-        asked = Subject(f"grown for {memory}", compact_growth(memory, neurons, in_degree, seed))
+        asked = NamedNetwork(
+            f"grown for {memory}", compact_growth(memory, neurons, in_degree, seed)
+        )
     found = smallest_memory(asked.net, time_limit, seed=seed)
     computable: bool | None = True if found.memory <= memory else None
     if memory < found.least:

@@ -15,17 +15,17 @@ from tvm_serenity.cli.sparse import (
     Json,
     Memory,
     Mlp,
+    NamedNetwork,
     Onnx,
     Output,
     Seed,
-    Subject,
     TimeLimit,
     sparse_app,
     subject,
 )
 from tvm_serenity.sparse import Policy, simulate
 from tvm_serenity.sparse.edges import write_edges
-from tvm_serenity.sparse.orders import ORDERS, Annealing, Ordered, OrderOptions, Report, order
+from tvm_serenity.sparse.orders import ORDERS, Annealing, Ordered, OrderOptions, Progress, order
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.phases import phase_bound
 from tvm_serenity.sparse.simulate import policy_of
@@ -101,7 +101,7 @@ def order_command(
         raise typer.Exit(130)
 
 
-def _result(asked: Subject, found: Ordered) -> dict[str, Any]:
+def _result(asked: NamedNetwork, found: Ordered) -> dict[str, Any]:
     return {
         "order": found.method,
         "reads": found.traffic.reads,
@@ -113,7 +113,7 @@ def _result(asked: Subject, found: Ordered) -> dict[str, Any]:
     }
 
 
-def _print(asked: Subject, result: dict[str, Any], found: Ordered) -> None:
+def _print(asked: NamedNetwork, result: dict[str, Any], found: Ordered) -> None:
     least = result["bounds"]["total"]
     start = result["start"]["total"]
     rows = {
@@ -133,7 +133,7 @@ def _print(asked: Subject, result: dict[str, Any], found: Ordered) -> None:
 
 
 @contextmanager
-def _progress(asked: Subject) -> Iterator[Callable[[Report], None] | None]:
+def _progress(asked: NamedNetwork) -> Iterator[Callable[[Progress], None] | None]:
     err = Console(stderr=True)
     if not err.is_terminal:
         yield None

@@ -8,13 +8,13 @@ only what weights leave for it is said.
 from collections.abc import Sequence
 from typing import Any
 
+from tvm_serenity.arena import place_order
 from tvm_serenity.boards import Board
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES, place, rooms
 from tvm_serenity.graph import Graph
-from tvm_serenity.joint import place_order
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Plan, PlanOptions, plan
 from tvm_serenity.schedule import Schedule

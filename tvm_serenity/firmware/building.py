@@ -17,7 +17,7 @@ from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
-from tvm_serenity.firmware.checking import Report, host_build, why_not
+from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
 from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import (
     METADATA,
@@ -190,7 +190,7 @@ class _Work:
             "boards": [],
         }
 
-    def checked(self, texts: Files) -> tuple[Report, dict[str, Array]]:
+    def checked(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:
         """Compare kernels and the whole network; return how, and what every tensor must be.
 
         ``texts`` are the files of the project.
@@ -200,7 +200,7 @@ class _Work:
         if skipped:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
-            return Report(skipped=skipped), made.reference(self.file) if wanted else {}
+            return CheckReport(skipped=skipped), made.reference(self.file) if wanted else {}
         from tvm_serenity.firmware.tir.translation import validate
 
         program = made.program
@@ -215,7 +215,7 @@ class _Work:
             expected = made.reference(self.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
-        return Report(counted.kernels, counted.sets, ran, self.loose), expected
+        return CheckReport(counted.kernels, counted.sets, ran, self.loose), expected
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

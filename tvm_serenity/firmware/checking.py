@@ -18,7 +18,7 @@ NO_COMPILER = f"nothing was compared: apt-get install {PACKAGES[COMPILER]}"
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What was compared, or why nothing was (``skipped``).
 
     ``loose``: why outputs need not be the runtime's bit by bit.

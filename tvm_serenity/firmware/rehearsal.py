@@ -13,7 +13,7 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
-from tvm_serenity.firmware.verify import Difference, difference, referee_difference
+from tvm_serenity.firmware.verify import Deviation, difference, referee_difference
 from tvm_serenity.validation.isolated import Death, isolated
 
 LIMIT_S = 300.0
@@ -62,7 +62,7 @@ def rehearse(
     return Rehearsed(count, f"{OUTPUT}0" in reference, note_of(reference))
 
 
-def _off(off: Difference) -> str:
+def _off(off: Deviation) -> str:
     """A difference in words."""
     if not off.tensors:
         return "other tensors are written, or in another order, than planned"

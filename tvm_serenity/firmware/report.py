@@ -9,7 +9,7 @@ from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import (
-    Difference,
+    Deviation,
     difference,
     referee_difference,
     run_host,
@@ -68,7 +68,7 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
 def _part(project: Project, runner: Callable[..., Execution]) -> dict[str, Any]:
     inputs = project.reference_inputs()
     plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
-    apart: Difference = difference(project, traced.trace)
+    apart: Deviation = difference(project, traced.trace)
     same = plain.outputs == traced.outputs
     judged = referee_difference(project, plain)
     return {

@@ -59,7 +59,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """The bytes of the results one after the other; ``damage`` says what else was written."""
 
     result: Array
@@ -108,7 +108,7 @@ def compilation(
     return Compilation(directory, process)
 
 
-def run(library: ctypes.CDLL, trial: Trial, poison: int) -> Outcome:
+def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
     """Return what the calls of ``trial`` leave, in memory full of the byte ``poison``."""
     offsets, end = [], GUARD_BYTES
     for block in trial.blocks:
@@ -132,7 +132,7 @@ def run(library: ctypes.CDLL, trial: Trial, poison: int) -> Outcome:
         function(*(ctypes.c_void_p(base + offsets[i]) for i in call.blocks))
     parts = [memory[offsets[i] : offsets[i] + trial.blocks[i].size_bytes] for i in trial.results]
     result = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
-    return Outcome(result, _damage(trial, offsets, before != memory))
+    return TrialResult(result, _damage(trial, offsets, before != memory))
 
 
 def _damage(trial: Trial, offsets: Sequence[int], changed: Array) -> str | None:

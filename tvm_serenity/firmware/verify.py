@@ -16,7 +16,7 @@ from tvm_serenity.validation.tolerances import LOOSE
 
 
 @dataclass(frozen=True)
-class Difference:
+class Deviation:
     """How far one run is from the reference; ``first`` is the first tensor that differs."""
 
     identical: bool
@@ -31,18 +31,18 @@ class Difference:
         return self.identical or self.first is None
 
 
-def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Difference:
+def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Deviation:
     """Return how the traced tensors differ from the reference, each when it was written."""
     expected = [t for step in project.metadata["steps"] for t in step["writes"]]
     if [t for t, _ in steps] != expected:
-        return Difference(False, 0, float("inf"), 2**31, "the tensors written")
+        return Deviation(False, 0, float("inf"), 2**31, "the tensors written")
     worst, most, same, first = 0.0, 0, True, None
     for number, (tensor, data) in enumerate(steps):
         described = project.metadata["tensors"][tensor]
         want = project.reference[f"step{number}"].reshape(-1)
         got = np.frombuffer(data, want.dtype)
         if got.size != want.size:
-            return Difference(False, number, float("inf"), 2**31, described["name"])
+            return Deviation(False, number, float("inf"), 2**31, described["name"])
         if got.tobytes() == want.tobytes():
             continue
         same = False
@@ -53,7 +53,7 @@ def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Differen
         most = max(most, apart)
         if first is None and not (want.dtype == np.float32 and close(got, want, project.ulp_limit)):
             first = described["name"]
-    return Difference(same, len(steps), worst, most, first)
+    return Deviation(same, len(steps), worst, most, first)
 
 
 def _error(a: Array, b: Array) -> float:

@@ -17,7 +17,7 @@ _READS_PER_BYTE = 16
 """Honest files stay below 1; sharing of equal strings and vectors is legal, hence the room."""
 
 
-class Source:
+class FileBytes:
     """The bytes of a file and what may still be read of them."""
 
     __slots__ = ("data", "left")
@@ -50,7 +50,7 @@ class Source:
 class Table:
     """A flatbuffer table; fields are known by their number in the schema, from 0."""
 
-    source: Source
+    source: FileBytes
     position: int
     vtable: int
     vtable_size: int
@@ -139,10 +139,10 @@ class Table:
 
 def empty_table() -> Table:
     """Return a table without fields: what is left out has the defaults of its schema."""
-    return Table(Source(b""), 0, 0, 4, 4)
+    return Table(FileBytes(b""), 0, 0, 4, 4)
 
 
-def table_at(source: Source, position: int) -> Table:
+def table_at(source: FileBytes, position: int) -> Table:
     """Return the table at ``position`` after checking its vtable and its extent."""
     source.check(position, 4, "a table")
     vtable = position - int(_I32.unpack_from(source.data, position)[0])
@@ -159,5 +159,5 @@ def root_table(data: bytes, identifier: bytes) -> Table:
     """Return the root of a flatbuffer whose bytes 4 to 8 are ``identifier``."""
     if data[4:8] != identifier:
         raise InputError(f"not a {identifier.decode()} flatbuffer (bytes 4 to 8 do not say so)")
-    source = Source(data)
+    source = FileBytes(data)
     return table_at(source, source.u32(0, "the root"))

@@ -25,7 +25,7 @@ MAX_TOTAL_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True)
-class Place:
+class DataPlace:
     """Where the data of a tensor is: ``length`` bytes (None: as the shape says) of a file."""
 
     location: str
@@ -46,7 +46,7 @@ def data_files(model: "onnx.ModelProto") -> tuple[str, ...]:
     return tuple(dict.fromkeys(place_of(tensor).location for tensor in external))
 
 
-def place_of(tensor: "onnx.TensorProto") -> Place:
+def place_of(tensor: "onnx.TensorProto") -> DataPlace:
     """Return where an external tensor's data is; :class:`InputError` where that is not allowed."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
@@ -59,7 +59,7 @@ def place_of(tensor: "onnx.TensorProto") -> Place:
             f"{name}: its data is in {location!r}; only files in the model's folder are read"
         )
     length = entries.get("length")
-    return Place(
+    return DataPlace(
         location,
         _count(name, "offset", entries.get("offset", "0")),
         None if length is None else _count(name, "length", length),

@@ -38,7 +38,7 @@ NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 
 
 @dataclass
-class Known:
+class KnownValues:
     """What is known of a graph's values by name: types with their shapes, and small values."""
 
     types: dict[str, Any]
@@ -57,9 +57,9 @@ class Known:
         return tuple(int(dim.dim_value) for dim in dims)
 
 
-def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> Known:
+def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
     """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
-    known = Known(dict(types))
+    known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
         _store(known, tensor)
     versions = {entry.domain: entry.version for entry in model.opset_import}
@@ -70,7 +70,7 @@ def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> Known:
     return known
 
 
-def _store(known: Known, tensor: "onnx.TensorProto") -> None:
+def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
     from onnx import TypeProto, numpy_helper
 
     kind = TypeProto()
@@ -89,7 +89,9 @@ def _store(known: Known, tensor: "onnx.TensorProto") -> None:
         return
 
 
-def _visit(known: Known, node: "onnx.NodeProto", version: int, imports: Sequence[Any]) -> None:
+def _visit(
+    known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
+) -> None:
     """Add what is known of the outputs of ``node``."""
     if any(known.shape(name) is None for name in node.output if name):
         known.types.update(_inferred(known, node, version, imports))
@@ -107,7 +109,7 @@ def _visit(known: Known, node: "onnx.NodeProto", version: int, imports: Sequence
 
 
 def _inferred(
-    known: Known, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
+    known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
 ) -> dict[str, Any]:
     """The types that ONNX infers for the outputs of one node, where that says more."""
     from onnx import defs, numpy_helper, shape_inference
@@ -126,7 +128,7 @@ def _inferred(
         )
     except Exception:  # unknown inputs, and what the bindings raise: nothing is learnt
         return {}
-    better = Known(made)
+    better = KnownValues(made)
     return {
         name: kind
         for name, kind in made.items()
@@ -134,7 +136,7 @@ def _inferred(
     }
 
 
-def _can_compute(known: Known, node: "onnx.NodeProto") -> bool:
+def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
     if node.op_type not in _FOLDED or not node.output:
         return False
     if any(name and name not in known.values for name in node.input):
@@ -152,7 +154,7 @@ def _can_compute(known: Known, node: "onnx.NodeProto") -> bool:
     return True
 
 
-def _computed(known: Known, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
+def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
     """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
     from onnx import TypeProto, helper
     from onnx.reference import ReferenceEvaluator

@@ -17,7 +17,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
-from tvm_serenity.frontends._onnx_fold import Known, followed
+from tvm_serenity.frontends._onnx_fold import KnownValues, followed
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
@@ -140,7 +140,7 @@ def _constant(attribute: "onnx.AttributeProto") -> Any:
     return None if made is None else made(attribute)  # type: ignore[no-untyped-call]
 
 
-def _choose_branches(graph: "onnx.GraphProto", known: Known) -> bool:
+def _choose_branches(graph: "onnx.GraphProto", known: KnownValues) -> bool:
     """Replace each If whose condition is known by its branch; whether there was one."""
     nodes, found = [], False
     for node in graph.node:
@@ -169,7 +169,7 @@ def _branch_nodes(branch: "onnx.GraphProto", outputs: Sequence[str]) -> Iterator
         yield helper.make_node("Identity", [inner.name], [outer])
 
 
-def _fold(graph: "onnx.GraphProto", known: Known) -> None:
+def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
     """Drop nodes whose results are known and those that nothing reads; store what is read."""
     from onnx import numpy_helper
 
@@ -204,7 +204,7 @@ def _fold(graph: "onnx.GraphProto", known: Known) -> None:
     graph.node.extend(kept_nodes)
 
 
-def _state_types(graph: "onnx.GraphProto", known: Known) -> None:
+def _state_types(graph: "onnx.GraphProto", known: KnownValues) -> None:
     """Give outputs the shapes that are known."""
     for output in graph.output:
         if known.shape(output.name) is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed_small
-from tvm_serenity.frontends._onnx_fold import Known, followed
+from tvm_serenity.frontends._onnx_fold import KnownValues, followed
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
 from tvm_serenity.graph import Role, Tensor
 
@@ -23,7 +23,7 @@ class Shapes:
     failed, where it did; ``makers``: the operator that makes each value.
     """
 
-    known: Known
+    known: KnownValues
     unset: tuple[str, ...]
     reason: str
     makers: Mapping[str, Any]

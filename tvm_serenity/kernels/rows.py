@@ -33,7 +33,7 @@ MAX_SLOTS = 10
 
 
 @dataclass(frozen=True)
-class Slot:
+class RowParam:
     """A row parameter: which parameter of the whole kernel it is a row of, and which row.
 
     ``rows[y]`` is the input's row that output row y reads there, None for the padding row.
@@ -52,7 +52,7 @@ class RowKernel:
 
     variants: tuple[Any, ...]
     variant_of: tuple[int, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[RowParam, ...]
     padding: dict[int, float]
 
 
@@ -182,8 +182,8 @@ class _Cut:
         limit = shape[1] if has_rows(shape) else 1
         return tuple(r if 0 <= r < limit else None for r in where.rows)
 
-    def _slot(self, index: int) -> Slot:
-        return Slot(self.slots[index][0], self._rows_of(index))
+    def _slot(self, index: int) -> RowParam:
+        return RowParam(self.slots[index][0], self._rows_of(index))
 
     def _without_guard(self, call: relax.Call) -> Any:
         """A load without the part of its guard that keeps it inside of the image's rows."""

@@ -19,7 +19,7 @@ from tvm_serenity.plan import Buffer, plan
 
 
 @dataclass(frozen=True)
-class Scratch:
+class PackedScratch:
     """The buffers a kernel allocates in its root block, packed: an offset each, bytes in all."""
 
     buffers: tuple[Any, ...]
@@ -32,14 +32,14 @@ def workspace_of(kernel: tirx.PrimFunc) -> int:
     return scratch_of(kernel).size_bytes
 
 
-def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Scratch:
+def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> PackedScratch:
     """Return how the root block's buffers of ``kernel`` pack into one workspace.
 
     A buffer is live from the first to the last loop nest of the root block that touches it.
     """
     block = _root_block(kernel)
     if block is None or not block.alloc_buffers:
-        return Scratch((), (), 0)
+        return PackedScratch((), (), 0)
     spans = _spans(kernel, block)
     buffers = [
         Buffer(
@@ -51,7 +51,7 @@ def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -
         for i, b in enumerate(block.alloc_buffers)
     ]
     found = plan(buffers)
-    return Scratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
+    return PackedScratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
 
 
 def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Any:

@@ -6,7 +6,7 @@ looks for the order that costs least; ``docs/offchip.md`` states the model.
 
 from tvm_serenity.offchip.capacities import capacities_of
 from tvm_serenity.offchip.energy import ExternalMemory, energy_of, load_regions
-from tvm_serenity.offchip.model import Memory, Model, Place, Weights
+from tvm_serenity.offchip.model import InputPlace, Memory, Model, Weights
 from tvm_serenity.offchip.order_search import SearchOptions, TrafficOrder, traffic_order
 from tvm_serenity.offchip.orders import ORDERS, Versions
 from tvm_serenity.offchip.points import Sweep, points_of, run_points
@@ -18,9 +18,9 @@ __all__ = [
     "ORDERS",
     "POLICIES",
     "ExternalMemory",
+    "InputPlace",
     "Memory",
     "Model",
-    "Place",
     "SearchOptions",
     "Subject",
     "Sweep",

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
-from tvm_serenity.offchip.model import Model, Place
-from tvm_serenity.offchip.storages import MODIFY, READ, WRITE, Bytes8, Ints, Piece, piece_of
+from tvm_serenity.offchip.model import InputPlace, Model
+from tvm_serenity.offchip.storages import MODIFY, READ, WRITE, Bytes8, Ints, OpAccesses, piece_of
 
 Names = tuple[tuple[int, str], ...]
 
@@ -28,7 +28,7 @@ def addressed(
     names: list[tuple[int, str]] = []
     for index, found in enumerate(ranges):
         if graph.producer[found.tensors[0]] < 0 if found.tensors else False:
-            if model.inputs is Place.OFF_CHIP:
+            if model.inputs is InputPlace.OFF_CHIP:
                 home[arena.span(index)] = 1
             else:
                 written = arena.numbers(index)
@@ -88,7 +88,7 @@ class _Arena:
         return np.asarray(count[numbers] > 1)
 
 
-def _piece(graph: Graph, op: int, arena: _Arena) -> Piece:
+def _piece(graph: Graph, op: int, arena: _Arena) -> OpAccesses:
     """What an op accesses, in the same streaming order as by storage."""
     node = graph.ops[op]
     if op in graph.constant_ops:

@@ -15,7 +15,7 @@ class Memory(StrEnum):
     SCRATCHPAD = "scratchpad"  # managed by software: what a step of an op touches is there at once
 
 
-class Place(StrEnum):
+class InputPlace(StrEnum):
     """Where the graph inputs are before the first op."""
 
     OFF_CHIP = "off-chip"
@@ -39,7 +39,7 @@ class Model:
 
     block_bytes: int | None = 256
     memory: Memory = Memory.CACHE
-    inputs: Place = Place.OFF_CHIP
+    inputs: InputPlace = InputPlace.OFF_CHIP
     weights: Weights = Weights.NONE
 
     def __post_init__(self) -> None:

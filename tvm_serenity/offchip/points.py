@@ -58,7 +58,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """What is worked out at once: one model under one order, at some capacities."""
 
     name: str
@@ -105,7 +105,7 @@ class Interrupted(KeyboardInterrupt):
         self.done, self.points = dict(done), points
 
 
-def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[Point]:
+def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoint]:
     """Return the points of a sweep, models first.
 
     Raises :class:`InputError` on no models, or a capacity that is too small for one of them.
@@ -122,12 +122,14 @@ def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[Point]:
         for order in settings.orders:
             alone = ORDERS[order].by_capacity
             sets = [(c,) for c in settings.capacities] if alone else [settings.capacities]
-            points += [Point(name, network, order, capacities, settings) for capacities in sets]
+            points += [
+                SweepPoint(name, network, order, capacities, settings) for capacities in sets
+            ]
     return points
 
 
 def run_points(
-    points: Sequence[Point],
+    points: Sequence[SweepPoint],
     jobs: int = 1,
     dask: str | None = None,
     done: Mapping[str, list[Row]] | None = None,
@@ -142,7 +144,7 @@ def run_points(
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
     todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
     try:
-        with results(Point.rows, [point for _, point in todo], jobs, dask) as found:
+        with results(SweepPoint.rows, [point for _, point in todo], jobs, dask) as found:
             for index, rows in found:
                 finished[todo[index][0]] = rows
                 if keep is not None:
@@ -172,7 +174,7 @@ def load_points(path: Path) -> dict[str, list[Row]]:
     return dict(points)
 
 
-def _rank_of(points: Sequence[Point]) -> Any:
+def _rank_of(points: Sequence[SweepPoint]) -> Any:
     models = {name: i for i, name in enumerate(dict.fromkeys(p.name for p in points))}
     settings = points[0].settings
 

@@ -1,7 +1,7 @@
 """A rewritten network as a subject of measurement: which part of a buffer each op writes."""
 
 from tvm_serenity.offchip.storages import Subject
-from tvm_serenity.rewrite import Net, Options, rewrite
+from tvm_serenity.rewrite import Net, RewriteOptions, rewrite
 from tvm_serenity.rewrite.net import Node
 
 TIME_LIMIT_S = 20.0
@@ -12,7 +12,7 @@ def rewritten_subject(net: Net) -> Subject | None:
 
     An op that adds to a buffer reads and writes all of it; one that fills a part writes that.
     """
-    found = rewrite(net, Options(time_limit_s=TIME_LIMIT_S))
+    found = rewrite(net, RewriteOptions(time_limit_s=TIME_LIMIT_S))
     return subject_of(found.net) if found.changed else None
 
 

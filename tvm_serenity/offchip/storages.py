@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Role
-from tvm_serenity.offchip.model import MAX_BLOCKS, Memory, Model, Place
+from tvm_serenity.offchip.model import MAX_BLOCKS, InputPlace, Memory, Model
 
 READ, WRITE, MODIFY = 1, 2, 3
 
@@ -26,7 +26,7 @@ Bytes8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Piece:
+class OpAccesses:
     """Accesses of one op: blocks, kinds, and where each group ends; ``reserve`` is not for blocks.
 
     A group is what a scratchpad must hold at once; a cache takes accesses one by one.
@@ -111,24 +111,24 @@ class Storages:
     @property
     def home(self) -> Bytes8:
         """Blocks whose content is off-chip at the start."""
-        if self.model.inputs is Place.ON_CHIP:
+        if self.model.inputs is InputPlace.ON_CHIP:
             return np.zeros(self.count_blocks, np.uint8)
         return self.start
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[OpAccesses, ...]:
         """What each op accesses; it does not depend on the order of the ops."""
         return tuple(self._piece(op) for op in range(len(self.graph.ops)))
 
     @cached_property
-    def preamble(self) -> Piece:
+    def preamble(self) -> OpAccesses:
         """The writes that bring in inputs which start on-chip, before the first op."""
-        wanted = self.model.inputs is Place.ON_CHIP
+        wanted = self.model.inputs is InputPlace.ON_CHIP
         block = np.flatnonzero(self.start if wanted else 0 * self.start).astype(np.int32)
         ends = np.arange(1, len(block) + 1, dtype=np.int64)
-        return Piece(block, np.full(len(block), WRITE, np.uint8), ends)
+        return OpAccesses(block, np.full(len(block), WRITE, np.uint8), ends)
 
-    def _piece(self, op: int) -> Piece:
+    def _piece(self, op: int) -> OpAccesses:
         node = self.graph.ops[op]
         read = [] if op in self.graph.constant_ops else self._known(node.inputs)
         made = [] if op in self.graph.constant_ops else self._written(op)
@@ -246,7 +246,7 @@ def _rows(spans: list[tuple[int, int, int]]) -> Iterator[tuple[Longs, Longs, Lon
 
 def piece_of(
     spans: list[tuple[int, int, int]], around: list[int], scratchpad: bool, reserve: int
-) -> Piece:
+) -> OpAccesses:
     """Scratch is written; all operands are streamed in lockstep; scratch is read."""
     rows = list(_rows(spans))
     step = np.concatenate([r[0] for r in rows]) if rows else np.zeros(0, np.int64)
@@ -261,7 +261,7 @@ def piece_of(
         ends = np.append(np.flatnonzero(np.diff(step)) + 1, len(step)) if len(step) else step
     else:
         ends = np.arange(1, len(whole) + 1)
-    return Piece(
+    return OpAccesses(
         whole,
         np.concatenate(
             [np.full(len(work), WRITE, np.uint8), kind, np.full(len(work), READ, np.uint8)]

@@ -17,7 +17,7 @@ from tvm_serenity.offchip.storages import (
     Bytes8,
     Ints,
     Longs,
-    Piece,
+    OpAccesses,
     Storages,
     Subject,
     storages_of,
@@ -174,7 +174,7 @@ def addressed_trace(
 
 
 def _joined(
-    pieces: list[Piece], names: list[str]
+    pieces: list[OpAccesses], names: list[str]
 ) -> tuple[Ints, Bytes8, Longs, Longs, tuple[tuple[int, str], ...]]:
     block = np.concatenate([p.block for p in pieces])
     kind = np.concatenate([p.kind for p in pieces])

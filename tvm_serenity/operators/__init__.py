@@ -13,7 +13,7 @@ and rewritten where none is installed. What makes a kernel (``compute``) imports
 
 from importlib import import_module
 
-from tvm_serenity.operators.record import Memory, Operator, Seen, Sums, Weights
+from tvm_serenity.operators.record import MemoryUse, Operator, Seen, Sums, WeightInput
 
 MODULES = (
     "abs",
@@ -99,10 +99,10 @@ __all__ = [
     "OPERATORS",
     "RELAX",
     "RELAY",
-    "Memory",
+    "MemoryUse",
     "Operator",
     "Seen",
     "Sums",
-    "Weights",
+    "WeightInput",
     "operator",
 ]

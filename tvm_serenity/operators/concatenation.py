@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import Need, rowwise, stacked
-from tvm_serenity.operators.record import Memory, Operator, Seen, no_scratch
+from tvm_serenity.operators.record import MemoryUse, Operator, Seen, no_scratch
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.quantize import tables
 
@@ -76,7 +76,7 @@ OPERATORS = (
         kinds=("CONCATENATION",),
         relax=("concat",),
         relay=("concatenate", "qnn.concatenate"),
-        memory=Memory.CONCAT,
+        memory=MemoryUse.CONCAT,
         by_rows=_by_rows,
         scratch=no_scratch,
         read=_read,
@@ -84,5 +84,5 @@ OPERATORS = (
         reference=_reference,
         in_float=True,
     ),
-    Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), memory=Memory.CONCAT),
+    Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), memory=MemoryUse.CONCAT),
 )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Sums, Weights, int8_scratch
+from tvm_serenity.operators.record import Operator, Sums, WeightInput, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=3, dilation_w=4, dilation_h=5, channels=0)
-_WEIGHTS = Weights(operand=1, outputs=0, inputs=3, channels=3)
+_WEIGHTS = WeightInput(operand=1, outputs=0, inputs=3, channels=3)
 
 
 def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
@@ -35,7 +35,9 @@ OPERATORS = (
     ),
     Operator(
         kinds=("Conv", "ConvInteger"),
-        weights=Weights(operand=1, outputs=0, inputs=1, channels=1, finished=False),
+        weights=WeightInput(operand=1, outputs=0, inputs=1, channels=1, finished=False),
     ),
-    Operator(kinds=("QLinearConv",), weights=Weights(operand=3, outputs=0, inputs=1, channels=1)),
+    Operator(
+        kinds=("QLinearConv",), weights=WeightInput(operand=3, outputs=0, inputs=1, channels=1)
+    ),
 )

@@ -15,7 +15,13 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Convolution
 from tvm_serenity.operators.needs import SAME, Need, Seen, filter_height, windowed
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
-from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
+from tvm_serenity.operators.weighted import (
+    WeightedLayer,
+    filters_of,
+    layer_of,
+    requantised,
+    summable,
+)
 from tvm_serenity.operators.windows import around
 
 _SOURCE, WEIGHTS, _BIAS = range(3)
@@ -97,7 +103,7 @@ def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
     return np.transpose(data, (1, 2, 3, 0)), groups
 
 
-def convolution_of(layer: Layer, taps: Taps) -> Weighted:
+def convolution_of(layer: WeightedLayer, taps: Taps) -> Weighted:
     """Return the convolution of a layer with filters [height, width, channels in, channels out].
 
     It is depthwise where every group is one channel.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Sums, Weights, int8_scratch
+from tvm_serenity.operators.record import Operator, Sums, WeightInput, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=4, dilation_w=5, dilation_h=6, channels=3)
-_WEIGHTS = Weights(operand=1, outputs=3, inputs=None, channels=3)
+_WEIGHTS = WeightInput(operand=1, outputs=3, inputs=None, channels=3)
 
 
 def _scratch(shapes: Sequence[Shape], made: Shape) -> int:

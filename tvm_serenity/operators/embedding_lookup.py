@@ -11,28 +11,28 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 
 @dataclass(frozen=True)
-class Lookup:
+class EmbeddingLookup:
     """Rows of the second input by the indices of the first."""
 
 
-def _read(scene: Scene) -> Lookup:
+def _read(scene: Scene) -> EmbeddingLookup:
     (rows,), result = scene.inputs(1), scene.result()
     if rows.params != result.params:
         raise UnsupportedError(f"no {scene.kind} to another scale or type here")
-    return Lookup()
+    return EmbeddingLookup()
 
 
-def _compute(_op: Lookup, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute(_op: EmbeddingLookup, values: Sequence[Expr], calls: Calls) -> Expr:
     indices, rows = values
     return calls.apply("take", rows, indices, axis=0, mode="clip")
 
 
-def _reference(_op: Lookup, indices: Array, rows: Array) -> Array:
+def _reference(_op: EmbeddingLookup, indices: Array, rows: Array) -> Array:
     return np.take(rows, indices, axis=0, mode="clip")
 
 
 def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    return _compute(Lookup(), values, calls)
+    return _compute(EmbeddingLookup(), values, calls)
 
 
 OPERATORS = (

@@ -11,7 +11,13 @@ from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator, Sums, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
-from tvm_serenity.operators.weighted import Layer, filters_of, layer_of, requantised, summable
+from tvm_serenity.operators.weighted import (
+    WeightedLayer,
+    filters_of,
+    layer_of,
+    requantised,
+    summable,
+)
 from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 
@@ -44,7 +50,7 @@ def _read(scene: Scene) -> FullyConnected | None:
     return dense_of(layer, result.shape)
 
 
-def dense_of(layer: Layer, made: Shape) -> FullyConnected:
+def dense_of(layer: WeightedLayer, made: Shape) -> FullyConnected:
     """Return the dense layer with weights [inputs, units], its result in the shape ``made``."""
     source, data = layer.source, layer.filters.data
     inputs, units = data.shape
@@ -63,7 +69,7 @@ def dense_of(layer: Layer, made: Shape) -> FullyConnected:
     return FullyConnected(spec, source.shape, made, data, layer.folded_bias())
 
 
-def _rounded_once(layer: Layer) -> Requantise:
+def _rounded_once(layer: WeightedLayer) -> Requantise:
     """In float64, or in integers that are equal to that."""
     reals, result, (low, high) = layer.multipliers(False), layer.result, layer.limits
     if layer.rounding != "tflite":

@@ -1,6 +1,6 @@
 """Operators that move elements, or say where they are, and change none."""
 
-from tvm_serenity.operators.record import Memory, Operator, no_scratch
+from tvm_serenity.operators.record import MemoryUse, Operator, no_scratch
 
 _MOVES = """
     DEPTH_TO_SPACE FILL PACK SHAPE SLICE SPACE_TO_DEPTH TOPK_V2 UNPACK
@@ -14,9 +14,9 @@ OPERATORS = (
     Operator(
         kinds=("STRIDED_SLICE",),
         relax=("strided_slice",),
-        memory=Memory.PART,
+        memory=MemoryUse.PART,
         moves=True,
         scratch=no_scratch,
     ),
-    Operator(kinds=("TRANSPOSE",), relax=("permute_dims",), memory=Memory.TURNED, moves=True),
+    Operator(kinds=("TRANSPOSE",), relax=("permute_dims",), memory=MemoryUse.TURNED, moves=True),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.operators.scene import Options, Shape
+from tvm_serenity.operators.scene import OptionsTable, Shape
 
 Range = tuple[int, int]
 """Rows from the first to before the second."""
@@ -34,7 +34,7 @@ class Seen:
     sources: Sequence[int]
     outputs: int
     shapes: Sequence[Shape]
-    options: Options
+    options: OptionsTable
     constant: Callable[[int], Sequence[int]]
 
 

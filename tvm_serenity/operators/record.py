@@ -11,7 +11,7 @@ from tvm_serenity.operators.needs import Seen as Seen
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
 
-class Memory(Enum):
+class MemoryUse(Enum):
     """What the memory of an operator may look like."""
 
     OWN = "its result is a tensor of its own"
@@ -24,7 +24,7 @@ class Memory(Enum):
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightInput:
     """Where an operator has its weights: the input, and that input's axes of channels.
 
     ``outputs`` and ``inputs`` are the axes of the channels made and of those read, the latter None
@@ -93,12 +93,12 @@ class Operator:
     kinds: tuple[str, ...]
     relax: tuple[str, ...] = ()
     relay: tuple[str, ...] = ()
-    memory: Memory = Memory.OWN
+    memory: MemoryUse = MemoryUse.OWN
     view: bool = False
     by_rows: Callable[[Seen], tuple[Need, ...]] | None = None
     sums_rows: bool = False
     pads: bool = False
-    weights: Weights | None = None
+    weights: WeightInput | None = None
     sums: Sums | None = None
     channel: int | None = None
     adds: bool = False
@@ -168,7 +168,7 @@ def elementwise(
         kinds=kinds,
         relax=tuple(relax.split()),
         relay=tuple(relay.split()),
-        memory=Memory.ELEMENTWISE,
+        memory=MemoryUse.ELEMENTWISE,
         by_rows=on_elements,
         cheap=cheap,
         plain_cheap=plain_cheap,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.operators.record import Memory, Operator, no_scratch
+from tvm_serenity.operators.record import MemoryUse, Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _AXES = 0
@@ -22,12 +22,14 @@ def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("reshape", values[0], scene.results[0].shape)
 
 
-_VIEW = Operator(kinds=(), memory=Memory.COPY, view=True, moves=True, scratch=no_scratch)
+_VIEW = Operator(kinds=(), memory=MemoryUse.COPY, view=True, moves=True, scratch=no_scratch)
 OPERATORS = (
     replace(_VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten")),
     replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), plain=_squeezed),
     replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), plain=_expanded),
-    Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=Memory.COPY),
-    Operator(kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), memory=Memory.COPY),
-    Operator(kinds=("Dropout",), memory=Memory.COPY),  # does nothing at inference
+    Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=MemoryUse.COPY),
+    Operator(
+        kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), memory=MemoryUse.COPY
+    ),
+    Operator(kinds=("Dropout",), memory=MemoryUse.COPY),  # does nothing at inference
 )

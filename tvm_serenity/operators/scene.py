@@ -28,7 +28,7 @@ LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Limits of fused activations: RELU, RELU_N1_TO_1, RELU6."""
 
 
-class Options(Protocol):
+class OptionsTable(Protocol):
     """The options table of an operator; fields have their number in the schema.
 
     A field that the file leaves out has the default.
@@ -83,7 +83,7 @@ class Calls(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Operand:
+class SceneTensor:
     """A tensor of an operator; ``params`` where it is quantised, ``values`` of a constant."""
 
     shape: Shape
@@ -129,12 +129,12 @@ class Scene:
     """
 
     kind: str
-    operands: Sequence[Operand | None]
-    results: Sequence[Operand]
-    options: Options
+    operands: Sequence[SceneTensor | None]
+    results: Sequence[SceneTensor]
+    options: OptionsTable
     has_options: bool = True
     rounding: str = "tflite"
-    intermediates: Sequence[Operand] = ()
+    intermediates: Sequence[SceneTensor] = ()
 
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first``, all of which are quantised."""
@@ -168,7 +168,7 @@ class Scene:
         found = self.operands[operand]
         return "" if found is None else found.dtype
 
-    def _stored(self, operand: Operand | None) -> Stored:
+    def _stored(self, operand: SceneTensor | None) -> Stored:
         if operand is None or operand.params is None:
             raise UnsupportedError(f"quantised {self.kind} with a tensor that is not quantised")
         if len(operand.params.scales) != 1:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import on_elements
-from tvm_serenity.operators.record import Memory, Operator, elementwise
+from tvm_serenity.operators.record import MemoryUse, Operator, elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
 
 
@@ -55,6 +55,6 @@ _SELECT = Operator(
 )
 OPERATORS = (
     _SELECT,
-    replace(_SELECT, kinds=("SELECT_V2",), memory=Memory.ELEMENTWISE, by_rows=on_elements),
+    replace(_SELECT, kinds=("SELECT_V2",), memory=MemoryUse.ELEMENTWISE, by_rows=on_elements),
     elementwise("Where"),
 )

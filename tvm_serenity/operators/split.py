@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, rowwise
-from tvm_serenity.operators.record import Memory, Operator, Seen, no_scratch
+from tvm_serenity.operators.record import MemoryUse, Operator, Seen, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 
@@ -35,12 +35,12 @@ OPERATORS = (
     Operator(
         kinds=("SPLIT",),
         relax=("split",),
-        memory=Memory.COPY,
+        memory=MemoryUse.COPY,
         by_rows=_by_rows,
         plain=_equal,
         moves=True,
         scratch=no_scratch,
     ),
-    Operator(kinds=("SPLIT_V",), memory=Memory.COPY, plain=_of_sizes, moves=True),
-    Operator(kinds=("Split",), memory=Memory.COPY),
+    Operator(kinds=("SPLIT_V",), memory=MemoryUse.COPY, plain=_of_sizes, moves=True),
+    Operator(kinds=("Split",), memory=MemoryUse.COPY),
 )

@@ -30,7 +30,7 @@ _GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class LstmLayer:
     """A layer with the weights of its gates: input, forget, cell, output."""
 
     spec: Lstm
@@ -39,7 +39,7 @@ class Layer:
     bias: npt.NDArray[np.int32]
 
 
-def _read(scene: Scene) -> Layer | None:
+def _read(scene: Scene) -> LstmLayer | None:
     if scene.is_float(_SOURCE):
         return None
     source, result = scene.stored(_SOURCE), scene.result()
@@ -62,7 +62,7 @@ def _read(scene: Scene) -> Layer | None:
         bias = bias_of(scene, _BIASES + g, units)
         biases.append((bias + folded(source, w, 1), folded(hidden, r, 1)))
     spec = _layer(scene, source, (hidden, cell), (gates[0], gates[1], gates[2], gates[3]), units)
-    return Layer(
+    return LstmLayer(
         spec,
         np.stack([w for w, _ in weights]),
         np.stack([r for r, _ in recurrent]),
@@ -124,7 +124,7 @@ def _made(scene: Scene, hidden: Stored) -> Stored:
     return Stored(hidden.shape, found.params)
 
 
-def _compute(op: Layer, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute(op: LstmLayer, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.lstm import lstm
 
     flat = (op.spec.batch, op.spec.units)
@@ -136,7 +136,7 @@ def _compute(op: Layer, values: Sequence[Expr], calls: Calls) -> Expr:
     return result
 
 
-def _reference(op: Layer, *arrays: Array) -> tuple[Array, Array, Array]:
+def _reference(op: LstmLayer, *arrays: Array) -> tuple[Array, Array, Array]:
     spec = op.spec
     x = arrays[_SOURCE].astype(np.int64)
     steps = x if spec.time_major else np.swapaxes(x, 0, 1)
@@ -150,7 +150,7 @@ def _reference(op: Layer, *arrays: Array) -> tuple[Array, Array, Array]:
     return whole.astype(np.int8), hidden.astype(np.int8), cell.astype(np.int16)
 
 
-def _stepped(op: Layer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+def _stepped(op: LstmLayer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
     """``CalculateLstmGateInteger8x8_16`` four times, then cells and the state."""
     spec, gates = op.spec, []
     for g, gate in enumerate(spec.gates):

@@ -1,7 +1,7 @@
 """What operators with weights share: filters, biases, and how sums become stored values.
 
-A :class:`Layer` is read from an operator of a file here, or from what lies between ``dequantize``
-and ``quantize`` (``relax/quantize_weighted.py``); what it computes is the same.
+A :class:`WeightedLayer` is read from an operator of a file here, or from what lies between
+``dequantize`` and ``quantize`` (``relax/quantize_weighted.py``); what it computes is the same.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Filters:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layer:
+class WeightedLayer:
     """Activations, weights whose last axis are the output channels, and how sums are rounded.
 
     ``bias`` is in steps of the products, one number a channel. ``limits`` are those of stored
@@ -118,13 +118,15 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
     return np.broadcast_to(values, (count,))
 
 
-def layer_of(scene: Scene, source: Stored, filters: Filters, fields: tuple[int, int]) -> Layer:
+def layer_of(
+    scene: Scene, source: Stored, filters: Filters, fields: tuple[int, int]
+) -> WeightedLayer:
     """Return the layer of an operator; ``fields``: its input of biases, its option of activation.
 
     The last axis of ``filters`` are the output channels.
     """
     result, (bias, activation) = scene.result(), fields
-    return Layer(
+    return WeightedLayer(
         source=source,
         result=result,
         filters=filters,

@@ -12,7 +12,7 @@ from tvm_serenity.plan.conflict import find_conflict
 from tvm_serenity.plan.fits import fixed_clash
 from tvm_serenity.plan.greedy import arena_of
 from tvm_serenity.plan.planners import PLANNERS, Placement
-from tvm_serenity.plan.problem import Problem, prepare
+from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.plan.regions import assign, choices_of, part
 from tvm_serenity.plan.result import Plan, PlanOptions
 
@@ -124,7 +124,7 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
 
 
 def _plan_region(
-    problem: Problem,
+    problem: PlacementProblem,
     region_of: Sequence[int],
     region: int,
     method: str,
@@ -143,7 +143,7 @@ def _plan_region(
 
 
 def _join(
-    problem: Problem,
+    problem: PlacementProblem,
     region_of: Sequence[int],
     proved: bool,
     plans: dict[str, Plan],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from tvm_serenity.plan.buffers import Buffer
-from tvm_serenity.plan.problem import Problem, prepare
+from tvm_serenity.plan.problem import PlacementProblem, prepare
 
 _LARGE = 20_000_000  # memberships in sections, beyond which only sums are taken
 
@@ -19,7 +19,7 @@ def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
     return problem_bound(prepare(buffers, alignment))
 
 
-def problem_bound(problem: Problem) -> int:
+def problem_bound(problem: PlacementProblem) -> int:
     """The bound of :func:`lower_bound` on a prepared problem."""
     plain = (problem.alignment == 1).all() and (problem.fixed < 0).all()
     if plain and not any(problem.partners):
@@ -30,7 +30,7 @@ def problem_bound(problem: Problem) -> int:
     return max((section_bound(problem, live) for live in problem.live), default=0)
 
 
-def section_bound(problem: Problem, live: Sequence[int]) -> int:
+def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
     """What the buffers of one section need, by the argument of :func:`lower_bound`."""
     apart = _apart(problem, live)
     step = 0
@@ -43,7 +43,7 @@ def section_bound(problem: Problem, live: Sequence[int]) -> int:
     return max(bound, _bound_beside_fixed(problem, apart, fixed)) if fixed else bound
 
 
-def _apart(problem: Problem, live: Sequence[int]) -> list[int]:
+def _apart(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
     """Buffers of ``live`` that may not share bytes, chosen largest first.
 
     Any such choice gives a sound bound; this one is the best where permissions come in pairs.
@@ -57,7 +57,9 @@ def _apart(problem: Problem, live: Sequence[int]) -> list[int]:
     return sorted(taken)
 
 
-def _bound_beside_fixed(problem: Problem, apart: Sequence[int], fixed: Sequence[int]) -> int:
+def _bound_beside_fixed(
+    problem: PlacementProblem, apart: Sequence[int], fixed: Sequence[int]
+) -> int:
     """The end of the last fixed buffer, and above it whatever the gaps below cannot hold.
 
     A gap narrower than the narrowest free buffer holds nothing. Free buffers that may share

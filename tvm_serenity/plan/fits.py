@@ -3,12 +3,12 @@
 from tvm_serenity.plan import native
 from tvm_serenity.plan.bound import problem_bound
 from tvm_serenity.plan.greedy import ORDERS, Shelf, arena_of, place_in_order
-from tvm_serenity.plan.problem import Problem
+from tvm_serenity.plan.problem import PlacementProblem
 from tvm_serenity.plan.result import PlanOptions
 
 
 def fits(
-    problem: Problem, capacity: int, options: PlanOptions, seconds: float | None
+    problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> bool | None:
     """True or False where proved, None where out of time or without the native core."""
     if problem_bound(problem) > capacity or fixed_clash(problem) is not None:
@@ -19,7 +19,7 @@ def fits(
     return native.decide(problem, capacity, options, seconds)[0] if native.available() else None
 
 
-def fixed_clash(problem: Problem) -> tuple[str, str] | None:
+def fixed_clash(problem: PlacementProblem) -> tuple[str, str] | None:
     """The names of two buffers whose fixed offsets contradict each other, if there are any."""
     shelf = Shelf(problem)
     for i in (i for i in range(len(problem.index)) if problem.fixed[i] >= 0):

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.problem import Ints, PlacementProblem
 
 Order = Sequence[int]
 
 
-def place_in_order(problem: Problem, order: Iterable[int]) -> Ints:
+def place_in_order(problem: PlacementProblem, order: Iterable[int]) -> Ints:
     """Offsets by first fit with gap filling; fixed buffers come first wherever they are listed.
 
     A buffer that may overlap one already placed joins it where that keeps clear of all others.
@@ -32,7 +32,7 @@ def place_in_order(problem: Problem, order: Iterable[int]) -> Ints:
 class Shelf:
     """The buffers placed so far in one address range, sorted by offset."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
         self.placed = np.zeros(0, dtype=np.int64)
         self.starts = np.zeros(0, dtype=np.int64)
@@ -76,12 +76,12 @@ class Shelf:
         return int(gaps[fits[0]] if fits.size else gaps[-1])
 
 
-def arena_of(problem: Problem, offsets: Ints) -> int:
+def arena_of(problem: PlacementProblem, offsets: Ints) -> int:
     """The highest end of any buffer."""
     return int((offsets + problem.size).max(initial=0))
 
 
-def _pressure(problem: Problem) -> Ints:
+def _pressure(problem: PlacementProblem) -> Ints:
     """For each buffer, the largest sum of live sizes during its life."""
     rise = np.zeros(problem.sections + 1, dtype=np.int64)
     np.add.at(rise, problem.lower, problem.size)
@@ -98,32 +98,32 @@ def _sorted_by(*keys: npt.NDArray[Any]) -> Order:
     return [int(i) for i in np.lexsort([-key for key in reversed(keys)])]
 
 
-def by_size(p: Problem) -> Order:
+def by_size(p: PlacementProblem) -> Order:
     """Largest first (TVM USMP's and TFLite's rule, here with gap filling)."""
     return _sorted_by(p.size, p.upper - p.lower)
 
 
-def by_lifetime(p: Problem) -> Order:
+def by_lifetime(p: PlacementProblem) -> Order:
     """Longest-lived first."""
     return _sorted_by(p.upper - p.lower, p.size)
 
 
-def by_area(p: Problem) -> Order:
+def by_area(p: PlacementProblem) -> Order:
     """Largest size times lifetime first."""
     return _sorted_by((p.upper - p.lower).astype(np.float64) * p.size, p.size)
 
 
-def by_conflict(p: Problem) -> Order:
+def by_conflict(p: PlacementProblem) -> Order:
     """Under the highest pressure first, larger ones first among them."""
     return _sorted_by(_pressure(p), p.size, p.upper - p.lower)
 
 
-def by_start(p: Problem) -> Order:
+def by_start(p: PlacementProblem) -> Order:
     """In the order of allocation, as a run-time allocator would."""
     return _sorted_by(-p.lower, p.size)
 
 
-ORDERS: dict[str, Callable[[Problem], Order]] = {
+ORDERS: dict[str, Callable[[PlacementProblem], Order]] = {
     "greedy_by_size": by_size,
     "greedy_by_lifetime": by_lifetime,
     "greedy_by_area": by_area,

@@ -10,13 +10,13 @@ import time
 import numpy as np
 
 from tvm_serenity.plan.greedy import arena_of, place_in_order
-from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.problem import Ints, PlacementProblem
 
 IDLE_ROUNDS = 300
 
 
 def improve(
-    problem: Problem, offsets: Ints, goal: int, seed: int, deadline: float | None
+    problem: PlacementProblem, offsets: Ints, goal: int, seed: int, deadline: float | None
 ) -> tuple[Ints, bool]:
     """Offsets no worse than given, and whether the deadline ended the search."""
     dice = random.Random(seed)
@@ -38,7 +38,7 @@ def improve(
     return best, False
 
 
-def _bottleneck(problem: Problem, offsets: Ints, dice: random.Random) -> int:
+def _bottleneck(problem: PlacementProblem, offsets: Ints, dice: random.Random) -> int:
     """A buffer that ends at the peak, or one a few levels below it."""
     ends = offsets + problem.size
     pick = dice.choice([int(i) for i in np.flatnonzero(ends == ends.max())])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.problem import Ints, PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
 
 _plan: Any = None
@@ -20,7 +20,7 @@ def available() -> bool:
     return _plan is not None
 
 
-def _instance(problem: Problem) -> Any:
+def _instance(problem: PlacementProblem) -> Any:
     if _plan is None:
         raise MissingPartError(
             "the exact placement search needs the native core: install with a C++17 compiler"
@@ -46,7 +46,9 @@ def _seconds(limit: float | None) -> float:
     return -1.0 if limit is None else limit
 
 
-def solve(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> dict[str, Any]:
+def solve(
+    problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
+) -> dict[str, Any]:
     """The best placement found: offsets, arena, bound, stopped, nodes, rounds, found_by."""
     progress = options.progress
 
@@ -70,7 +72,7 @@ def solve(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> di
 
 
 def decide(
-    problem: Problem, capacity: int, options: PlanOptions, seconds: float | None
+    problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> tuple[bool | None, Ints | None]:
     """Whether all fits ``capacity``, with offsets where it does; None where out of time."""
     if not problem.index:

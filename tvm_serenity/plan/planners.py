@@ -7,7 +7,7 @@ from functools import partial
 
 from tvm_serenity.plan import local, native
 from tvm_serenity.plan.greedy import ORDERS, arena_of, place_in_order
-from tvm_serenity.plan.problem import Ints, Problem
+from tvm_serenity.plan.problem import Ints, PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
 
 
@@ -21,12 +21,15 @@ class Placement:
     statistics: dict[str, object] = field(default_factory=dict)
 
 
-Planner = Callable[[Problem, PlanOptions, int], Placement]
+Planner = Callable[[PlacementProblem, PlanOptions, int], Placement]
 """Takes the problem, the options and a proved lower bound."""
 
 
 def place_greedily(
-    problem: Problem, options: PlanOptions, bound: int, orders: Sequence[str] = tuple(ORDERS)
+    problem: PlacementProblem,
+    options: PlanOptions,
+    bound: int,
+    orders: Sequence[str] = tuple(ORDERS),
 ) -> Placement:
     """The best of several orders, each placed by first fit with gap filling."""
     found = []
@@ -39,7 +42,7 @@ def place_greedily(
     return Placement(offsets, bound, statistics={"found_by": name})
 
 
-def place_by_local_search(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
     """The greedy portfolio, then a search over placement orders; proves nothing itself."""
     if native.available():
         return _native(problem, options, bound, exact=False)
@@ -59,18 +62,18 @@ def place_by_local_search(problem: Problem, options: PlanOptions, bound: int) ->
     return Placement(offsets, bound, late, {"found_by": "local search"})
 
 
-def place_exactly(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+def place_exactly(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
     """Greedy, local search, then the exact search until proved or out of time."""
     return _native(problem, options, bound, exact=True)
 
 
-def place_automatically(problem: Problem, options: PlanOptions, bound: int) -> Placement:
+def place_automatically(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
     """The exact planner; without the native core, local search."""
     chosen = place_exactly if native.available() else place_by_local_search
     return chosen(problem, options, bound)
 
 
-def _native(problem: Problem, options: PlanOptions, bound: int, exact: bool) -> Placement:
+def _native(problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool) -> Placement:
     found = native.solve(problem, options, bound, exact)
     statistics = {name: found[name] for name in ("found_by", "nodes", "rounds")}
     return Placement(found["offsets"], found["bound"], found["stopped"], statistics)

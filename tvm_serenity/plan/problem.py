@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Problem:
+class PlacementProblem:
     """The buffers that take memory; ``index`` is their position among ``buffers``.
 
     ``lower`` and ``upper`` (half-open) count sections; ``fixed`` is -1 where the offset is free;
@@ -72,13 +72,13 @@ class Problem:
         return tuple(offsets)
 
 
-def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> Problem:
+def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
     """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
     check_buffers(buffers, alignment)
     index = tuple(i for i, buffer in enumerate(buffers) if buffer.costs)
     chosen = [buffers[i] for i in index]
     lower, upper, sections = _sections(chosen)
-    return Problem(
+    return PlacementProblem(
         buffers=tuple(buffers),
         index=index,
         lower=lower,

@@ -17,7 +17,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.plan.buffers import Buffer, Region
 from tvm_serenity.plan.fits import fits
 from tvm_serenity.plan.greedy import Shelf
-from tvm_serenity.plan.problem import Ints, Problem, prepare
+from tvm_serenity.plan.problem import Ints, PlacementProblem, prepare
 from tvm_serenity.plan.result import PlanOptions
 
 
@@ -33,7 +33,7 @@ class Assignment:
 
 @dataclass
 class _Search:
-    problem: Problem
+    problem: PlacementProblem
     regions: tuple[Region, ...]
     options: PlanOptions
     deadline: float | None
@@ -55,7 +55,7 @@ def choices_of(buffer: Buffer, regions: Sequence[Region]) -> list[int]:
     return [names.index(name) for name in buffer.regions] or list(range(len(regions)))
 
 
-def assign(problem: Problem, options: PlanOptions, deadline: float | None) -> Assignment:
+def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | None) -> Assignment:
     """A region for every buffer that costs; ``proved`` where the cost is least (or none fits)."""
     regions = options.regions
     choices = [choices_of(problem.buffers[i], regions) for i in problem.index]
@@ -144,7 +144,7 @@ def _leave(search: _Search, chosen: list[int], i: int) -> None:
         chosen[i] = -1
 
 
-def part(problem: Problem, members: Sequence[int]) -> list[Buffer]:
+def part(problem: PlacementProblem, members: Sequence[int]) -> list[Buffer]:
     """The buffers of one region; a permission to overlap across regions means nothing."""
     buffers = [problem.buffers[problem.index[i]] for i in members]
     names = {buffer.name for buffer in buffers}

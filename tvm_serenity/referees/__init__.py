@@ -12,7 +12,7 @@ line in ``worker.RUNTIMES``.
 """
 
 from tvm_serenity.referees.choice import runtime_for
-from tvm_serenity.referees.process import Answer, Entry, Referee, RefereeError
+from tvm_serenity.referees.process import Answer, Referee, RefereeError, RefereeTensor
 from tvm_serenity.referees.values import Fill, filled
 
-__all__ = ["Answer", "Entry", "Fill", "Referee", "RefereeError", "filled", "runtime_for"]
+__all__ = ["Answer", "Fill", "Referee", "RefereeError", "RefereeTensor", "filled", "runtime_for"]

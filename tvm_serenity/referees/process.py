@@ -35,7 +35,7 @@ class RefereeError(SerenityError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class RefereeTensor:
     """An input or output as the referee sees it; an extent of -1 is not fixed by the model."""
 
     name: str
@@ -61,8 +61,8 @@ class Referee:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self.limit_s = limit_s
         self.runtime = ""
-        self.entries: tuple[Entry, ...] = ()
-        self.results: tuple[Entry, ...] = ()
+        self.entries: tuple[RefereeTensor, ...] = ()
+        self.results: tuple[RefereeTensor, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._printed: BinaryIO | None = None
 
@@ -89,8 +89,8 @@ class Referee:
             model = model.read_bytes()
         given = str(model) if isinstance(model, Path) else model
         inputs, outputs = self._ask(("open", runtime, given, keep))
-        self.entries = tuple(Entry(*entry) for entry in inputs)
-        self.results = tuple(Entry(*entry) for entry in outputs)
+        self.entries = tuple(RefereeTensor(*entry) for entry in inputs)
+        self.results = tuple(RefereeTensor(*entry) for entry in outputs)
 
     def inputs(self, fill: Fill) -> list[Array]:
         """Return one array an input, drawn by ``fill``."""

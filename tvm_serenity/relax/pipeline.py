@@ -25,7 +25,7 @@ from tvm_serenity.relax.quantize import check_rounding, kept_float, quantized_mo
 from tvm_serenity.relax.rewrite import Rewriting, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
-from tvm_serenity.rewrite import Options as Rules
+from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
 
@@ -217,7 +217,7 @@ def _changed(
     done: list[Rewriting] = []
 
     def rewrite(mod: tvm.IRModule) -> Any:
-        made, what = rewrite_by(mod, Rules(steps.rewrite, time_limit_s=limit), target)
+        made, what = rewrite_by(mod, RewriteOptions(steps.rewrite, time_limit_s=limit), target)
         done.append(what)
         return made
 

@@ -13,7 +13,7 @@ from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
 from tvm_serenity.relax.lower import functions_of, lowered
-from tvm_serenity.relax.read import Region, Value, read_function
+from tvm_serenity.relax.read import BoundGraph, Value, read_function
 
 ATTRIBUTE = "serenity.arena_bytes"
 """Function attribute that holds the size of the planned arena."""
@@ -53,7 +53,7 @@ def plan_graph(
     return ranges, plan(buffers, method, options or PlanOptions())
 
 
-def _write(mod: tvm.IRModule, region: Region, ranges: Sequence[LiveRange], found: Plan) -> Any:
+def _write(mod: tvm.IRModule, region: BoundGraph, ranges: Sequence[LiveRange], found: Plan) -> Any:
     """Return ``mod`` with the plan in ``main`` and every kernel it calls made placeable."""
     calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     kernels, functions = {}, dict(mod.functions.items())
@@ -93,7 +93,7 @@ class _Writer:
     """Writes the bindings of one function with every tensor at its planned place."""
 
     def __init__(
-        self, region: Region, kernels: dict[Any, Any], ranges: Sequence[LiveRange], found: Plan
+        self, region: BoundGraph, kernels: dict[Any, Any], ranges: Sequence[LiveRange], found: Plan
     ) -> None:
         self.region = region
         self.kernels = kernels

@@ -10,12 +10,12 @@ from tvm_serenity.operators.average_pool_2d import to_scale
 from tvm_serenity.operators.reductions import Reduction
 from tvm_serenity.relax.quantize_read import RefusedError, image_shape, shape_of
 from tvm_serenity.relax.quantize_records import computed
-from tvm_serenity.relax.quantize_region import Region, Rewriter
+from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 
 _REDUCTIONS = {"relax.mean": "MEAN", "relax.sum": "SUM"}
 
 
-def average_pool(rewriter: Rewriter, region: Region) -> Any:
+def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``avg_pool2d``: LiteRT's where scales agree, else a sum brought to another scale.
 
     LiteRT's counts elements of the image only, a sum all of the window.
@@ -32,7 +32,7 @@ def average_pool(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "AVERAGE_POOL_2D", lambda: spec, [x])
 
 
-def reduction(rewriter: Rewriter, region: Region) -> Any:
+def reduction(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert a mean or a sum over axes."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
@@ -44,7 +44,7 @@ def reduction(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, kind, lambda: record, [x])
 
 
-def _spec(pool: relax.Call, dtype: str, region: Region) -> AveragePool:
+def _spec(pool: relax.Call, dtype: str, region: ClampedResult) -> AveragePool:
     attrs = pool.attrs
     layout = str(attrs.layout)
     if layout not in ("NHWC", "NCHW") or [int(d) for d in attrs.dilation] != [1, 1]:

@@ -16,7 +16,7 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators import RELAX, Memory
+from tvm_serenity.operators import RELAX, MemoryUse
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import INTEGERS, Affine, affine
 from tvm_serenity.relax.quantize_moves import RefusedError as RefusedError
@@ -151,7 +151,7 @@ class Scope:
     def _again(self, moved: relax.Call, inner: Leaf) -> Any:
         """A move of a stored tensor; of a constant it is made here."""
         held = self.constant(inner.expr)
-        if held is not None and _memory(moved) in (Memory.COPY, Memory.TURNED):
+        if held is not None and _memory(moved) in (MemoryUse.COPY, MemoryUse.TURNED):
             return compat.constant(np.ascontiguousarray(_mover(moved)(held)))
         return again(moved, inner.expr, inner.params)
 
@@ -187,7 +187,7 @@ class Scope:
         return Weight(data, np.broadcast_to(scale, data.shape), np.broadcast_to(zero, data.shape))
 
 
-def _memory(call: relax.Call) -> Memory | None:
+def _memory(call: relax.Call) -> MemoryUse | None:
     """What the memory of an operator looks like, by its record."""
     known = RELAX.get(compat.op_name(call))
     return None if known is None else known.memory
@@ -196,11 +196,11 @@ def _memory(call: relax.Call) -> Memory | None:
 def _mover(call: relax.Call) -> Any:
     """Return the numpy function of an operator that only moves elements."""
     memory = _memory(call)
-    if memory is Memory.TURNED:
+    if memory is MemoryUse.TURNED:
         axes = call.attrs.axes
         order = None if axes is None else [int(a) for a in axes]
         return lambda array: np.transpose(array, order)
-    if memory is Memory.COPY:
+    if memory is MemoryUse.COPY:
         return lambda array: np.reshape(array, shape_of(call.ty))
     raise RefusedError(f"its weights pass through {compat.op_name(call)}")
 

@@ -13,7 +13,7 @@ from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, v
 
 
 @dataclass(frozen=True)
-class Region:
+class ClampedResult:
     """What ``quantize(activation(expr))`` stores: ``expr`` clamped to ``low``..``high``."""
 
     name: str
@@ -78,7 +78,7 @@ class Rewriter:
         self.reasons[made.name] = str(reason)
         return made
 
-    def region(self, var: relax.Var, value: relax.Expr) -> Region | None:
+    def region(self, var: relax.Var, value: relax.Expr) -> ClampedResult | None:
         """Return the region whose result ``value`` is, or None for any other expression."""
         root = self.scope.look(value)
         limits = None
@@ -98,13 +98,13 @@ class Rewriter:
         while True:
             relu = self.scope.call(expr, "relax.nn.relu", "relax.nn.relu6", "relax.clip")
             if relu is None:
-                return Region(label(var), expr, result, low, high)
+                return ClampedResult(label(var), expr, result, low, high)
             least, most = _real_limits(relu)
             low = max(low, result.stored(least)) if least is not None else low
             high = min(high, result.stored(most)) if most is not None else high
             expr = relu.args[0]
 
-    def convert(self, region: Region) -> Any:
+    def convert(self, region: ClampedResult) -> Any:
         """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
         call = self.scope.look(region.expr)
         name = compat.op_name(call) if compat.is_call(call) else ""
@@ -161,7 +161,7 @@ class Rewriter:
         )
 
 
-Rule = Callable[[Rewriter, Region], Any]
+Rule = Callable[[Rewriter, ClampedResult], Any]
 """Returns the new expression of a region; :class:`RefusedError` says why there is none."""
 
 

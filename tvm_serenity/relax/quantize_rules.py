@@ -27,11 +27,11 @@ from tvm_serenity.relax.quantize_moves import again
 from tvm_serenity.relax.quantize_pool import average_pool, reduction
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, name_of, shape_of
 from tvm_serenity.relax.quantize_records import computed, joined_parts
-from tvm_serenity.relax.quantize_region import Region, Rewriter, Rules
+from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter, Rules
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, find, weighted
 
 
-def addition(rewriter: Rewriter, region: Region) -> Any:
+def addition(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``add`` and ``subtract``, of a convolution and its bias or of two tensors."""
     if find(rewriter, region.expr)[0] is not None:
         return weighted(rewriter, region)
@@ -44,7 +44,7 @@ def addition(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, kind, lambda: sum_of(pair, minus), leaves)
 
 
-def product(rewriter: Rewriter, region: Region) -> Any:
+def product(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``multiply`` of two tensors."""
     leaves = _two(rewriter, rewriter.scope.look(region.expr))
     if leaves is None:
@@ -53,7 +53,7 @@ def product(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "MUL", lambda: product_of(pair), leaves)
 
 
-def larger(rewriter: Rewriter, region: Region) -> Any:
+def larger(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``maximum`` and ``minimum`` of two tensors: of stored values in the same scale."""
     call = rewriter.scope.look(region.expr)
     leaves = _two(rewriter, call)
@@ -65,7 +65,7 @@ def larger(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, op.kind, lambda: op, leaves, values)
 
 
-def prelu(rewriter: Rewriter, region: Region) -> Any:
+def prelu(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert PRELU, whose slopes are along one axis."""
     call = rewriter.scope.look(region.expr)
     x, alpha = (rewriter.scope.activation(argument) for argument in call.args)
@@ -79,7 +79,7 @@ def prelu(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "PRELU", lambda: prelu_of(pair), leaves)
 
 
-def matmul(rewriter: Rewriter, region: Region) -> Any:
+def matmul(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert a product of matrices: a dense layer, or of two tensors that both vary."""
     call = rewriter.scope.look(region.expr)
     leaves = _two(rewriter, call)
@@ -96,13 +96,13 @@ def _two(rewriter: Rewriter, call: relax.Call) -> list[Leaf] | None:
     return leaves if len(leaves) == 2 else None
 
 
-def _pair(rewriter: Rewriter, region: Region, leaves: list[Leaf]) -> Pair:
+def _pair(rewriter: Rewriter, region: ClampedResult, leaves: list[Leaf]) -> Pair:
     first, second = leaves
     shapes, sources = (first.shape, second.shape), (first.params, second.params)
     return Pair(shapes, sources, region.result, *region.limits, rewriter.rounding)
 
 
-def concat(rewriter: Rewriter, region: Region) -> Any:
+def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert a concat of quantised tensors."""
     call = rewriter.scope.look(region.expr)
     leaves = [rewriter.scope.activation(part) for part in joined_parts(rewriter, call)]
@@ -115,7 +115,7 @@ def concat(rewriter: Rewriter, region: Region) -> Any:
     )
 
 
-def softmax(rewriter: Rewriter, region: Region) -> Any:
+def softmax(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert softmax over the last axis."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
@@ -125,14 +125,14 @@ def softmax(rewriter: Rewriter, region: Region) -> Any:
     return computed(rewriter, "SOFTMAX", lambda: softmax_of(op), [x])
 
 
-def rescaled(rewriter: Rewriter, region: Region, leaf: Leaf, value: relax.Expr) -> Any:
+def rescaled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf, value: relax.Expr) -> Any:
     """Return ``value``, stored as ``leaf`` says, in the scale and limits of ``region``."""
     made, rounding = region.stored(leaf.shape), rewriter.rounding
     record = Rescaling(leaf.stored, made, region.limits, rounding)
     return computed(rewriter, "QUANTIZE", lambda: record, [leaf], [value])
 
 
-def function(rewriter: Rewriter, region: Region) -> Any:
+def function(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert any function of one stored value to a table, and moves to moves of integers."""
     scope = rewriter.scope
     leaf = _activation(rewriter, region.expr)
@@ -167,7 +167,7 @@ def _activation(rewriter: Rewriter, expr: relax.Expr) -> Leaf | None:
         return None
 
 
-def _given(rewriter: Rewriter, region: Region) -> Any:
+def _given(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Round a tensor that is given as float."""
     scope = rewriter.scope
     value = scope.look(region.expr)
@@ -176,7 +176,7 @@ def _given(rewriter: Rewriter, region: Region) -> Any:
     return store(rewriter, region)
 
 
-def store(rewriter: Rewriter, region: Region) -> Any:
+def store(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Round a tensor that is computed, or given, as float."""
     if compat.dtype_name(region.expr.ty) != "float32":
         raise RefusedError("a tensor that is not float32 is quantised")

@@ -14,16 +14,16 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.operators.convolutions import Taps, convolution_of
 from tvm_serenity.operators.fully_connected import dense_of
-from tvm_serenity.operators.weighted import Filters, Layer, summable
+from tvm_serenity.operators.weighted import Filters, WeightedLayer, summable
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, refusing, shape_of
 from tvm_serenity.relax.quantize_records import computed
-from tvm_serenity.relax.quantize_region import Region, Rewriter
+from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 
 Array = npt.NDArray[Any]
 CONV, MATMUL = "relax.nn.conv2d", "relax.matmul"
 
 
-def weighted(rewriter: Rewriter, region: Region) -> Any:
+def weighted(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``[bias +] conv2d | matmul`` with constant weights."""
     call, bias = find(rewriter, region.expr)
     if call is None:
@@ -59,7 +59,9 @@ def _is_fixed(rewriter: Rewriter, bias: relax.Var) -> bool:
     return True
 
 
-def _convolution(rewriter: Rewriter, region: Region, call: relax.Call, bias: relax.Var) -> Any:
+def _convolution(
+    rewriter: Rewriter, region: ClampedResult, call: relax.Call, bias: relax.Var
+) -> Any:
     attrs = call.attrs
     layout = str(attrs.data_layout)
     if layout not in ("NHWC", "NCHW"):
@@ -80,7 +82,7 @@ def _canonical(weight: Weight, layout: str) -> Weight:
     return weight.moved(lambda array: np.transpose(array, order))
 
 
-def _dense(rewriter: Rewriter, region: Region, call: relax.Call, bias: relax.Var) -> Any:
+def _dense(rewriter: Rewriter, region: ClampedResult, call: relax.Call, bias: relax.Var) -> Any:
     x = rewriter.scope.activation(call.args[0])
     weight, made = rewriter.scope.weight(call.args[1]), shape_of(call.ty)
     if weight.data.ndim != 2:
@@ -90,14 +92,17 @@ def _dense(rewriter: Rewriter, region: Region, call: relax.Call, bias: relax.Var
 
 
 def _layer(
-    rewriter: Rewriter, region: Region, parts: tuple[Leaf, Weight, Any], made: tuple[int, ...]
-) -> Layer:
+    rewriter: Rewriter,
+    region: ClampedResult,
+    parts: tuple[Leaf, Weight, Any],
+    made: tuple[int, ...],
+) -> WeightedLayer:
     """The layer of an activation, weights whose last axis are the output channels, and a bias."""
     x, weight, bias = parts
     result, filters = region.stored(made), filters_of(weight)
     with refusing():
         summable("weighted operator", x.stored, result)
-    return Layer(
+    return WeightedLayer(
         source=x.stored,
         result=result,
         filters=filters,

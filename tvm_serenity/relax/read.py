@@ -25,7 +25,7 @@ Value = int | tuple["Value", ...] | None
 
 
 @dataclass(frozen=True)
-class Region:
+class BoundGraph:
     """Bindings and the graph read off them: ``graph.ops[i]`` is ``bindings[run[i]]``."""
 
     graph: Graph
@@ -127,7 +127,7 @@ def read_region(
     workspace: bool = True,
     external_inputs: bool = True,
     external_outputs: bool = True,
-) -> Region:
+) -> BoundGraph:
     """Return the graph of consecutive ``bindings`` of a function of ``module``.
 
     ``params`` are the variables made before them, ``results`` those used after them; ``weights``
@@ -154,7 +154,7 @@ def read_region(
             if graph.tensors[tensor].role is Role.ACTIVATION:
                 tensors[tensor] = _with_role(graph.tensors[tensor], Role.EXTERNAL)
         graph = graph.replace(tensors=tuple(tensors))
-    return Region(graph, tuple(bindings), tuple(reader.run), reader.values)
+    return BoundGraph(graph, tuple(bindings), tuple(reader.run), reader.values)
 
 
 def _keep_before(reader: _Reader, overwrites: Sequence[bool]) -> None:
@@ -188,7 +188,7 @@ def _extend(
     ops[index] = replace(op, inputs=(*op.inputs, *inputs), outputs=(*op.outputs, *outputs))
 
 
-def read_function(module: tvm.IRModule, name: str = "main", **options: Any) -> Region:
+def read_function(module: tvm.IRModule, name: str = "main", **options: Any) -> BoundGraph:
     """Return the graph of a whole function; options as for :func:`read_region`.
 
     Parameters from ``num_input`` on (an attribute importers set) are weights.

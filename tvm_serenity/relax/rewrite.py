@@ -12,12 +12,11 @@ from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite_emit import emit
 from tvm_serenity.relax.rewrite_read import prepared, read_net
 from tvm_serenity.relax.rows import by_rows
-from tvm_serenity.rewrite import Options, Rewritten, apply_everywhere, rewrite, rule_names
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.rows.stream import Limits as RowLimits
 from tvm_serenity.rows.stream import Streaming
-from tvm_serenity.schedule import Options as Limits
-from tvm_serenity.schedule import schedule
+from tvm_serenity.schedule import Options, schedule
 
 ROWS = "rows"
 """The rule that splits operators into rows, where no other rule did anything."""
@@ -41,10 +40,12 @@ class Rewriting:
 
 
 def rewrite_module(
-    mod: tvm.IRModule, options: Options | None = None, target: tvm.target.Target | str | None = None
+    mod: tvm.IRModule,
+    options: RewriteOptions | None = None,
+    target: tvm.target.Target | str | None = None,
 ) -> tuple[Any, Rewriting]:
     """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
-    options = options or Options()
+    options = options or RewriteOptions()
     rule_names(options.rules)
     target = compat.current_target() if target is None else tvm.target.Target(target)
     try:
@@ -64,7 +65,7 @@ def rewrite_module(
 
 
 def rewrite_by(
-    mod: tvm.IRModule, options: Options, target: tvm.target.Target | str | None = None
+    mod: tvm.IRModule, options: RewriteOptions, target: tvm.target.Target | str | None = None
 ) -> tuple[Any, Rewriting]:
     """Return what :func:`rewrite_module` returns, with "rows" as one more name of a rule.
 
@@ -90,7 +91,7 @@ def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:
     """The peak of the best order of a module's lean kernels, scratch included."""
     with target:
         graph = read_function(lean_module(mod, target)).graph
-    return schedule(graph, "auto", Limits(time_limit_s=5.0)).peak_bytes
+    return schedule(graph, "auto", Options(time_limit_s=5.0)).peak_bytes
 
 
 def force(mod: tvm.IRModule, rules: str, target: tvm.target.Target | str | None = None) -> Any:

@@ -8,7 +8,7 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
-from tvm_serenity.operators import RELAX, Memory
+from tvm_serenity.operators import RELAX, MemoryUse
 from tvm_serenity.rewrite.net import Kind
 from tvm_serenity.rewrite.roles import role
 
@@ -134,7 +134,7 @@ def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 def _keeps_bytes(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
-    if RELAX[compat.op_name(binding.value)].memory is not Memory.TURNED:
+    if RELAX[compat.op_name(binding.value)].memory is not MemoryUse.TURNED:
         return True
     axes = binding.value.attrs.axes
     order = [int(a) for a in axes] if axes is not None else list(range(len(shape_of(var))))[::-1]

@@ -17,10 +17,10 @@ from tvm_serenity import compat
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.lean import LEAN
-from tvm_serenity.kernels.rows import Slot
+from tvm_serenity.kernels.rows import RowParam
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule, read_rows
 from tvm_serenity.rows.network import Layer
-from tvm_serenity.rows.split import SOURCE, Call, heights_of
+from tvm_serenity.rows.split import SOURCE, RowCall, heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 
@@ -73,7 +73,7 @@ class _Emitter:
             self.builder.emit_func_output(result)
         return relax.transform.CanonicalizeBindings()(self.builder.finalize())
 
-    def call(self, call: Call) -> None:
+    def call(self, call: RowCall) -> None:
         if call.layer == SOURCE:
             for y in range(call.first, call.end):
                 self.row(self.rows.network.inputs[0], y)
@@ -134,7 +134,7 @@ class _Emitter:
             into = self.part(function, known.shape, y)
             self.whole[made] = self.emit(into, kernel.name, arguments, known.shape, known.dtype)
 
-    def read(self, layer: Layer, kernel: LayerKernel, slot: Slot, y: int) -> Any:
+    def read(self, layer: Layer, kernel: LayerKernel, slot: RowParam, y: int) -> Any:
         feature = layer.inputs[kernel.data.index(slot.parameter)]
         row = slot.rows[y]
         if row is not None:

@@ -19,10 +19,10 @@ from tvm_serenity.graph import Graph, Op, Role
 from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
-from tvm_serenity.kernels.rows import RowKernel, Slot, has_rows, row_kernel
+from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel
 from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.relax.lower import lowered
-from tvm_serenity.relax.read import Region, read_function
+from tvm_serenity.relax.read import BoundGraph, read_function
 from tvm_serenity.rows.network import Feature, Layer, Network
 
 
@@ -54,7 +54,7 @@ class RowModule:
     network: Network
     kernels: tuple[LayerKernel | None, ...]
     tensor_of: tuple[int | None, ...]
-    region: Region
+    region: BoundGraph
     lowered: Any
 
     @cached_property
@@ -76,7 +76,7 @@ def read_rows(
 
 
 class _Reader:
-    def __init__(self, module: tvm.IRModule, region: Region) -> None:
+    def __init__(self, module: tvm.IRModule, region: BoundGraph) -> None:
         self.module = module
         self.region = region
         self.graph: Graph = region.graph
@@ -165,7 +165,9 @@ class _Reader:
         kept = Feature(f"{op.name}.sums", 1, cut.size_bytes, item, cut.shape, cut.dtype)
         self.sums.append(kept)
         variants = (0,) + (1,) * (cut.height - 1)
-        rows = RowKernel((cut.begin, cut.add), variants, (Slot(0, tuple(range(cut.height))),), {})
+        rows = RowKernel(
+            (cut.begin, cut.add), variants, (RowParam(0, tuple(range(cut.height))),), {}
+        )
         begin = Layer(
             f"{op.name}.sum", op.kind, (source,), (sums,), (everything(1, cut.height),), sums=True
         )

@@ -10,7 +10,7 @@ from tvm_serenity import compat
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import traffic_order
 from tvm_serenity.relax.lower import functions_of
-from tvm_serenity.relax.read import Region, read_region, weights_of
+from tvm_serenity.relax.read import BoundGraph, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
 
 OrderOf = Callable[[Graph], Sequence[int]]
@@ -43,7 +43,7 @@ def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
     return result
 
 
-def _block_region(mod: tvm.IRModule, function: relax.Function, index: int) -> Region:
+def _block_region(mod: tvm.IRModule, function: relax.Function, index: int) -> BoundGraph:
     """Read block ``index`` of ``function``: what comes before it makes its inputs."""
     blocks = function.body.blocks
     before = [b.var for block in blocks[:index] for b in block.bindings]

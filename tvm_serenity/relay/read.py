@@ -21,7 +21,7 @@ Scratch = Callable[[Any], int]
 
 
 @dataclass(frozen=True)
-class Region:
+class BoundGraph:
     """The calls of a function and the graph read off them: ``graph.ops[i]`` is ``calls[i]``."""
 
     graph: Graph
@@ -51,7 +51,7 @@ class Region:
 
 def read_function(
     function: relay.Function, *, scratch: Scratch | None = None, external_outputs: bool = False
-) -> Region:
+) -> BoundGraph:
     """Return the calls of a typed function of fused calls as a graph, in Relay's own order.
 
     Parameters belong to the caller and are not counted; results are where ``external_outputs``
@@ -75,7 +75,7 @@ def read_function(
                 reader.tensors[tensor] = replace(reader.tensors[tensor], role=Role.EXTERNAL)
     inputs = tuple(t for values in outside for t in values)
     graph = Graph("main", tuple(reader.tensors), tuple(reader.ops), inputs, outputs)
-    return Region(as_owned(graph), tuple(reader.calls), function, result, bound)
+    return BoundGraph(as_owned(graph), tuple(reader.calls), function, result, bound)
 
 
 @dataclass

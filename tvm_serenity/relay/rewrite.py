@@ -11,9 +11,8 @@ from tvm_serenity.relay import lower
 from tvm_serenity.relay.rewrite_emit import emit
 from tvm_serenity.relay.rewrite_read import prepared, read_net
 from tvm_serenity.relay.schedule import region_of
-from tvm_serenity.rewrite import Match, Options, apply_everywhere, rewrite, rule_names
-from tvm_serenity.schedule import Options as Limits
-from tvm_serenity.schedule import schedule
+from tvm_serenity.rewrite import Match, RewriteOptions, apply_everywhere, rewrite, rule_names
+from tvm_serenity.schedule import Options, schedule
 
 RULES = ("channelwise", "kernelwise", "residual")
 """The rules whose results Relay can write: its kernels make new tensors, and read whole ones."""
@@ -31,13 +30,13 @@ class Rewriting:
 
 def rewrite_module(
     mod: tvm.IRModule,
-    options: Options | None = None,
+    options: RewriteOptions | None = None,
     target: tvm.target.Target | str | None = None,
     executor: str = "graph",
     params: Mapping[str, Any] | None = None,
 ) -> Rewriting:
     """Return ``mod`` rewritten, or as it is where nothing is gained; as SerenityRewrite."""
-    options = options or Options()
+    options = options or RewriteOptions()
     names = [n for n in rule_names(options.rules) if n in RULES]
     if lower.is_fused(lower.main_of(mod)):
         return Rewriting(mod)
@@ -50,7 +49,7 @@ def rewrite_module(
     best = Rewriting(mod, (), before, before)
     tried = set()
     for rules in dict.fromkeys((",".join(names), *names)):
-        found = rewrite(reading.net, Options(rules, options.objective, options.time_limit_s))
+        found = rewrite(reading.net, RewriteOptions(rules, options.objective, options.time_limit_s))
         applied = tuple(e.match for e in found.report.applied)
         if not applied or applied in tried:
             continue
@@ -82,4 +81,4 @@ def _peak(mod: tvm.IRModule, target: tvm.target.Target | str | None, executor: s
     target = lower.target_of(target)
     with lower.context_like(tvm.transform.PassContext.current(), ["FoldConstant"]):
         region = region_of(lower.fused(mod, target), target, executor)
-    return schedule(region.graph, "auto", Limits(time_limit_s=5.0)).peak_bytes
+    return schedule(region.graph, "auto", Options(time_limit_s=5.0)).peak_bytes

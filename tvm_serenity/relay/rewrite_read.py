@@ -15,7 +15,7 @@ from tvm import relay
 from tvm_serenity.graph import Op, Role, Tensor
 from tvm_serenity.operators import RELAY
 from tvm_serenity.relay import lower
-from tvm_serenity.relay.read import Region, read_function
+from tvm_serenity.relay.read import BoundGraph, read_function
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 from tvm_serenity.rewrite.roles import role
 
@@ -86,7 +86,7 @@ class Reading:
 
     net: Net
     sources: tuple[Source, ...]
-    region: Region
+    region: BoundGraph
 
 
 def prepared(mod: tvm.IRModule) -> Any:

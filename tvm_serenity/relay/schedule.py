@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.plan.pools import first_come
 from tvm_serenity.relay import lower
-from tvm_serenity.relay.read import Region, read_function
+from tvm_serenity.relay.read import BoundGraph, read_function
 from tvm_serenity.relay.scratch import scratch_of
 from tvm_serenity.schedule import Options, Schedule, schedule
 
@@ -38,7 +38,7 @@ def schedule_module(
     return relay.transform.InferType()(mod), found
 
 
-def region_of(mod: tvm.IRModule, target: tvm.target.Target, executor: str) -> Region:
+def region_of(mod: tvm.IRModule, target: tvm.target.Target, executor: str) -> BoundGraph:
     """Return the fused calls of ``mod`` with the bytes that count under ``executor``."""
     if executor not in EXECUTORS:
         raise InputError(f"executor={executor!r}: there are {', '.join(EXECUTORS)}")

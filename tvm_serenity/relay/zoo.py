@@ -11,7 +11,7 @@ import tvm
 from tvm import relay
 
 from tvm_serenity.zoo import NAMES
-from tvm_serenity.zoo.net import Feature, Net, half_range
+from tvm_serenity.zoo.net import NetBuilder, NetTensor, half_range
 from tvm_serenity.zoo.window import POINT, Window
 
 
@@ -28,23 +28,28 @@ def build(name: str, **params: Any) -> Any:
     return tvm.transform.Sequential(steps)(mod)
 
 
-class RelayNet(Net):
-    """``zoo.net.Net`` with the operators of Relay: lets, each of a known type."""
+class RelayNet(NetBuilder):
+    """``zoo.net.NetBuilder`` with the operators of Relay: lets, each of a known type."""
 
     def __init__(self, layout: str, seed: int) -> None:
         super().__init__(None, layout, seed)
         self.bindings: list[tuple[Any, Any]] = []
 
-    def input(self, name: str, channels: int, size: int) -> Feature:
+    def input(self, name: str, channels: int, size: int) -> NetTensor:
         """A parameter of ``main`` of ``channels`` maps of ``size`` x ``size``."""
         extent = {"N": 1, "C": channels, "H": size, "W": size}
         var = relay.var(name, shape=[extent[a] for a in self._layout])
         self.params.append(var)
-        return Feature(var, channels, size, size)
+        return NetTensor(var, channels, size, size)
 
     def conv(
-        self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
-    ) -> Feature:
+        self,
+        x: NetTensor,
+        channels: int,
+        window: Window = POINT,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> NetTensor:
         """A convolution, its bias an operator of its own."""
         depth = x.channels // groups
         limit = half_range(depth * math.prod(window.kernel), x.moment)
@@ -65,79 +70,79 @@ class RelayNet(Net):
         y = self._emit(call, "conv", 1.0)
         return self._add_bias(y, "conv") if bias else y
 
-    def dense(self, x: Feature, units: int) -> Feature:
+    def dense(self, x: NetTensor, units: int) -> NetTensor:
         """A fully connected layer on a vector."""
         weight = self._weights.uniform((x.channels, units), half_range(x.channels, x.moment))
         call = relay.nn.dense(x.var, _const(weight.T))
         return self._add_bias(self._emit(call, "dense", 1.0), "dense")
 
-    def _add_bias(self, x: Feature, name: str) -> Feature:
+    def _add_bias(self, x: NetTensor, name: str) -> NetTensor:
         bias = _const(self._weights.uniform((x.channels,), 0.1))
         axis = self._channel_axis if len(x.var.type_annotation.shape) == 4 else 1
         return self._emit(relay.nn.bias_add(x.var, bias, axis=axis), f"{name}_bias", 1.0)
 
-    def relu(self, x: Feature) -> Feature:
+    def relu(self, x: NetTensor) -> NetTensor:
         """max(x, 0)."""
         return self._emit(relay.nn.relu(x.var), "relu", x.moment / 2)
 
-    def relu6(self, x: Feature) -> Feature:
+    def relu6(self, x: NetTensor) -> NetTensor:
         """min(max(x, 0), 6)."""
         return self._emit(relay.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
-    def add(self, x: Feature, y: Feature) -> Feature:
+    def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
         """The sum of two features of one shape."""
         return self._emit(relay.add(x.var, y.var), "add", x.moment + y.moment)
 
-    def scale(self, x: Feature, factor: float) -> Feature:
+    def scale(self, x: NetTensor, factor: float) -> NetTensor:
         """``x`` times a constant."""
         call = relay.multiply(x.var, relay.const(factor, "float32"))
         return self._emit(call, "scale", x.moment * factor * factor)
 
-    def concat(self, xs: Sequence[Feature]) -> Feature:
+    def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
         """The features one after the other along the channels."""
         moment = sum(x.channels * x.moment for x in xs) / sum(x.channels for x in xs)
         call = relay.concatenate([x.var for x in xs], axis=self._channel_axis)
         return self._emit(call, "concat", moment)
 
-    def max_pool(self, x: Feature, window: Window) -> Feature:
+    def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Max pooling; padding never wins."""
         return self._pool(relay.nn.max_pool2d, x, window, 2 * x.moment)
 
-    def avg_pool(self, x: Feature, window: Window) -> Feature:
+    def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Average pooling; padding is not counted."""
         return self._pool(relay.nn.avg_pool2d, x, window, x.moment)
 
     def _pool(
-        self, op: Callable[..., relay.Expr], x: Feature, window: Window, moment: float
-    ) -> Feature:
+        self, op: Callable[..., relay.Expr], x: NetTensor, window: Window, moment: float
+    ) -> NetTensor:
         padding = window.padding
         call = op(x.var, window.kernel, window.stride, padding=padding, layout=self._layout)
         return self._emit(call, "pool", moment)
 
-    def mean(self, x: Feature) -> Feature:
+    def mean(self, x: NetTensor) -> NetTensor:
         """Global average pooling: the vector of the channels' means."""
         return self._emit(relay.mean(x.var, self._spatial_axes), "mean", x.moment)
 
-    def flatten(self, x: Feature) -> Feature:
+    def flatten(self, x: NetTensor) -> NetTensor:
         """A 1 x 1 feature as a vector."""
         return self._emit(relay.reshape(x.var, (1, x.channels)), "flatten", x.moment)
 
-    def shift(self, x: Feature) -> Feature:
+    def shift(self, x: NetTensor) -> NetTensor:
         """``x`` without its first row and its first column."""
         axes = self._spatial_axes
         call = relay.strided_slice(x.var, [1, 1], [x.height, x.width], [1, 1], axes=axes)
         return self._emit(call, "shift", x.moment)
 
-    def split(self, x: Feature) -> Feature:
+    def split(self, x: NetTensor) -> NetTensor:
         """A split into one part: a copy."""
         call = relay.split(x.var, 1, axis=self._channel_axis)[0]
         return self._emit(call, "split", x.moment)
 
-    def softmax(self, x: Feature) -> Feature:
+    def softmax(self, x: NetTensor) -> NetTensor:
         """The softmax of a vector."""
         return self._emit(relay.nn.softmax(x.var), "softmax", 1.0)
 
-    def _emit(self, call: relay.Call, name: str, moment: float) -> Feature:
+    def _emit(self, call: relay.Call, name: str, moment: float) -> NetTensor:
         ty = relay.transform.InferTypeLocal(call)
         var = relay.Var(self._prefix + name, ty)
         self.bindings.append((var, call))

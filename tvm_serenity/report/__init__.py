@@ -1,7 +1,7 @@
 """The HTML report: one page that needs no network, made from the numbers of the command line."""
 
-from tvm_serenity.report.layout import Layout, layered
+from tvm_serenity.report.layout import Drawing, layered
 from tvm_serenity.report.page import page
 from tvm_serenity.report.shapes import graph_json, order_json
 
-__all__ = ["Layout", "graph_json", "layered", "order_json", "page"]
+__all__ = ["Drawing", "graph_json", "layered", "order_json", "page"]

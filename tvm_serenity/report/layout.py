@@ -17,7 +17,7 @@ _NODE, _BEND = 1.0, 0.4
 
 
 @dataclass(frozen=True)
-class Layout:
+class Drawing:
     """``layer[i]`` and ``row[i]`` of node i; each edge's ``paths`` entry is its points."""
 
     layer: tuple[int, ...]
@@ -35,7 +35,7 @@ class Layout:
         return max(self.row, default=0.0) - min(self.row, default=0.0)
 
 
-def layered(predecessors: Sequence[Sequence[int]]) -> Layout:
+def layered(predecessors: Sequence[Sequence[int]]) -> Drawing:
     """Return the layout of nodes given in a topological order with their predecessors."""
     drawing = _Drawing(predecessors)
     drawing.order()
@@ -102,7 +102,7 @@ class _Drawing:
     def _mean(self, nodes: Sequence[int], default: float) -> float:
         return sum(self.place[n] for n in nodes) / len(nodes) if nodes else default
 
-    def placed(self) -> Layout:
+    def placed(self) -> Drawing:
         """Move what is ordered towards its neighbours, and return the layout."""
         for sweep in range(PLACE_SWEEPS):
             forth = sweep % 2 == 0
@@ -110,7 +110,7 @@ class _Drawing:
                 self._settle(column, forth, last=sweep >= PLACE_SWEEPS - 2)
         row = self._straightened()
         paths = tuple(tuple((self.layer[n], row[n]) for n in chain) for chain in self.chains)
-        return Layout(tuple(self.layer[: self.count]), tuple(row[: self.count]), paths)
+        return Drawing(tuple(self.layer[: self.count]), tuple(row[: self.count]), paths)
 
     def _straightened(self) -> list[float]:
         """The places without the drift of the layers' middle, up or down over the network."""

@@ -17,7 +17,7 @@ A rule is a file with its specification, its pattern, its refusals and the rewri
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Entry, Report
-from tvm_serenity.rewrite.result import Options, Rewritten
+from tvm_serenity.rewrite.result import RewriteOptions, Rewritten
 from tvm_serenity.rewrite.rewrite import RULES, apply_everywhere, rewrite, rule_names
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "Entry",
     "Match",
     "Net",
-    "Options",
     "Report",
+    "RewriteOptions",
     "Rewritten",
     "Rule",
     "apply_everywhere",

@@ -7,7 +7,7 @@ of a ``.tflite`` file has one is not known here, so none counts as linear.
 """
 
 from tvm_serenity.graph import Graph, Op, Role, Tensor
-from tvm_serenity.operators import Memory, Weights, operator
+from tvm_serenity.operators import MemoryUse, WeightInput, operator
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
 
 _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
@@ -88,15 +88,15 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
         return node(Kind.CONV, weights.channels, separate=separate, conv=conv)
     if known.channel is not None and len(read) == 1 and len(made.shape) == 4:
         return node(Kind.POOL, known.channel, separate=True)
-    if known.memory is Memory.CONCAT:
+    if known.memory is MemoryUse.CONCAT:
         joined = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
         if joined is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
             pieces = tuple(Piece(t) for t in op.inputs)
             return Node(op.name, Kind.CONCAT, (Operand(pieces, joined),), op.outputs, index, joined)
     same = len(read) == 1 and graph.tensors[read[0]].size_bytes == made.size_bytes
-    if known.memory is Memory.COPY and same:
+    if known.memory is MemoryUse.COPY and same:
         return node(Kind.COPY, None)
-    if known.memory is Memory.ELEMENTWISE and all(shape == made.shape for shape in shapes):
+    if known.memory is MemoryUse.ELEMENTWISE and all(shape == made.shape for shape in shapes):
         last = 3 if op.kind[:2].isupper() else 1
         channel = last if len(made.shape) == 4 else None
         if len(read) == 1:
@@ -106,7 +106,7 @@ def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
     return None
 
 
-def _conv(graph: Graph, op: Op, weights: Weights, made: Tensor) -> Conv | None:
+def _conv(graph: Graph, op: Op, weights: WeightInput, made: Tensor) -> Conv | None:
     x, inner = op.inputs[0], weights.inputs
     shape = graph.tensors[x].shape
     if len(op.inputs) <= weights.operand or shape is None or len(shape) != 4:

@@ -11,7 +11,7 @@ TIME_LIMIT_S = 20.0
 
 
 @dataclass(frozen=True)
-class Options:
+class RewriteOptions:
     """Which rules, what to minimise, for how long.
 
     ``rules``: "all", "paper" (rules 1 and 2 of SERENITY wherever they match, not chosen from), or

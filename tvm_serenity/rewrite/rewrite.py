@@ -21,9 +21,8 @@ from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.regions import regions, stitched
 from tvm_serenity.rewrite.report import Entry, Report
-from tvm_serenity.rewrite.result import TIME_LIMIT_S, Options, Rewritten
-from tvm_serenity.schedule import Options as Limits
-from tvm_serenity.schedule import Schedule, schedule
+from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten
+from tvm_serenity.schedule import Options, Schedule, schedule
 
 RULES: Mapping[str, Rule] = {
     channelwise.NAME: channelwise,
@@ -39,24 +38,24 @@ PAPER = (channelwise.NAME, kernelwise.NAME)
 REJECTED_AT_MOST = 40
 
 
-def rewrite(net: Net, options: Options | None = None) -> Rewritten:
+def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
     """Return ``net`` rewritten for the least peak of its best order, never worse than given.
 
     Deterministic unless the time limit or Ctrl-C ends it. Raises :class:`InputError` on an
     unknown rule.
     """
     started = time.perf_counter()
-    options = options or Options()
+    options = options or RewriteOptions()
     limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
     names = rule_names(options.rules)
     clock = Clock(limit)
-    before = schedule(net.graph, "auto", Limits(time_limit_s=limit))
+    before = schedule(net.graph, "auto", Options(time_limit_s=limit))
     if options.rules == "paper":
         best, applied, refused, losers = _as_in_the_paper(net, before, clock)
         peaks: tuple[int, ...] = ()
     else:
         best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
-    after = schedule(best.graph, "auto", Limits(time_limit_s=max(clock.left_s, 2.0)))
+    after = schedule(best.graph, "auto", Options(time_limit_s=max(clock.left_s, 2.0)))
     if options.rules != "paper" and (after.peak_bytes, best.count) > (
         before.peak_bytes,
         net.count,
@@ -132,7 +131,7 @@ def _as_in_the_paper(
     done: list[Match] = []
     joint = _DepthwiseOfPieces()
     base = everywhere(net, [joint], done)
-    order = schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0))).order
+    order = schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0))).order
     best = everywhere(base.ordered(order), [channelwise], done)
     found = candidate(best, done, None, clock)
     if found is not None:
@@ -164,18 +163,18 @@ class _DepthwiseOfPieces:
 
 
 def _chosen(
-    net: Net, before: Schedule, names: Sequence[str], options: Options, clock: Clock
+    net: Net, before: Schedule, names: Sequence[str], options: RewriteOptions, clock: Clock
 ) -> tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]:
     done: list[Match] = []
     free = [_FREE[n] for n in _FREE if n in names]
     base = everywhere(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
-    peak = schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0)))
+    peak = schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0)))
     base = base.ordered(peak.order)
     if in_place.NAME in names:
         base = everywhere(base, [_Once(in_place)], done)
         base = base.ordered(
-            schedule(base.graph, "auto", Limits(time_limit_s=max(clock.left_s, 0.0))).order
+            schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0))).order
         )
     applied = [Entry(m, "", before.peak_bytes, peak.peak_bytes) for m in done]
     parts, losers, peaks = [], [], []

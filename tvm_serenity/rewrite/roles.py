@@ -1,13 +1,13 @@
 """What an operator is to the rewrite rules, from its record."""
 
-from tvm_serenity.operators import Memory, Operator
+from tvm_serenity.operators import MemoryUse, Operator
 from tvm_serenity.rewrite.net import Kind
 
 _OF_MEMORY = {
-    Memory.CONCAT: Kind.CONCAT,
-    Memory.PART: Kind.SLICE,
-    Memory.COPY: Kind.COPY,
-    Memory.TURNED: Kind.COPY,
+    MemoryUse.CONCAT: Kind.CONCAT,
+    MemoryUse.PART: Kind.SLICE,
+    MemoryUse.COPY: Kind.COPY,
+    MemoryUse.TURNED: Kind.COPY,
 }
 
 

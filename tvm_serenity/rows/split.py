@@ -22,7 +22,7 @@ from tvm_serenity.rows.network import Layer, Network, hull
 FEED = "FEED"
 """Kind of the ops that wait for input rows."""
 SOURCE = -1
-"""``Call.layer`` of an op that takes input rows in and computes nothing."""
+"""``RowCall.layer`` of an op that takes input rows in and computes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RowCall:
     """An op of the graph: rows ``first`` to before ``end`` of a layer's outputs.
 
     Of a layer that sums rows up they are rows of its input.
@@ -60,7 +60,7 @@ class Banded:
     heights: tuple[int, ...]
     graph: Graph
     bands: tuple[Band, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[RowCall, ...]
     feeding: int | None = None
 
     @property
@@ -130,7 +130,7 @@ class _Build:
     tensors: list[Tensor] = field(default_factory=list)
     bands: list[Band] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[RowCall] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     pieces: dict[int, list[int]] = field(default_factory=dict)
     arrival: int = -1
@@ -161,7 +161,7 @@ class _Build:
                 band = self.tensor(feature, first, end)
                 self.pieces[feature].append(band)
                 self.ops.append(Op(f"feed.{first}", FEED, (self.arrival,), (band,)))
-                self.calls.append(Call(SOURCE, first, end, feeds=True))
+                self.calls.append(RowCall(SOURCE, first, end, feeds=True))
             return
         spans = [(0, known.height)] if feature in self.network.contiguous else self.spans(feature)
         for first, end in spans:
@@ -201,7 +201,7 @@ class _Build:
             made.append(self.tensor(f, 0, self.network.rows(f)))
             self.pieces[f] = [made[-1]]
         self.ops.append(Op(layer.name, layer.kind, (source,), tuple(made), view_of=source))
-        self.calls.append(Call(index, 0, self.network.rows(layer.outputs[0])))
+        self.calls.append(RowCall(index, 0, self.network.rows(layer.outputs[0])))
 
     def sum(self, index: int, layer: Layer, piece: int) -> None:
         """The op that takes a band of the input into the sums."""
@@ -217,7 +217,7 @@ class _Build:
                 view_of=begun[0] if begun else None,
             )
         )
-        self.calls.append(Call(index, band.first, band.end))
+        self.calls.append(RowCall(index, band.first, band.end))
 
     def band(self, index: int, layer: Layer, first: int, end: int) -> None:
         feeds = index == self.feeding
@@ -248,4 +248,4 @@ class _Build:
                 view,
             )
         )
-        self.calls.append(Call(index, first, end, feeds))
+        self.calls.append(RowCall(index, first, end, feeds))

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tvm_serenity.arena import Joint, improve_arena
 from tvm_serenity.graph import complete_order
-from tvm_serenity.joint import Joint, improve_arena
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan, plan

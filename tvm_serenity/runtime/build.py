@@ -34,7 +34,7 @@ Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Variant:
+class MeasuredBuild:
     """One build and its execution: bytes the VM allocated, results apart."""
 
     name: str
@@ -54,7 +54,7 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class CompileReport:
     """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured.
 
     ``ours`` has passed all checks; ``checked`` and ``verdict`` are None where they were left out.
@@ -64,9 +64,9 @@ class Comparison:
     schedule: Schedule
     given_plan: Plan
     plan: Plan
-    stock: Variant
-    given: Variant
-    ours: Variant
+    stock: MeasuredBuild
+    given: MeasuredBuild
+    ours: MeasuredBuild
     kernels: tuple[str, ...] = field(repr=False)
     checked: Checked | None = None
     verdict: Verdict | None = None
@@ -86,7 +86,7 @@ def compile_and_compare(
     seed: int = 0,
     checks: Checks | None = None,
     notify: Notify = lambda _text: None,
-) -> Comparison:
+) -> CompileReport:
     """Return the three builds of ``module``, run on the same inputs.
 
     ``made``: what is ordered and placed, for its target; by default ``module`` as the pipeline
@@ -121,13 +121,13 @@ def compile_and_compare(
     verdict = None if checks.judge is None else ask_judge(checks.judge, runs, notify)
     scratch = largest_workspace(stock_kernels(module, machine))
     stock, given, ours = (
-        Variant(name, executable, execution, scratch if execution is runs.stock else 0)
+        MeasuredBuild(name, executable, execution, scratch if execution is runs.stock else 0)
         for (name, executable), execution in zip(
             built.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
         )
     )
     given_plan, plan = plans
-    return Comparison(
+    return CompileReport(
         graph=graph,
         schedule=found,
         given_plan=given_plan,
@@ -141,7 +141,7 @@ def compile_and_compare(
     )
 
 
-def equal_outputs(left: Variant, right: Variant) -> dict[str, Any]:
+def equal_outputs(left: MeasuredBuild, right: MeasuredBuild) -> dict[str, Any]:
     """Return whether two variants computed the same, bit for bit, and the largest difference."""
     return dict(compare(left.run.outputs, right.run.outputs))
 

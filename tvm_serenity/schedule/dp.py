@@ -32,7 +32,7 @@ Chain = tuple[int, "Chain"] | None
 
 
 @dataclass(frozen=True)
-class Limits:
+class DpLimits:
     """``entries`` in one level or in all, and the wall clock, at which a search gives up."""
 
     step_entries: int | None = None
@@ -41,7 +41,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Search:
+class DpRun:
     """One run of Algorithm 1: ``flag`` is 'solution', 'no solution' or 'timeout'."""
 
     flag: str
@@ -72,7 +72,9 @@ class Variant:
         }
 
 
-def algorithm_1(problem: Problem, budget: int | None = None, limits: Limits = Limits()) -> Search:
+def algorithm_1(
+    problem: Problem, budget: int | None = None, limits: DpLimits = DpLimits()
+) -> DpRun:
     """Dynamic programming over zero-indegree sets; with ``budget``, pruned above it."""
     successors = _successors(problem)
     waits_for = [sum(1 << p for p in before) for before in problem.predecessors]
@@ -99,18 +101,18 @@ def algorithm_1(problem: Problem, budget: int | None = None, limits: Limits = Li
                 if known is None or higher < known[2]:
                     following[now] = (ran, after, higher, (op, schedule))
             if _over(limits, len(following), states + len(following)):
-                return Search("timeout", states=states + len(following))
+                return DpRun("timeout", states=states + len(following))
         states += len(following)
         if not following:
-            return Search("no solution", states=states)
+            return DpRun("no solution", states=states)
         level = following
     ((_, _, peak, schedule),) = level.values()
-    return Search("solution", _unwind(schedule), peak, states)
+    return DpRun("solution", _unwind(schedule), peak, states)
 
 
 def adaptive_soft_budgeting(
     problem: Problem, step_entries: int = STEP_LIMIT, deadline: float | None = None
-) -> tuple[Search, list[int]]:
+) -> tuple[DpRun, list[int]]:
     """Algorithm 2: the search and the budgets tried.
 
     Kahn's order gives the hard budget. Halving and half-way raising closes in on a budget that is
@@ -124,7 +126,7 @@ def adaptive_soft_budgeting(
         new, low, high = hard, problem.end_bytes - 1, hard
         while True:
             budgets.append(new)
-            found = algorithm_1(problem, new, Limits(step_entries, None, deadline))
+            found = algorithm_1(problem, new, DpLimits(step_entries, None, deadline))
             states += found.states
             if found.flag == "solution" or _late(deadline):
                 return replace(found, states=states), budgets
@@ -142,7 +144,7 @@ def adaptive_soft_budgeting(
 def plain(problem: Problem, deadline: float | None = None) -> Variant:
     """Plain dynamic programming, given up at ``PLAIN_LIMIT`` entries (Table 2, first row)."""
     started = time.perf_counter()
-    found = algorithm_1(problem, None, Limits(None, PLAIN_LIMIT, deadline))
+    found = algorithm_1(problem, None, DpLimits(None, PLAIN_LIMIT, deadline))
     return _variant(started, [found], [problem])
 
 
@@ -152,7 +154,7 @@ def divided(problem: Problem, deadline: float | None = None) -> Variant:
     found = []
     parts = divide(problem)
     for one in parts:
-        found.append(algorithm_1(one, None, Limits(None, PLAIN_LIMIT, deadline)))
+        found.append(algorithm_1(one, None, DpLimits(None, PLAIN_LIMIT, deadline)))
         if found[-1].flag != "solution":
             break
     return _variant(started, found, parts)
@@ -172,7 +174,7 @@ def budgeted(problem: Problem, deadline: float | None = None) -> Variant:
     return replace(_variant(started, found, parts), budgets=tuple(budgets))
 
 
-def _variant(started: float, found: list[Search], parts: list[Problem]) -> Variant:
+def _variant(started: float, found: list[DpRun], parts: list[Problem]) -> Variant:
     seconds = time.perf_counter() - started
     states = sum(s.states for s in found)
     if len(found) < len(parts) or any(s.flag != "solution" for s in found):
@@ -199,7 +201,7 @@ def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) ->
     return need, live + problem.alloc[op] - freed
 
 
-def _over(limits: Limits, step: int, total: int) -> bool:
+def _over(limits: DpLimits, step: int, total: int) -> bool:
     if limits.step_entries is not None and step > limits.step_entries:
         return True
     if limits.total_entries is not None and total > limits.total_entries:

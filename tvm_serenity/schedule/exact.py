@@ -7,7 +7,7 @@ from typing import Any
 from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.instance import Instance, instance_of, profile, segment
-from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import Part, Proof, core_module
 from tvm_serenity.schedule.problem import Problem
 from tvm_serenity.schedule.result import Options, Schedule
@@ -54,7 +54,7 @@ def exact(
     :class:`InputError` on a rule that does not exist.
     """
     options = options or Options()
-    run = Run(options, _rules(options))
+    run = SearchRun(options, _rules(options))
     search = _prepare(problem, run, start)
     try:
         _work(search)
@@ -104,7 +104,7 @@ class _Search:
     """A running search: what is fixed, what is open, and the best bound with its proof."""
 
     problem: Problem
-    run: Run
+    run: SearchRun
     instance: Instance
     base: int
     live: tuple[int, ...]  # before each step, the same in every order where a stretch begins
@@ -123,7 +123,7 @@ class _Search:
             self.run.bound_bytes, self.proof = bound, proof
 
 
-def _prepare(problem: Problem, run: Run, start: Sequence[Sequence[int]]) -> _Search:
+def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -> _Search:
     """Split the problem, and choose the best known order of each stretch."""
     instance, base = instance_of(problem)
     orders = [list(range(problem.count)), *map(list, start)]

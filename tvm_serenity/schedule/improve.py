@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tvm_serenity.schedule.instance import profile, segment
-from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
 from tvm_serenity.schedule.windows import window
 
@@ -14,7 +14,7 @@ WINDOW_PLACES = 3
 WINDOW_PROBES = 6
 
 
-def reorder_segments(part: Part, run: Run, states: int = SEGMENT_STATES) -> bool:
+def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -> bool:
     """Re-order segments around the peak until none gets below it (R10); whether it helped.
 
     Each segment is an exact instance: every peak in it is removed at once, or cannot be within
@@ -56,7 +56,7 @@ def reorder_segments(part: Part, run: Run, states: int = SEGMENT_STATES) -> bool
 
 
 def relax_windows(
-    part: Part, run: Run, states: int, floor: int, ceiling: int | None, climb: bool
+    part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None, climb: bool
 ) -> None:
     """Bounds from relaxed windows around the peak (R9), small ones first.
 
@@ -83,7 +83,7 @@ def relax_windows(
 
 
 def bound_window(
-    part: Part, run: Run, place: tuple[list[int], int, int], states: int, climb: bool
+    part: Part, run: SearchRun, place: tuple[list[int], int, int], states: int, climb: bool
 ) -> bool:
     """Bound the part by one relaxed window; whether the window was too hard."""
     position, first, last = place

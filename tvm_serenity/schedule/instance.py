@@ -53,7 +53,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Profile:
+class OrderProfile:
     """Of an order: ``live[i]`` bytes before its step i (and at the end), ``need[i]`` during it."""
 
     live: tuple[int, ...]
@@ -97,7 +97,7 @@ def instance_of(problem: Problem) -> tuple[Instance, int]:
     return instance, base
 
 
-def profile(instance: Instance, order: Sequence[int]) -> Profile:
+def profile(instance: Instance, order: Sequence[int]) -> OrderProfile:
     """The bytes of a valid order of the instance, step by step."""
     waiting = [len(c) for c in instance.consumers]
     made = [not p for p in instance.producers]
@@ -117,7 +117,7 @@ def profile(instance: Instance, order: Sequence[int]) -> Profile:
             if waiting[t] == 0:
                 now -= instance.sizes[t]
         live.append(now)
-    return Profile(tuple(live), tuple(need))
+    return OrderProfile(tuple(live), tuple(need))
 
 
 def segment(

@@ -13,7 +13,7 @@ MEMORY_SHARE = 0.5
 
 
 @dataclass
-class Run:
+class SearchRun:
     """One run of the exact search: its limits, its counts, and the best result so far."""
 
     options: Options

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import Instance, profile
-from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.limits import SearchRun
 
 Proof = Mapping[str, object]
 
@@ -80,7 +80,9 @@ def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
     )
 
 
-def root_cuts(part: Part, run: Run, core: reference.Core, floor: int, ceiling: int | None) -> None:
+def root_cuts(
+    part: Part, run: SearchRun, core: reference.Core, floor: int, ceiling: int | None
+) -> None:
     """Rule R7 at the ops whose need in the best order leaves room for a better bound."""
     for op, need in by_need(part.instance, part.order):
         if need <= part.bound or part.closed(floor, ceiling):
@@ -99,7 +101,7 @@ def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def probe(
-    part: Part, run: Run, core: reference.Core, budget: int, states: int, backward: bool
+    part: Part, run: SearchRun, core: reference.Core, budget: int, states: int, backward: bool
 ) -> bool:
     """Decide whether an order has a peak within ``budget``; False if a limit ended that.
 

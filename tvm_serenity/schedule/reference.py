@@ -1,8 +1,8 @@
 """The order search in plain Python: the specification of the native core, and its stand-in.
 
-:class:`Core` has the interface of ``tvm_serenity._schedule.Core`` and does the same: same moves,
-same tie-breaking, same number of states. Sets of ops are integers used as bit masks. The rules
-are named and proved in ``docs/search.md``.
+:class:`Core` has the interface of ``tvm_serenity._schedule.Core`` and does the same: same
+moves, same tie-breaking, same number of states. Sets of ops are integers used as bit masks. The
+rules are named and proved in ``docs/search.md``.
 """
 
 import sys
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from tvm_serenity.schedule.flow import Flow
-from tvm_serenity.schedule.states import Closure, Group, Move, Node, bits
+from tvm_serenity.schedule.states import Closure, Group, Move, SearchState, bits
 
 Report = Callable[[int], None]
 Answer = tuple[str, list[int], int, int]
@@ -82,7 +82,7 @@ class Core:
         order: list[int] = []
         seen: set[int] = set()
         seen_bytes = 64 + self.count // 8  # of one entry, roughly
-        stack: list[tuple[Node, list[Move], int]] = []
+        stack: list[tuple[SearchState, list[Move], int]] = []
         node = self.start()
         while True:
             moves: list[Move] = []
@@ -123,7 +123,7 @@ class Core:
         """An order with a peak within ``budget``, or an empty list: the best states by size."""
         clock = _Clock(seconds, report)
         # An entry: node, its parent's index, the move's last op, the peak on the way.
-        entries: list[tuple[Node, int, int, int]] = [(self.start(), -1, -1, 0)]
+        entries: list[tuple[SearchState, int, int, int]] = [(self.start(), -1, -1, 0)]
         levels: list[list[int]] = [[] for _ in range(self.count + 1)]
         levels[0].append(0)
         for size, level in enumerate(levels):
@@ -215,12 +215,12 @@ class Core:
                 smaller.covered.append(j)
             below.append(subsets)
 
-    def start(self) -> Node:
+    def start(self) -> SearchState:
         """The state before the first op."""
         active = tuple(i for i, closure in enumerate(self.closures) if not closure.covers)
-        return Node(0, 0, active, self.start_live)
+        return SearchState(0, 0, active, self.start_live)
 
-    def expand(self, node: Node, budget: int) -> tuple[list[Move], int]:
+    def expand(self, node: SearchState, budget: int) -> tuple[list[Move], int]:
         """The moves within the budget, or the first that commits alone; the least key above."""
         moves: list[Move] = []
         rejected = NEVER
@@ -245,7 +245,7 @@ class Core:
             moves.append(move)
         return moves, rejected
 
-    def advance(self, node: Node, move: Move) -> Node:
+    def advance(self, node: SearchState, move: Move) -> SearchState:
         """The state after a move."""
         after = node.mask | move.block
         completed = self._completed(node, after)
@@ -259,9 +259,9 @@ class Core:
             for j in self.closures[i].covered
             if not complete >> j & 1 and all(complete >> c & 1 for c in self.closures[j].covers)
         )
-        return Node(after, complete, (*active, *fresh), move.live)
+        return SearchState(after, complete, (*active, *fresh), move.live)
 
-    def _block_moves(self, node: Node) -> Iterator[tuple[int, int, int, int, bool]]:
+    def _block_moves(self, node: SearchState) -> Iterator[tuple[int, int, int, int, bool]]:
         """Each move's id, block, last op, bytes beside what it allocates, and if it is minimal."""
         for group in self._groups(node):
             last, extra = group.workspace_op, 0
@@ -276,7 +276,7 @@ class Core:
                         last, extra = op, with_op
             yield group.id, group.block, last, extra, group.minimal
 
-    def _single_moves(self, node: Node) -> Iterator[tuple[int, int, int, int, bool]]:
+    def _single_moves(self, node: SearchState) -> Iterator[tuple[int, int, int, int, bool]]:
         for op in range(self.count):
             if node.mask >> op & 1 or self.ancestors[op] & ~node.mask:
                 continue
@@ -288,7 +288,7 @@ class Core:
                 extra -= self.takeover[op]
             yield op, 1 << op, op, extra, True
 
-    def _groups(self, node: Node) -> list[Group]:
+    def _groups(self, node: SearchState) -> list[Group]:
         """The candidate blocks, without those that a smaller one makes superfluous."""
         rest = ~node.mask
         candidates = sorted(
@@ -316,14 +316,14 @@ class Core:
                 groups.append(Group(i, block, size, workspace_op, minimal, takers))
         return groups
 
-    def _allocated(self, node: Node, block: int) -> int:
+    def _allocated(self, node: SearchState, block: int) -> int:
         total = sum(self.alloc[op] for op in bits(block))
         if block & self.joint_ops:
             fresh = {t for op in bits(block & self.joint_ops) for t in self.joint[op]}
             total += sum(self.sizes[t] for t in fresh if not self.maker_mask[t] & node.mask)
         return total
 
-    def _completed(self, node: Node, after: int) -> dict[int, None]:
+    def _completed(self, node: SearchState, after: int) -> dict[int, None]:
         """The closures that are complete in a later set and were not in the node."""
         rest = ~after
         closures = self.closures
@@ -343,7 +343,7 @@ class Core:
             order.append(move.last)
 
     @staticmethod
-    def _order_to(entries: list[tuple[Node, int, int, int]], entry: int) -> list[int]:
+    def _order_to(entries: list[tuple[SearchState, int, int, int]], entry: int) -> list[int]:
         path = []
         while entry > 0:
             path.append(entry)

@@ -2,7 +2,7 @@
 
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
-from tvm_serenity.schedule.limits import Run
+from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.starts import greedy_orders, op_needs
@@ -22,7 +22,7 @@ MANY_OPS = 200
 """Parts of so many ops are approached by segments and windows before the first probe."""
 
 
-def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
+def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     """Improve order and bound of ``part`` until they meet, or a limit ends it.
 
     ``floor``: orders within it are good enough. ``ceiling``: it is enough to prove that no order
@@ -52,7 +52,7 @@ def solve(part: Part, run: Run, floor: int, ceiling: int | None) -> None:
     _probe_deeper(part, run, core, floor, ceiling)
 
 
-def _probe_deeper(part: Part, run: Run, core: Core, floor: int, ceiling: int | None) -> None:
+def _probe_deeper(part: Part, run: SearchRun, core: Core, floor: int, ceiling: int | None) -> None:
     """Rounds of probes, forward and backward; between them better orders and bounds."""
     backward = None
 
@@ -83,7 +83,7 @@ def _probe_deeper(part: Part, run: Run, core: Core, floor: int, ceiling: int | N
         states, round_ = states * GROWTH, round_ + 1
 
 
-def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int) -> None:
+def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None, round_: int) -> None:
     """Orders and bounds for a part that is large for probes of the whole."""
     for step in (round_, round_ + 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
@@ -100,7 +100,7 @@ def _approach(part: Part, run: Run, floor: int, ceiling: int | None, round_: int
         run.out_of_time()
 
 
-def _beam(part: Part, run: Run, core: Core) -> None:
+def _beam(part: Part, run: SearchRun, core: Core) -> None:
     """Beam search under the best peak, as long as that helps."""
     while part.peak > part.bound and run.seconds_left > 0:
         run.count("beams")
@@ -109,7 +109,7 @@ def _beam(part: Part, run: Run, core: Core) -> None:
             return
 
 
-def _budget(part: Part, run: Run, floor: int, ceiling: int | None) -> int:
+def _budget(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> int:
     """The next budget to probe, in the part's bytes."""
     if ceiling is not None and part.peak > ceiling:
         return ceiling

@@ -25,7 +25,7 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SearchState:
     """A state: the ops that have run, the closures inside, and those that may be moves."""
 
     mask: int

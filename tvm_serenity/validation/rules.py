@@ -22,14 +22,14 @@ _QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul")
 
 
 @dataclass(frozen=True)
-class Rule:
+class RuntimeRule:
     """A runtime by name, and how far results may be from its results."""
 
     runtime: str
     tolerance: Tolerance
 
 
-def rule_for(path: Path) -> Rule:
+def rule_for(path: Path) -> RuntimeRule:
     """Return the rule for a model file (one of ``SUFFIXES``).
 
     Quantised ONNX models are run with onnxruntime's optimisations, which make integer operators
@@ -38,13 +38,13 @@ def rule_for(path: Path) -> Rule:
     data = path.read_bytes()
     runtime = runtime_for(path, data)
     if runtime == "litert" and _rounds_activations(data):
-        return Rule(runtime, DYNAMIC)
+        return RuntimeRule(runtime, DYNAMIC)
     if runtime == "onnxruntime":
         step = _step_of(path)
         if step is not None:
-            return Rule("qlinear", _within(step))
-        return Rule(runtime, ONNXRUNTIME)
-    return Rule(runtime, FLOAT)
+            return RuntimeRule("qlinear", _within(step))
+        return RuntimeRule(runtime, ONNXRUNTIME)
+    return RuntimeRule(runtime, FLOAT)
 
 
 def _within(step: float) -> Tolerance:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.zoo import darts, liberis_lane, mobilenet_v2, nasnet, randwire, swiftnet
-from tvm_serenity.zoo.entry import Param, ZooEntry
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter
 
 if TYPE_CHECKING:
     from tvm import IRModule
 
-__all__ = ["NAMES", "Param", "ZooEntry", "build"]
+__all__ = ["NAMES", "ZooEntry", "ZooParameter", "build"]
 
 NAMES: dict[str, ZooEntry] = {
     entry.name: entry
@@ -38,10 +38,10 @@ def build(spec: str) -> IRModule:
         raise InputError(f"the zoo has no network {name!r}: allowed are {', '.join(NAMES)}")
     entry = NAMES[name]
     values = entry.values(_pairs(query))
-    from tvm_serenity.zoo.net import Net, module
+    from tvm_serenity.zoo.net import NetBuilder, module
 
     own = {param.name: values[param.name] for param in entry.own}
-    kind: type[Net] = Net
+    kind: type[NetBuilder] = NetBuilder
     if own.pop("quantised", 0):
         from tvm_serenity.zoo.quantised import QuantisedNet
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from tvm_serenity.zoo.window import Window, same
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Step:
+class CellStep:
     """One cell of a stack: its recipe, its channels F, the stride of its operators on inputs."""
 
     recipe: Recipe
@@ -56,7 +56,7 @@ def recipe(words: str, concat: tuple[int, ...]) -> Recipe:
     )
 
 
-def cell(net: Net, step: Step, before: Feature, previous: Feature) -> Feature:
+def cell(net: NetBuilder, step: CellStep, before: NetTensor, previous: NetTensor) -> NetTensor:
     """The output of one cell: both inputs brought to F channels and one size, then the nodes."""
     fit = project if before.height == previous.height else reduce
     with net.scope("in0"):
@@ -66,7 +66,7 @@ def cell(net: Net, step: Step, before: Feature, previous: Feature) -> Feature:
     return nodes(net, step, first, second)
 
 
-def nodes(net: Net, step: Step, first: Feature, second: Feature) -> Feature:
+def nodes(net: NetBuilder, step: CellStep, first: NetTensor, second: NetTensor) -> NetTensor:
     """The output of one cell whose inputs already have F channels and one size."""
     states = [first, second]
     for number, operands in enumerate(step.recipe.nodes, start=2):
@@ -79,7 +79,9 @@ def nodes(net: Net, step: Step, first: Feature, second: Feature) -> Feature:
     return net.concat([states[number] for number in step.recipe.concat])
 
 
-def stack(net: Net, steps: Iterable[Step], before: Feature, previous: Feature) -> Feature:
+def stack(
+    net: NetBuilder, steps: Iterable[CellStep], before: NetTensor, previous: NetTensor
+) -> NetTensor:
     """The output of the last of several cells, each fed by the two cells before it."""
     for number, step in enumerate(steps):
         with net.scope(f"cell{number}"):
@@ -87,12 +89,12 @@ def stack(net: Net, steps: Iterable[Step], before: Feature, previous: Feature) -
     return previous
 
 
-def project(net: Net, x: Feature, channels: int) -> Feature:
+def project(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
     """relu, 1x1 convolution."""
     return net.conv(net.relu(x), channels)
 
 
-def reduce(net: Net, x: Feature, channels: int) -> Feature:
+def reduce(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
     """Half the size without dropping pixels: two strided 1x1 convolutions, one pixel apart.
 
     Where the size is odd, the second one reads zeros beyond the edge.
@@ -106,40 +108,40 @@ def reduce(net: Net, x: Feature, channels: int) -> Feature:
     return net.concat([even_pixels, odd_pixels])
 
 
-def separable(net: Net, x: Feature, channels: int, window: Window) -> Feature:
+def separable(net: NetBuilder, x: NetTensor, channels: int, window: Window) -> NetTensor:
     """relu, depthwise convolution, 1x1 convolution."""
     return net.conv(net.depthwise(net.relu(x), window, bias=False), channels)
 
 
-def _skip(net: Net, x: Feature, stride: int) -> Feature:
+def _skip(net: NetBuilder, x: NetTensor, stride: int) -> NetTensor:
     return x if stride == 1 else reduce(net, x, x.channels)
 
 
-def _sep(net: Net, x: Feature, stride: int, kernel: int) -> Feature:
+def _sep(net: NetBuilder, x: NetTensor, stride: int, kernel: int) -> NetTensor:
     for window in (same(kernel, stride), same(kernel)):
         x = separable(net, x, x.channels, window)
     return x
 
 
-def _dil(net: Net, x: Feature, stride: int) -> Feature:
+def _dil(net: NetBuilder, x: NetTensor, stride: int) -> NetTensor:
     return separable(net, x, x.channels, same(3, stride, dilation=2))
 
 
-def _avg(net: Net, x: Feature, stride: int) -> Feature:
+def _avg(net: NetBuilder, x: NetTensor, stride: int) -> NetTensor:
     return net.avg_pool(x, same(3, stride))
 
 
-def _max(net: Net, x: Feature, stride: int) -> Feature:
+def _max(net: NetBuilder, x: NetTensor, stride: int) -> NetTensor:
     return net.max_pool(x, same(3, stride))
 
 
-def _rows_then_columns(net: Net, x: Feature, stride: int) -> Feature:
+def _rows_then_columns(net: NetBuilder, x: NetTensor, stride: int) -> NetTensor:
     row = Window((1, 7), (1, stride), (0, 3, 0, 3))
     column = Window((7, 1), (stride, 1), (3, 0, 3, 0))
     return net.conv(net.conv(net.relu(x), x.channels, row, bias=False), x.channels, column)
 
 
-OPERATORS: dict[str, Callable[[Net, Feature, int], Feature]] = {
+OPERATORS: dict[str, Callable[[NetBuilder, NetTensor, int], NetTensor]] = {
     "skip": _skip,
     "avg3": _avg,
     "max3": _max,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tvm_serenity.zoo.cells import Step, cell, nodes, recipe, stack
-from tvm_serenity.zoo.entry import Param, ZooEntry, channels, image_size, size, switch
+from tvm_serenity.zoo.cells import CellStep, cell, nodes, recipe, stack
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter, channels, image_size, size, switch
 from tvm_serenity.zoo.window import same
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 _SOURCE = "Liu, Simonyan, Yang, DARTS: Differentiable Architecture Search, ICLR 2019 (V2)"
 
@@ -26,16 +26,16 @@ REDUCTION = recipe(
 )
 
 
-def _steps(cells: int, channels: int) -> Iterator[Step]:
+def _steps(cells: int, channels: int) -> Iterator[CellStep]:
     for number in range(cells):
         if number in (cells // 3, 2 * cells // 3):
             channels *= 2
-            yield Step(REDUCTION, channels, stride=2)
+            yield CellStep(REDUCTION, channels, stride=2)
         else:
-            yield Step(NORMAL, channels)
+            yield CellStep(NORMAL, channels)
 
 
-def _imagenet(net: Net, cells: int, channels: int, size: int) -> Feature:
+def _imagenet(net: NetBuilder, cells: int, channels: int, size: int) -> NetTensor:
     image = net.input("image", 3, size)
     with net.scope("stem0"):
         half = net.relu(net.conv(image, channels // 2, same(3, 2)))
@@ -45,22 +45,22 @@ def _imagenet(net: Net, cells: int, channels: int, size: int) -> Feature:
     return net.dense(net.mean(stack(net, _steps(cells, channels), quarter, eighth)), 1000)
 
 
-def _cifar10(net: Net, cells: int, channels: int, size: int) -> Feature:
+def _cifar10(net: NetBuilder, cells: int, channels: int, size: int) -> NetTensor:
     with net.scope("stem"):
         stem = net.conv(net.input("image", 3, size), 3 * channels, same(3))
     return net.dense(net.mean(stack(net, _steps(cells, channels), stem, stem)), 10)
 
 
-def _normal_cell(net: Net, channels: int, size: int, preprocess: int) -> Feature:
-    step = Step(NORMAL, channels)
+def _normal_cell(net: NetBuilder, channels: int, size: int, preprocess: int) -> NetTensor:
+    step = CellStep(NORMAL, channels)
     before = net.input("before", channels, 2 * size if preprocess else size)
     previous = net.input("previous", channels, size)
     return (cell if preprocess else nodes)(net, step, before, previous)
 
 
-def _own(cells: int, width: int, image: int) -> tuple[Param, ...]:
+def _own(cells: int, width: int, image: int) -> tuple[ZooParameter, ...]:
     return (
-        Param("cells", cells, "cells in all, the two reductions included", 3, 100),
+        ZooParameter("cells", cells, "cells in all, the two reductions included", 3, 100),
         channels(width, "channels F of the first cells"),
         image_size(image),
     )

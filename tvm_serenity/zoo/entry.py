@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.errors import InputError
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature
+    from tvm_serenity.zoo.net import NetTensor
 
 Value = int | float | str | None
 
 
 @dataclass(frozen=True)
-class Param:
+class ZooParameter:
     """One parameter of a network: a number within [low, high], or one of ``choices``.
 
     A default of None leaves the choice to the network; ``help`` then says which it makes.
@@ -52,35 +52,35 @@ class Param:
         raise InputError(f"{self.name}={text}: {self.name} must be {self.allowed}")
 
 
-def choice(name: str, choices: tuple[str, ...], help: str) -> Param:
+def choice(name: str, choices: tuple[str, ...], help: str) -> ZooParameter:
     """A parameter with a few values; the first is the default."""
-    return Param(name, choices[0], help, choices=choices)
+    return ZooParameter(name, choices[0], help, choices=choices)
 
 
-def switch(name: str, default: int, help: str) -> Param:
+def switch(name: str, default: int, help: str) -> ZooParameter:
     """A parameter that is 0 or 1."""
-    return Param(name, default, help, 0, 1)
+    return ZooParameter(name, default, help, 0, 1)
 
 
-def image_size(default: int) -> Param:
+def image_size(default: int) -> ZooParameter:
     """Height and width of the image that enters a whole network."""
-    return Param("size", default, "height and width of the image", 32, 4096)
+    return ZooParameter("size", default, "height and width of the image", 32, 4096)
 
 
-def size(default: int, of: str) -> Param:
+def size(default: int, of: str) -> ZooParameter:
     """Height and width of what enters a part of a network."""
-    return Param("size", default, f"height and width of {of}", 2, 4096)
+    return ZooParameter("size", default, f"height and width of {of}", 2, 4096)
 
 
-def channels(default: int, help: str, low: int = 2) -> Param:
+def channels(default: int, help: str, low: int = 2) -> ZooParameter:
     """The width of the network."""
-    return Param("channels", default, help, low, 4096)
+    return ZooParameter("channels", default, help, low, 4096)
 
 
 COMMON = (
     choice("layout", ("NCHW", "NHWC"), "order of the axes of every feature map"),
     choice("dtype", ("float32",), "element type"),
-    Param("seed", 0, "seed of the weights and of random graphs", 0, 2**32 - 1),
+    ZooParameter("seed", 0, "seed of the weights and of random graphs", 0, 2**32 - 1),
 )
 
 
@@ -95,11 +95,11 @@ class ZooEntry:
     name: str
     description: str
     source: str
-    build: Callable[..., Feature]
-    own: tuple[Param, ...] = ()
+    build: Callable[..., NetTensor]
+    own: tuple[ZooParameter, ...] = ()
 
     @property
-    def params(self) -> tuple[Param, ...]:
+    def params(self) -> tuple[ZooParameter, ...]:
         """All parameters, the network's own first."""
         return self.own + COMMON
 

@@ -19,13 +19,13 @@ from tvm_serenity.zoo.entry import ZooEntry
 from tvm_serenity.zoo.window import Window
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 _POINT_14_TO_8 = Window((1, 1), (2, 2), (1, 1, 1, 1))
 _DEPTH_14_TO_8 = Window((3, 3), (2, 2), (2, 2, 2, 2))
 
 
-def _lane(net: Net) -> Feature:
+def _lane(net: NetBuilder) -> NetTensor:
     t0 = net.input("t0", 8, 14)
     t1 = net.conv(t0, 16, bias=False)
     t2 = net.conv(t1, 8, bias=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tvm_serenity.zoo.entry import Param, ZooEntry, image_size, switch
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter, image_size, switch
 from tvm_serenity.zoo.window import POINT, Window
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 BLOCKS = (
     (1, 16, 1, 1),
@@ -36,7 +36,9 @@ def _window(extent: int, stride: int) -> Window:
     return Window((3, 3), (stride, stride), (before, before, after, after))
 
 
-def _bottleneck(net: Net, x: Feature, expansion: int, channels: int, stride: int) -> Feature:
+def _bottleneck(
+    net: NetBuilder, x: NetTensor, expansion: int, channels: int, stride: int
+) -> NetTensor:
     y = x
     if expansion > 1:
         with net.scope("expand"):
@@ -48,7 +50,7 @@ def _bottleneck(net: Net, x: Feature, expansion: int, channels: int, stride: int
     return net.add(x, y) if stride == 1 and x.channels == channels else y
 
 
-def _build(net: Net, size: int, width: float, classes: int) -> Feature:
+def _build(net: NetBuilder, size: int, width: float, classes: int) -> NetTensor:
     image = net.input("image", 3, size)
     with net.scope("stem"):
         y = net.relu6(net.conv(image, _channels(32, width), _window(size, 2)))
@@ -72,8 +74,8 @@ ENTRIES = (
         _build,
         (
             image_size(224),
-            Param("width", 1.0, "factor on the channels", 0.1, 4, kind=float),
-            Param("classes", 1000, "outputs", 2, 100000),
+            ZooParameter("width", 1.0, "factor on the channels", 0.1, 4, kind=float),
+            ZooParameter("classes", 1000, "outputs", 2, 100000),
             switch("quantised", 0, "1: int8, in the form a quantised file is imported in"),
         ),
     ),

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tvm_serenity.zoo.cells import Recipe, Step, cell, recipe, stack
-from tvm_serenity.zoo.entry import Param, ZooEntry, channels, choice, image_size, size
+from tvm_serenity.zoo.cells import CellStep, Recipe, cell, recipe, stack
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter, channels, choice, image_size, size
 from tvm_serenity.zoo.window import Window, same
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 _NASNET = (
     "Zoph et al., Learning Transferable Architectures for Scalable Image Recognition, CVPR 2018"
@@ -64,56 +64,56 @@ AMOEBANET_A = Family(
 )
 
 
-def _stages(family: Family, cells: int, channels: int) -> Iterator[Step]:
+def _stages(family: Family, cells: int, channels: int) -> Iterator[CellStep]:
     for stage in range(3):
         if stage > 0:
-            yield Step(family.reduction, channels << stage, stride=2)
+            yield CellStep(family.reduction, channels << stage, stride=2)
         for _ in range(cells):
-            yield Step(family.normal, channels << stage)
+            yield CellStep(family.normal, channels << stage)
 
 
-def _imagenet(net: Net, family: Family, cells: int, channels: int, size: int) -> Feature:
+def _imagenet(net: NetBuilder, family: Family, cells: int, channels: int, size: int) -> NetTensor:
     with net.scope("stem"):
         stem = net.conv(net.input("image", 3, size), 32, Window((3, 3), (2, 2)))
-    steps = [Step(family.reduction, channels // part, stride=2) for part in (4, 2)]
+    steps = [CellStep(family.reduction, channels // part, stride=2) for part in (4, 2)]
     steps += _stages(family, cells, channels)
     return net.dense(net.mean(net.relu(stack(net, steps, stem, stem))), 1000)
 
 
-def _cifar10(net: Net, family: Family, cells: int, channels: int, size: int) -> Feature:
+def _cifar10(net: NetBuilder, family: Family, cells: int, channels: int, size: int) -> NetTensor:
     with net.scope("stem"):
         stem = net.conv(net.input("image", 3, size), 3 * channels, same(3))
     output = stack(net, _stages(family, cells, channels), stem, stem)
     return net.dense(net.mean(net.relu(output)), 10)
 
 
-def _cell(net: Net, family: Family, kind: str, channels: int, size: int) -> Feature:
+def _cell(net: NetBuilder, family: Family, kind: str, channels: int, size: int) -> NetTensor:
     recipe, stride = (family.normal, 1) if kind == "normal" else (family.reduction, 2)
     width = channels // stride * len(family.normal.concat)
     before, previous = (net.input(name, width, size) for name in ("before", "previous"))
-    return cell(net, Step(recipe, channels, stride), before, previous)
+    return cell(net, CellStep(recipe, channels, stride), before, previous)
 
 
-def _nasnet(define: Callable[..., Feature]) -> Callable[..., Feature]:
-    def build(net: Net, concat: str, **values: int | str) -> Feature:
+def _nasnet(define: Callable[..., NetTensor]) -> Callable[..., NetTensor]:
+    def build(net: NetBuilder, concat: str, **values: int | str) -> NetTensor:
         return define(net, NASNET_A if concat == "nodes" else NASNET_A_ALL, **values)
 
     return build
 
 
-def _amoebanet(define: Callable[..., Feature]) -> Callable[..., Feature]:
+def _amoebanet(define: Callable[..., NetTensor]) -> Callable[..., NetTensor]:
     return partial(define, family=AMOEBANET_A)
 
 
-def _net(cells: int, width: int, image: int) -> tuple[Param, ...]:
+def _net(cells: int, width: int, image: int) -> tuple[ZooParameter, ...]:
     return (
-        Param("cells", cells, "N, the normal cells of each of the three stages", 1, 50),
+        ZooParameter("cells", cells, "N, the normal cells of each of the three stages", 1, 50),
         channels(width, "F, the channels of the first stage", low=8),
         image_size(image),
     )
 
 
-def _single(width: int) -> tuple[Param, ...]:
+def _single(width: int) -> tuple[ZooParameter, ...]:
     return (
         choice("kind", ("normal", "reduction"), "which of the two cells"),
         channels(width, "F, the channels of the cell"),

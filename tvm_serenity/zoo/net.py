@@ -1,11 +1,11 @@
 """The hand that writes networks down: a Relax function, one binding an operator, seeded weights.
 
-Networks are written against ``Net`` alone, so that a definition reads like its paper and importing
-one costs nothing: only this module imports TVM, and only ``zoo.build`` imports this module.
+Networks are written against ``NetBuilder`` alone, so that a definition reads like its paper and
+importing one costs nothing: only this module imports TVM, and only ``zoo.build`` imports it.
 
 The weights stand for a trained network whose batch normalisations are folded into the
 convolutions. A folded normalisation gives every channel about unit variance, whatever comes in;
-the same is reached here by following the mean square of every feature map (``Feature.moment``)
+the same is reached here by following the mean square of every feature map (``NetTensor.moment``)
 and scaling each weight by it (He et al., 2015, section 2.2, with the mean square that sums and
 concatenations really have). So no activation overflows or dies out, however deep the network.
 """
@@ -23,14 +23,14 @@ import numpy as np
 from tvm import IRModule, relax
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.zoo.weights import Weights
+from tvm_serenity.zoo.weights import WeightStream
 from tvm_serenity.zoo.window import POINT, Window
 
 _BIAS = 0.1  # half the range of the biases
 
 
 @dataclass(frozen=True)
-class Feature:
+class NetTensor:
     """A tensor of the network: its Relax variable, its extents, its expected mean square.
 
     The batch is 1. A vector has height and width 1.
@@ -43,8 +43,8 @@ class Feature:
     moment: float = 1.0
 
 
-class Net:
-    """Appends operators to a dataflow block; each method returns the ``Feature`` it produces.
+class NetBuilder:
+    """Appends operators to a dataflow block; each method returns the ``NetTensor`` it produces.
 
     ``layout`` is "NCHW" or "NHWC"; the weights of a seed have the same values in both.
     """
@@ -57,15 +57,15 @@ class Net:
         self._kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
         self._channel_axis = layout.index("C")
         self._spatial_axes = [layout.index("H"), layout.index("W")]
-        self._weights = Weights(seed)
+        self._weights = WeightStream(seed)
         self._prefix = ""
 
-    def input(self, name: str, channels: int, size: int) -> Feature:
+    def input(self, name: str, channels: int, size: int) -> NetTensor:
         """A parameter of ``main`` of ``channels`` maps of ``size`` x ``size``."""
         extent = {"N": 1, "C": channels, "H": size, "W": size}
         var = relax.Var(name, relax.TensorType([extent[a] for a in self._layout], "float32"))
         self.params.append(var)
-        return Feature(var, channels, size, size)
+        return NetTensor(var, channels, size, size)
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
@@ -77,8 +77,13 @@ class Net:
     # Layers with weights: a mean square of 1 comes out.
 
     def conv(
-        self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
-    ) -> Feature:
+        self,
+        x: NetTensor,
+        channels: int,
+        window: Window = POINT,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> NetTensor:
         """A convolution; the sum with its bias is a binding of its own."""
         name = "conv" if groups == 1 else "dwconv"
         fan_in = x.channels // groups * math.prod(window.kernel)
@@ -101,18 +106,18 @@ class Net:
         y = self._emit(call, name, 1.0)
         return self._add_bias(y, name) if bias else y
 
-    def depthwise(self, x: Feature, window: Window, bias: bool = True) -> Feature:
+    def depthwise(self, x: NetTensor, window: Window, bias: bool = True) -> NetTensor:
         """A depthwise convolution of multiplier 1."""
         return self.conv(x, x.channels, window, x.channels, bias)
 
-    def dense(self, x: Feature, units: int) -> Feature:
+    def dense(self, x: NetTensor, units: int) -> NetTensor:
         """A fully connected layer on a vector."""
         weight = self._weights.uniform((x.channels, units), half_range(x.channels, x.moment))
         return self._add_bias(
             self._emit(relax.op.matmul(x.var, self._constant(weight, 1)), "dense", 1.0), "dense"
         )
 
-    def _add_bias(self, x: Feature, name: str) -> Feature:
+    def _add_bias(self, x: NetTensor, name: str) -> NetTensor:
         bias = self._weights.uniform((x.channels,), _BIAS)
         if len(x.var.ty.shape) == 4 and self._layout == "NCHW":
             bias = bias.reshape(x.channels, 1, 1)
@@ -128,24 +133,24 @@ class Net:
 
     # Operators without weights
 
-    def relu(self, x: Feature) -> Feature:
+    def relu(self, x: NetTensor) -> NetTensor:
         """max(x, 0)."""
         return self._emit(relax.op.nn.relu(x.var), "relu", x.moment / 2)
 
-    def relu6(self, x: Feature) -> Feature:
+    def relu6(self, x: NetTensor) -> NetTensor:
         """min(max(x, 0), 6)."""
         return self._emit(relax.op.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
-    def add(self, x: Feature, y: Feature) -> Feature:
+    def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
         """The sum of two features of one shape."""
         return self._emit(relax.op.add(x.var, y.var), "add", x.moment + y.moment)
 
-    def scale(self, x: Feature, factor: float) -> Feature:
+    def scale(self, x: NetTensor, factor: float) -> NetTensor:
         """``x`` times a constant."""
         call = relax.op.multiply(x.var, relax.const(factor, "float32"))
         return self._emit(call, "scale", x.moment * factor * factor)
 
-    def weighted_sum(self, xs: Sequence[Feature]) -> Feature:
+    def weighted_sum(self, xs: Sequence[NetTensor]) -> NetTensor:
         """The sum of features times positive weights: sigmoids of values in [-1, 1)."""
         logits = self._weights.uniform((len(xs),), 1.0)
         terms = [
@@ -154,62 +159,62 @@ class Net:
         ]
         return reduce(self.add, terms)
 
-    def average(self, xs: Sequence[Feature]) -> Feature:
+    def average(self, xs: Sequence[NetTensor]) -> NetTensor:
         """The mean of features of one shape."""
         return xs[0] if len(xs) == 1 else self.scale(reduce(self.add, xs), 1 / len(xs))
 
-    def concat(self, xs: Sequence[Feature]) -> Feature:
+    def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
         """The features one after the other along the channels."""
         moment = sum(x.channels * x.moment for x in xs) / sum(x.channels for x in xs)
         call = relax.op.concat([x.var for x in xs], axis=self._channel_axis)
         return self._emit(call, "concat", moment)
 
-    def max_pool(self, x: Feature, window: Window) -> Feature:
+    def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Max pooling; padding never wins."""
         # The largest of several values: their mean square about doubles.
         return self._pool(relax.op.nn.max_pool2d, x, window, 2 * x.moment)
 
-    def avg_pool(self, x: Feature, window: Window) -> Feature:
+    def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Average pooling; padding is not counted."""
         return self._pool(relax.op.nn.avg_pool2d, x, window, x.moment)
 
     def _pool(
-        self, op: Callable[..., relax.Expr], x: Feature, window: Window, moment: float
-    ) -> Feature:
+        self, op: Callable[..., relax.Expr], x: NetTensor, window: Window, moment: float
+    ) -> NetTensor:
         call = op(x.var, window.kernel, window.stride, window.padding, layout=self._layout)
         return self._emit(call, "pool", moment)
 
-    def mean(self, x: Feature) -> Feature:
+    def mean(self, x: NetTensor) -> NetTensor:
         """Global average pooling: the vector of the channels' means."""
         return self._emit(relax.op.mean(x.var, self._spatial_axes), "mean", x.moment)
 
-    def flatten(self, x: Feature) -> Feature:
+    def flatten(self, x: NetTensor) -> NetTensor:
         """A 1 x 1 feature as a vector."""
         return self._emit(relax.op.reshape(x.var, (1, x.channels)), "flatten", x.moment)
 
-    def shift(self, x: Feature) -> Feature:
+    def shift(self, x: NetTensor) -> NetTensor:
         """``x`` without its first row and its first column."""
         call = relax.op.strided_slice(
             x.var, self._spatial_axes, begin=[1, 1], end=[x.height, x.width]
         )
         return self._emit(call, "shift", x.moment)
 
-    def split(self, x: Feature) -> Feature:
+    def split(self, x: NetTensor) -> NetTensor:
         """A split into one part: a copy."""
         return self._emit(relax.op.split(x.var, 1, axis=self._channel_axis), "split", x.moment)
 
-    def softmax(self, x: Feature) -> Feature:
+    def softmax(self, x: NetTensor) -> NetTensor:
         """The softmax of a vector."""
         return self._emit(relax.op.nn.softmax(x.var), "softmax", 1.0)
 
-    def _emit(self, call: relax.Expr, name: str, moment: float) -> Feature:
+    def _emit(self, call: relax.Expr, name: str, moment: float) -> NetTensor:
         var = self._builder.emit(call, self._prefix + name)
         return self._feature(var, [int(d) for d in var.ty.shape], moment)
 
-    def _feature(self, var: relax.Var, dims: Sequence[int], moment: float) -> Feature:
+    def _feature(self, var: relax.Var, dims: Sequence[int], moment: float) -> NetTensor:
         height, width = (dims[a] for a in self._spatial_axes) if len(dims) == 4 else (1, 1)
         channels = dims[self._channel_axis] if len(dims) == 4 else dims[1]
-        return Feature(var, channels, height, width, moment)
+        return NetTensor(var, channels, height, width, moment)
 
 
 def half_range(fan_in: int, moment: float) -> float:
@@ -218,7 +223,10 @@ def half_range(fan_in: int, moment: float) -> float:
 
 
 def module(
-    write: Callable[[Net], Feature], layout: str, seed: int, kind: type[Net] = Net
+    write: Callable[[NetBuilder], NetTensor],
+    layout: str,
+    seed: int,
+    kind: type[NetBuilder] = NetBuilder,
 ) -> IRModule:
     """The module whose ``main`` returns what ``write`` wrote on a ``kind``: one dataflow block."""
     builder = relax.BlockBuilder()

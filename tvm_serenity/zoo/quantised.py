@@ -2,7 +2,7 @@
 
 Every value a kernel stores is quantised and dequantised again; weights are int8 with a scale a
 channel, biases int32 with the product of the scales. ``SerenityQuantize`` turns this into integer
-kernels. Scales come from the mean squares that ``Net`` follows: no calibration data is needed.
+kernels. Scales come from the mean squares that ``NetBuilder`` follows, without calibration data.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_serenity.zoo.net import Feature, Net
+from tvm_serenity.zoo.net import NetBuilder, NetTensor
 from tvm_serenity.zoo.window import POINT, Window
 
 SPREAD = 4.0
@@ -20,17 +20,17 @@ SPREAD = 4.0
 SIX = 6.0
 
 
-class QuantisedNet(Net):
-    """A ``Net`` whose input, stored values and output are int8."""
+class QuantisedNet(NetBuilder):
+    """A ``NetBuilder`` whose input, stored values and output are int8."""
 
     def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
         super().__init__(builder, layout, seed)
-        self._kept: dict[Any, tuple[Feature, float]] = {}
+        self._kept: dict[Any, tuple[NetTensor, float]] = {}
         self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point a value shall have
         self._source_scale = 1.0
         self._weight_scales: Any = None
 
-    def input(self, name: str, channels: int, size: int) -> Feature:
+    def input(self, name: str, channels: int, size: int) -> NetTensor:
         """An int8 parameter, as its real values."""
         known = super().input(name, channels, size)
         var = relax.Var(name, relax.TensorType(known.var.ty.shape, "int8"))
@@ -41,54 +41,59 @@ class QuantisedNet(Net):
         self._limits[real.var] = (scale, 0)
         return real
 
-    def stored(self, x: Feature) -> Feature:
+    def stored(self, x: NetTensor) -> NetTensor:
         """The stored values of ``x``, as an output of the network."""
         real = self._stored(x)
         scale, zero = self._limits[real.var]
         return self._emit(_quantised(real.var, scale, zero), "output", x.moment)
 
     def conv(
-        self, x: Feature, channels: int, window: Window = POINT, groups: int = 1, bias: bool = True
-    ) -> Feature:
+        self,
+        x: NetTensor,
+        channels: int,
+        window: Window = POINT,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> NetTensor:
         """A convolution of stored values."""
         return super().conv(self._stored(x), channels, window, groups, bias)
 
-    def dense(self, x: Feature, units: int) -> Feature:
+    def dense(self, x: NetTensor, units: int) -> NetTensor:
         """A dense layer of stored values."""
         return super().dense(self._stored(x), units)
 
-    def relu6(self, x: Feature) -> Feature:
+    def relu6(self, x: NetTensor) -> NetTensor:
         """min(max(x, 0), 6), stored with all of int8 for 0 to 6."""
         y = super().relu6(x)
         self._limits[y.var] = (SIX / 255, -128)
         return y
 
-    def add(self, x: Feature, y: Feature) -> Feature:
+    def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
         """The sum of stored values."""
         return super().add(self._stored(x), self._stored(y))
 
-    def mean(self, x: Feature) -> Feature:
+    def mean(self, x: NetTensor) -> NetTensor:
         """The channels' means of stored values, within the same limits."""
         return self._like(x, super().mean(self._stored(x)))
 
-    def max_pool(self, x: Feature, window: Window) -> Feature:
+    def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Max pooling of stored values, within the same limits."""
         return self._like(x, super().max_pool(self._stored(x), window))
 
-    def avg_pool(self, x: Feature, window: Window) -> Feature:
+    def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
         """Average pooling of stored values, within the same limits."""
         return self._like(x, super().avg_pool(self._stored(x), window))
 
-    def concat(self, xs: Sequence[Feature]) -> Feature:
+    def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
         """Stored values joined along the channels, within limits of their own."""
         return super().concat([self._stored(x) for x in xs])
 
-    def softmax(self, x: Feature) -> Feature:
+    def softmax(self, x: NetTensor) -> NetTensor:
         """The softmax as int8: scale 1/256, zero point -128."""
         y = super().softmax(self._stored(x))
         return self._emit(_quantised(y.var, 1 / 256, -128), "output", y.moment)
 
-    def _stored(self, x: Feature) -> Feature:
+    def _stored(self, x: NetTensor) -> NetTensor:
         """The real values of ``x`` as they are stored; quantised when first asked for."""
         if x.var not in self._kept:
             scale, zero = self._limits.setdefault(x.var, (_linear_scale(x), 0))
@@ -99,7 +104,7 @@ class QuantisedNet(Net):
         real, self._source_scale = self._kept[x.var]
         return real
 
-    def _like(self, x: Feature, y: Feature) -> Feature:
+    def _like(self, x: NetTensor, y: NetTensor) -> NetTensor:
         """``y``, to be stored as ``x`` is."""
         self._limits[y.var] = self._limits[x.var]
         return y
@@ -120,7 +125,7 @@ class QuantisedNet(Net):
         return _dequantised(relax.const(stored.reshape(bias.shape)), scales, zeros, axis)
 
 
-def _linear_scale(x: Feature) -> float:
+def _linear_scale(x: NetTensor) -> float:
     return SPREAD * math.sqrt(x.moment) / 127
 
 

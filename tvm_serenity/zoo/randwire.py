@@ -20,19 +20,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.zoo.cells import separable
-from tvm_serenity.zoo.entry import Param, ZooEntry, channels, choice, image_size, size
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter, channels, choice, image_size, size
 from tvm_serenity.zoo.window import same
 from tvm_serenity.zoo.wiring import Wiring
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 _SOURCE = "Xie et al., Exploring Randomly Wired Neural Networks for Image Recognition, ICCV 2019"
 
 
-def _stage(net: Net, x: Feature, wiring: list[list[int]], channels: int, stride: int) -> Feature:
+def _stage(
+    net: NetBuilder, x: NetTensor, wiring: list[list[int]], channels: int, stride: int
+) -> NetTensor:
     """The output of one stage; ``wiring`` has the predecessors of every node."""
-    nodes: list[Feature] = []
+    nodes: list[NetTensor] = []
     for number, predecessors in enumerate(wiring):
         with net.scope(f"n{number}"):
             inputs = [nodes[p] for p in predecessors]
@@ -43,12 +45,14 @@ def _stage(net: Net, x: Feature, wiring: list[list[int]], channels: int, stride:
         return net.average([node for i, node in enumerate(nodes) if i not in inner])
 
 
-def _single(net: Net, channels: int, size: int, stride: int, **graph: Any) -> Feature:
+def _single(net: NetBuilder, channels: int, size: int, stride: int, **graph: Any) -> NetTensor:
     x = net.input("x", channels, size)
     return _stage(net, x, Wiring(**graph).predecessors(net.seed), channels, stride)
 
 
-def _cifar(net: Net, stages: int, classes: int, channels: int, size: int, **graph: Any) -> Feature:
+def _cifar(
+    net: NetBuilder, stages: int, classes: int, channels: int, size: int, **graph: Any
+) -> NetTensor:
     with net.scope("stem"):
         y = net.conv(net.input("image", 3, size), channels, same(3))
     for stage in range(stages):
@@ -60,14 +64,14 @@ def _cifar(net: Net, stages: int, classes: int, channels: int, size: int, **grap
         return net.dense(y, classes)
 
 
-def _params(channels_help: str, *more: Param) -> tuple[Param, ...]:
+def _params(channels_help: str, *more: ZooParameter) -> tuple[ZooParameter, ...]:
     ws = Wiring()
     return (
-        Param("n", ws.n, "nodes of a stage", 2, 10_000),
+        ZooParameter("n", ws.n, "nodes of a stage", 2, 10_000),
         choice("model", ("ws", "er", "ba"), "Watts-Strogatz, Erdos-Renyi or Barabasi-Albert graph"),
-        Param("k", ws.k, "ws: neighbours of a node in the ring", 2, 10_000),
-        Param("p", None, "rewiring (ws, 0.75 if not given), edge (er, 0.2)", 0, 1, kind=float),
-        Param("m", ws.m, "ba: edges of a new node", 1, 10_000),
+        ZooParameter("k", ws.k, "ws: neighbours of a node in the ring", 2, 10_000),
+        ZooParameter("p", None, "rewiring (ws, 0.75 if none), edge (er, 0.2)", 0, 1, kind=float),
+        ZooParameter("m", ws.m, "ba: edges of a new node", 1, 10_000),
         channels(78, channels_help),
         *more,
     )
@@ -82,7 +86,7 @@ ENTRIES = (
         _params(
             "channels of the input and of every node",
             size(32, "the input of the stage"),
-            Param("stride", 2, "stride of the nodes that read the input", 1, 2),
+            ZooParameter("stride", 2, "stride of the nodes that read the input", 1, 2),
         ),
     ),
     ZooEntry(

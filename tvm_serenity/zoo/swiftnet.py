@@ -25,7 +25,7 @@ from tvm_serenity.zoo.entry import ZooEntry, image_size, size, switch
 from tvm_serenity.zoo.window import Window, same
 
 if TYPE_CHECKING:
-    from tvm_serenity.zoo.net import Feature, Net
+    from tvm_serenity.zoo.net import NetBuilder, NetTensor
 
 _SOURCE = "Zhang et al., SwiftNet, 2019; vwwc19-submission/vwwc-224/submission-uint8.lite"
 
@@ -117,7 +117,7 @@ POOL = Window((2, 2), (2, 2))
 STEM = Window((7, 7), (4, 4), (1, 1, 2, 2))  # padded as TensorFlow's SAME: the odd row at the end
 
 
-def _cell(net: Net, table: str, x: Feature) -> Feature:
+def _cell(net: NetBuilder, table: str, x: NetTensor) -> NetTensor:
     """The output of the cell that ``table`` lists, entered by ``x``."""
     values = {"x": x}
     output = x
@@ -129,7 +129,7 @@ def _cell(net: Net, table: str, x: Feature) -> Feature:
     return output
 
 
-def _operator(net: Net, kind: str, inputs: list[Feature]) -> Feature:
+def _operator(net: NetBuilder, kind: str, inputs: list[NetTensor]) -> NetTensor:
     if kind == "cat":
         return net.concat(inputs)
     if kind == "add":
@@ -140,13 +140,13 @@ def _operator(net: Net, kind: str, inputs: list[Feature]) -> Feature:
     return y if kind[0] == "l" else net.relu(y)
 
 
-def _stem(net: Net, image: Feature) -> Feature:
+def _stem(net: NetBuilder, image: NetTensor) -> NetTensor:
     y = net.relu(net.conv(image, 16, STEM))
     y = net.relu(net.depthwise(y, same(3)))
     return net.max_pool(net.relu(net.conv(y, 32)), POOL)
 
 
-def _whole(net: Net, size: int, split: int) -> Feature:
+def _whole(net: NetBuilder, size: int, split: int) -> NetTensor:
     image = net.input("image", 3, size)
     with net.scope("stem"):
         y = _stem(net, net.split(image) if split else image)
@@ -156,12 +156,12 @@ def _whole(net: Net, size: int, split: int) -> Feature:
     return net.softmax(net.dense(net.flatten(y), 2))
 
 
-def _whole_pool(net: Net, x: Feature) -> Feature:
+def _whole_pool(net: NetBuilder, x: NetTensor) -> NetTensor:
     extent = (x.height, x.width)
     return net.avg_pool(x, Window(extent, extent))
 
 
-def _single(net: Net, size: int, pool: int, table: str, channels: int) -> Feature:
+def _single(net: NetBuilder, size: int, pool: int, table: str, channels: int) -> NetTensor:
     y = _cell(net, table, net.input("x", channels, size))
     if not pool:
         return y

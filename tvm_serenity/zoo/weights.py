@@ -10,7 +10,7 @@ from tvm_serenity.errors import InputError
 MAX_WEIGHTS = 1 << 27  # elements of all constants together: 512 MiB of float32
 
 
-class Weights:
+class WeightStream:
     """One stream of float32 constants: the same seed and the same draws give the same values."""
 
     def __init__(self, seed: int) -> None:

@@ -23,13 +23,13 @@ from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, interface, named
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph, Role
-from tvm_serenity.relax.read import Region
+from tvm_serenity.relax.read import BoundGraph
 
 
 def assembled(
     name: str,
     module: tvm.IRModule,
-    region: Region,
+    region: BoundGraph,
     graph: Graph,
     order: Sequence[int],
     placed: Placed,
@@ -62,7 +62,7 @@ def assembled(
 class _Assembly:
     """Collects tensors, constants and steps of a program."""
 
-    def __init__(self, region: Region, graph: Graph, placed: Placed, kernels: Kernels) -> None:
+    def __init__(self, region: BoundGraph, graph: Graph, placed: Placed, kernels: Kernels) -> None:
         self.region = region
         self.graph = graph
         self.calls = kernels.calls

@@ -18,14 +18,14 @@ from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
-from tvm_serenity.relax.read import Region
+from tvm_serenity.relax.read import BoundGraph
 
 
 class Kernels:
     """The C kernels of a region, the constants each call passes, and their workspace."""
 
     def __init__(
-        self, lean: tvm.IRModule, region: Region, settings: Settings, board: Board, prefix: str
+        self, lean: tvm.IRModule, region: BoundGraph, settings: Settings, board: Board, prefix: str
     ) -> None:
         self.region = region
         self.settings = settings

@@ -21,7 +21,7 @@ MOST_STRETCHES = 5
 
 
 @dataclass(frozen=True)
-class Layer:
+class RoundedConvolution:
     """A convolution with its weights less their zero point, and how its sums are rounded.
 
     ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions.
@@ -77,7 +77,7 @@ class Layer:
         return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
 
 
-def convolution(name: str, layer: Layer) -> Kernel:
+def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     """Return the kernel of a convolution."""
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
     sources = layer.sources
@@ -124,7 +124,7 @@ def convolution(name: str, layer: Layer) -> Kernel:
     return _kernel(name, layer, names, lines, ("products", "rows", "convolution"))
 
 
-def depthwise(name: str, layer: Layer) -> Kernel:
+def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
     """Return the kernel of a depthwise convolution."""
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
     kh, _, channels = spec.weight_shape
@@ -150,7 +150,7 @@ def depthwise(name: str, layer: Layer) -> Kernel:
     return _kernel(name, layer, names, lines, ("taps", "rows", "depthwise"))
 
 
-def _reader(layer: Layer) -> str:
+def _reader(layer: RoundedConvolution) -> str:
     """How the library reads windows."""
     if layer.gathers:
         return "gathered"
@@ -160,7 +160,7 @@ def _reader(layer: Layer) -> str:
     return "single" if layer.sources == 1 and not any(spec.padding) else "inside"
 
 
-def _runs(layer: Layer) -> int:
+def _runs(layer: RoundedConvolution) -> int:
     """The most runs in a row under two windows."""
     spec = layer.spec
     width = spec.weight_shape[1]
@@ -194,7 +194,7 @@ def _lines(spec: Convolution) -> dict[str, int]:
     }
 
 
-def _target(layer: Layer) -> str:
+def _target(layer: RoundedConvolution) -> str:
     """The C initialiser of a ``requantisation``."""
     r, how = layer.spec.requantise, layer.how
     return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
@@ -207,7 +207,11 @@ def _initialiser(fields: dict[str, Any]) -> str:
 
 
 def _kernel(
-    name: str, layer: Layer, data: Sequence[str], lines: Sequence[str], library: Sequence[str]
+    name: str,
+    layer: RoundedConvolution,
+    data: Sequence[str],
+    lines: Sequence[str],
+    library: Sequence[str],
 ) -> Kernel:
     """A kernel of data, constants, pixels outside where it reads some, result and workspace."""
     spec = layer.spec

@@ -24,7 +24,7 @@ OBJECT = "kernels_llvm.o"
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledKernels:
     """The kernels as the program calls them, and the object file."""
 
     kernels: dict[str, Written]
@@ -52,7 +52,7 @@ HOST = {"kind": "llvm", "opt-level": 2}
 
 def compile_kernels(
     kernels: Mapping[str, Any], target: Mapping[str, Any], prefix: str, alignment: int
-) -> Compiled:
+) -> CompiledKernels:
     """Return ``kernels`` as functions ``void <prefix>_<name>(pointers..., workspace)``.
 
     ``target``: ``llvm_target(board)``, or ``HOST``.
@@ -75,7 +75,7 @@ def compile_kernels(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / OBJECT
         built.write_to_file(str(path), "o")
-        return Compiled(written, path.read_bytes())
+        return CompiledKernels(written, path.read_bytes())
 
 
 def _param(name: str, param: tirx.Var, function: tirx.PrimFunc) -> Param:

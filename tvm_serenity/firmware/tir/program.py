@@ -7,6 +7,7 @@ from typing import Any
 
 import tvm
 
+from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed, Room, place, with_unread
@@ -16,12 +17,11 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph
-from tvm_serenity.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.kernels.tile import SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
-from tvm_serenity.relax.read import Region, read_function
+from tvm_serenity.relax.read import BoundGraph, read_function
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Compiled:
 
     program: Program
     lowered: Any
-    region: Region
+    region: BoundGraph
     graph: Graph
     order: tuple[int, ...]
     peak_bytes: int
@@ -98,7 +98,7 @@ def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
     return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
 
 
-def _check_weights(region: Region) -> None:
+def _check_weights(region: BoundGraph) -> None:
     for op in region.graph.ops:
         if op.view_of is None and op.kind.startswith("relax."):
             raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.referee import STEPS, Recorded, as_reference, confirm
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.trace import reference_rows
 from tvm_serenity.firmware.tir.program import Compiled
-from tvm_serenity.relax.read import Region
+from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.validation.drawn import random_inputs
 
@@ -89,7 +89,10 @@ def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
 
 
 def watched(
-    executable: relax.VMExecutable, lowered: tvm.IRModule, region: Region, inputs: Sequence[Array]
+    executable: relax.VMExecutable,
+    lowered: tvm.IRModule,
+    region: BoundGraph,
+    inputs: Sequence[Array],
 ) -> tuple[dict[int, list[Array]], list[Array]]:
     """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
 
@@ -110,13 +113,13 @@ def watched(
     return dict(zip(ops, calls, strict=True)), _arrays(found)
 
 
-def _call(region: Region, op: int) -> Any:
+def _call(region: BoundGraph, op: int) -> Any:
     """The call of a kernel that an operator is, None for a view."""
     value = region.bindings[region.run[op]].value
     return value if compat.called_kernel(value) is not None else None
 
 
-def _results(region: Region, op: int, count: int) -> Sequence[int]:
+def _results(region: BoundGraph, op: int, count: int) -> Sequence[int]:
     """Which of a call's arguments it writes: the last ones, or the one it overwrites."""
     call = _call(region, op)
     taken = compat.overwritten(call)

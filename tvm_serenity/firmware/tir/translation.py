@@ -22,11 +22,12 @@ from tvm_serenity.firmware.program import Array, Const, Data, Scratch, Step
 from tvm_serenity.firmware.replay import recorded, split
 from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.program import Compiled
-from tvm_serenity.firmware.trial import Block, Call, Compilation, Outcome, Trial, run
+from tvm_serenity.firmware.trial import Block, Call, Compilation, Trial, TrialResult, run
 from tvm_serenity.firmware.ulp import ulps
 from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
+from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.ranges import parameter_ranges
 from tvm_serenity.validation.report import (
     Difference,
@@ -122,14 +123,6 @@ class Case:
     kernel: str
     reference: Reference
     trials: Callable[[Sequence[Array], int], Sequence[Trial]]
-
-
-@dataclass(frozen=True)
-class Checked:
-    """How many distinct kernels were compared, on how many sets of inputs in all."""
-
-    kernels: int
-    sets: int
 
 
 def cases(made: Compiled) -> list[Case]:
@@ -291,7 +284,9 @@ def checked(
     return count, None
 
 
-def difference(expected: Sequence[Array], outcome: Outcome, limit_ulp: int) -> Difference | None:
+def difference(
+    expected: Sequence[Array], outcome: TrialResult, limit_ulp: int
+) -> Difference | None:
     """Return the first difference; floats may be ``limit_ulp`` units in the last place off.
 
     Of their own last place, or of that of the result's largest number.

@@ -16,7 +16,7 @@ from tvm import tirx
 
 from tvm_serenity.firmware.pack import Channels, centred, largest_sums, paired, rounding, settled
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.tir.library import Layer, convolution, depthwise
+from tvm_serenity.firmware.tir.library import RoundedConvolution, convolution, depthwise
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
@@ -114,7 +114,7 @@ def _lying(spec: Convolution) -> Convolution:
     )
 
 
-def _layer(spec: Convolution, weights: Array, bias: Array) -> Layer | None:
+def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution | None:
     """The layer with its numbers as the library wants them, None where it has no such numbers."""
     small = centred(weights.reshape(spec.weight_shape), spec.weight_zero)
     if small is None:
@@ -124,7 +124,7 @@ def _layer(spec: Convolution, weights: Array, bias: Array) -> Layer | None:
     finish = spec.requantise
     largest = largest_sums(small, bias, spec.dtype)
     how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
-    return None if how is None else Layer(spec, small, bias, how)
+    return None if how is None else RoundedConvolution(spec, small, bias, how)
 
 
 def _in_small_numbers(
@@ -137,7 +137,7 @@ def _in_small_numbers(
     return replace(spec, requantise=finish), made.weights, made.bias
 
 
-def _called(name: str, layer: Layer) -> Tuned | None:
+def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
     spec = layer.spec
     if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
         return None
@@ -154,7 +154,9 @@ def _called(name: str, layer: Layer) -> Tuned | None:
     return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 
 
-def _tuned(layer: Layer, kernel: Kernel, weights: Array, workspace_bytes: int) -> Tuned:
+def _tuned(
+    layer: RoundedConvolution, kernel: Kernel, weights: Array, workspace_bytes: int
+) -> Tuned:
     constants = [weights, layer.bias, layer.how.multipliers, layer.how.shifts]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
@@ -167,7 +169,7 @@ def _has_few_taps(spec: Convolution) -> bool:
     return len(spec.pieces) == 1 and spec.pieces[0][3] == channels and kh * kw <= MOST_TAPS
 
 
-def _by_sources(layer: Layer) -> Any:
+def _by_sources(layer: RoundedConvolution) -> Any:
     """The weights ``[inputs, outputs]`` in the order windows are read: by piece, row, column."""
     spec = layer.spec
     weights = layer.weights.reshape(*spec.weight_shape[:2], -1, spec.channels)

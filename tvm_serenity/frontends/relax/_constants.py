@@ -12,7 +12,7 @@ import numpy.typing as npt
 import tvm
 from tvm import relax
 
-from tvm_serenity.operators import RELAX, Memory
+from tvm_serenity.operators import RELAX, MemoryUse
 
 Array = npt.NDArray[Any]
 
@@ -28,9 +28,9 @@ def _reshaped(array: Array, call: relax.Call) -> Array:
     return array.reshape([int(extent) for extent in call.ty.shape.values])
 
 
-_MOVES: dict[Memory, Callable[[Array, Any], Array]] = {
-    Memory.TURNED: _transposed,
-    Memory.COPY: _reshaped,
+_MOVES: dict[MemoryUse, Callable[[Array, Any], Array]] = {
+    MemoryUse.TURNED: _transposed,
+    MemoryUse.COPY: _reshaped,
 }
 """What moves a constant, by what its operator does: takes the array and the call."""
 

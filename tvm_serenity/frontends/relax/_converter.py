@@ -31,7 +31,7 @@ class Integers:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOperator:
     """An operator of a file as it was read; its inputs by their numbers, constants with values.
 
     An input that is left out has the number -1. ``states`` are the inputs that are states, with
@@ -54,17 +54,17 @@ class Wrapper(Protocol):
     qnn_params: Mapping[str, Any] | None
 
 
-class Model(Protocol):
+class TfliteModel(Protocol):
     """The file: its bytes, its graph, how it is read, and what was read so far."""
 
     data: bytes
     graph: Graph
     integers: Integers
     rounds: bool
-    readings: list[Reading] | None
+    readings: list[ReadOperator] | None
 
 
-class Expressions(Protocol):
+class ExpressionTable(Protocol):
     """The expressions of tensors by name."""
 
     def set_expr(self, name: str, expr: relax.Expr, force_override: bool = False) -> None:
@@ -75,8 +75,8 @@ class Converter(Protocol):
     """TVM's converter of operators."""
 
     bb: relax.BlockBuilder
-    model: Model
-    exp_tab: Expressions
+    model: TfliteModel
+    exp_tab: ExpressionTable
 
     def get_input_tensors(self, op: "tflite.Operator") -> Sequence[Wrapper]:
         """Return the inputs of an operator."""

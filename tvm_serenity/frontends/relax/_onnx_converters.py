@@ -13,7 +13,7 @@ from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax._onnx_recurrent import recurrent
-from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
+from tvm_serenity.frontends.relax._pools import AxisWindow, average_pool, max_pool
 
 Attributes = Mapping[str, Any]
 Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
@@ -130,7 +130,7 @@ def _pool(maximum: bool) -> Converter:
         pads = _padding(attributes, extents, spans)
         ceil = bool(attributes.get("ceil_mode", 0))
         windows = [
-            Window(*each, ceil=ceil)
+            AxisWindow(*each, ceil=ceil)
             for each in zip(size, strides, pads[:rank], pads[rank:], dilations, strict=True)
         ]
         if maximum:
@@ -213,7 +213,7 @@ def _local_response(
     shape, dtype = _shape(x), _dtype(x)
     squares = bb.emit(relax.op.multiply(x, x))
     flat = bb.emit(relax.op.reshape(squares, [shape[0], 1, shape[1], _product(shape[2:])]))
-    windows = [Window(size, 1, (size - 1) // 2, size // 2), Window(1, 1, 0, 0)]
+    windows = [AxisWindow(size, 1, (size - 1) // 2, size // 2), AxisWindow(1, 1, 0, 0)]
     mean = bb.emit(average_pool(flat, [shape[1], _shape(flat)[3]], windows, with_padding=True))
     mean = bb.emit(relax.op.reshape(mean, shape))
     alpha, bias, beta = (

@@ -16,7 +16,7 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 @dataclass(frozen=True)
-class Window:
+class AxisWindow:
     """The window of one axis; ``begin`` and ``end`` are the stated paddings."""
 
     size: int
@@ -52,7 +52,7 @@ class Window:
         return ((taps >= low) & (taps < high)).sum(1)
 
 
-def max_pool(x: relax.Expr, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+def max_pool(x: relax.Expr, extents: Sequence[int], windows: Sequence[AxisWindow]) -> Any:
     """Return the expression of the largest value of each window of ``x``, batch and channel first.
 
     ``extents`` are those of its spatial axes.
@@ -63,7 +63,7 @@ def max_pool(x: relax.Expr, extents: Sequence[int], windows: Sequence[Window]) -
 def average_pool(
     x: relax.Expr,
     extents: Sequence[int],
-    windows: Sequence[Window],
+    windows: Sequence[AxisWindow],
     with_padding: bool,
     divisor: int | None = None,
 ) -> Any:
@@ -81,7 +81,7 @@ def average_pool(
     return relax.op.multiply(summed, relax.const((whole / counts)[None, None].astype(dtype), dtype))
 
 
-def _pool(kind: str, x: relax.Expr, extents: Sequence[int], windows: Sequence[Window]) -> Any:
+def _pool(kind: str, x: relax.Expr, extents: Sequence[int], windows: Sequence[AxisWindow]) -> Any:
     rank = len(windows)
     options: dict[str, Any] = {"count_include_pad": True} if kind == "avg" else {}
     return getattr(relax.op.nn, f"{kind}_pool{rank}d")(

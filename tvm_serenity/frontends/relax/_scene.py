@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tvm_serenity import compat
-from tvm_serenity.frontends._flatbuffer import Source, empty_table, table_at
+from tvm_serenity.frontends._flatbuffer import FileBytes, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
-from tvm_serenity.frontends.relax._converter import OFF, Converter, Reading, Wrapper
+from tvm_serenity.frontends.relax._converter import OFF, Converter, ReadOperator, Wrapper
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
-from tvm_serenity.operators.scene import Array, Expr, Operand, Scene, Shape
+from tvm_serenity.operators.scene import Array, Expr, Scene, SceneTensor, Shape
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.calls import Writer
 
@@ -69,7 +69,7 @@ def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: 
     return known.compute(record, _values(converter, op), FileWriter(converter, op))
 
 
-def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any) -> Reading:
+def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any) -> ReadOperator:
     wrappers = [w for w in converter.get_input_tensors(op) if w.tensor_idx != -1]
     constants = {
         w.tensor_idx: np.asarray(converter.get_tensor_value(w))
@@ -79,7 +79,7 @@ def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any
     given = converter.get_input_tensors(op)
     states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in operator(kind).states}
     inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
-    return Reading(kind, record, inputs, constants, states)
+    return ReadOperator(kind, record, inputs, constants, states)
 
 
 def _at_first(converter: Converter, wrapper: Wrapper) -> Array:
@@ -90,7 +90,7 @@ def _at_first(converter: Converter, wrapper: Wrapper) -> Array:
 
 def scene_of(converter: Converter, op: "tflite.Operator", kind: str) -> Scene:
     """Return what an operator of the file says."""
-    table = table_at(Source(converter.model.data), op._tab.Pos)
+    table = table_at(FileBytes(converter.model.data), op._tab.Pos)
     options = table.table(OperatorField.BUILTIN_OPTIONS)
     return Scene(
         kind,
@@ -109,11 +109,11 @@ def _intermediates(converter: Converter, op: "tflite.Operator") -> Any:
     return converter.get_tensors(held)
 
 
-def _operand(converter: Converter, wrapper: Wrapper, given: bool) -> Operand | None:
+def _operand(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor | None:
     return None if wrapper.tensor_idx == -1 else _tensor(converter, wrapper, given)
 
 
-def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> Operand:
+def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor:
     dtype = converter.get_tensor_type_str(wrapper.tensor.Type())
     shape = tuple(int(extent) for extent in np.atleast_1d(wrapper.tensor.ShapeAsNumpy()))
     if not wrapper.tensor.ShapeLength():  # a scalar, or a shape that the file leaves out
@@ -124,7 +124,7 @@ def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> Operand:
     values = None
     if given and not converter.has_expr(wrapper.tensor_idx) and wrapper.buffer.DataLength():
         values = np.asarray(converter.get_tensor_value(wrapper))
-    return Operand(shape, dtype, _params(wrapper.qnn_params, dtype), values)
+    return SceneTensor(shape, dtype, _params(wrapper.qnn_params, dtype), values)
 
 
 def _params(found: Mapping[str, Any] | None, dtype: str) -> Affine | None:

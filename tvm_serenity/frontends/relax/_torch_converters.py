@@ -12,7 +12,7 @@ from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax._parts import element
-from tvm_serenity.frontends.relax._pools import Window, average_pool, max_pool
+from tvm_serenity.frontends.relax._pools import AxisWindow, average_pool, max_pool
 
 if TYPE_CHECKING:
     from torch import fx
@@ -40,7 +40,7 @@ def _per_axis(value: int | Sequence[int] | None, rank: int, default: Any = None)
     return values * rank if len(values) == 1 else values
 
 
-def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[Window]:
+def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[AxisWindow]:
     """The windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
     size = _per_axis(node.args[1], rank)
     stride = _per_axis(_argument(node, 2, "stride", None), rank, size)
@@ -48,7 +48,7 @@ def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[Window]:
     dilation = _per_axis(_argument(node, 4, "dilation", 1) if dilated else 1, rank)
     ceil = bool(_argument(node, 5 if dilated else 4, "ceil_mode", False))
     return [
-        Window(*each, ceil=ceil)
+        AxisWindow(*each, ceil=ceil)
         for each in zip(size, stride, padding, padding, dilation, strict=True)
     ]
 

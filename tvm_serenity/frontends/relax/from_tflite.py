@@ -25,7 +25,7 @@ from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
 from tvm_serenity.frontends.model_file import refused
-from tvm_serenity.frontends.relax._converter import Integers, Reading, Wrapper
+from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrapper
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
 from tvm_serenity.frontends.relax._scene import converted
@@ -65,7 +65,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     return mod
 
 
-def readings(model: TfliteFile) -> list[Reading]:
+def readings(model: TfliteFile) -> list[ReadOperator]:
     """Return the quantised operators of ``model`` that are read into records, in file order."""
     root = _Model(model, Integers())
     root.readings = []
@@ -86,7 +86,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.data, self.graph = model.data, model.graph
         self.integers = integers
         self.rounds = False
-        self.readings: list[Reading] | None = None
+        self.readings: list[ReadOperator] | None = None
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)

@@ -6,7 +6,7 @@ y = run.columns(x)                          # (inputs, batch) -> (outputs, batch
 x = aligned((inputs, batch))                # an array that is read fastest
 """
 
-from tvm_serenity.sparse.execute.compiled import Compiled, aligned
+from tvm_serenity.sparse.execute.compiled import CompiledNetwork, aligned
 from tvm_serenity.sparse.execute.tuning import compile, tuned
 
-__all__ = ["Compiled", "aligned", "compile", "tuned"]
+__all__ = ["CompiledNetwork", "aligned", "compile", "tuned"]

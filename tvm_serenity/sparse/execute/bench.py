@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import NUMPY, Compiled, aligned
+from tvm_serenity.sparse.execute.compiled import NUMPY, CompiledNetwork, aligned
 from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
@@ -25,7 +25,7 @@ class Times:
     ``missing``: why a rival is not there.
     """
 
-    run: Compiled
+    run: CompiledNetwork
     batch: int
     ours_us: float
     gflops: float

@@ -25,7 +25,7 @@ REREAD = 4
 
 
 @dataclass(frozen=True)
-class Choice:
+class LoopChoice:
     """How a network was blocked: ``rows`` of sources, ``tile`` of the batch.
 
     ``rows`` None: one block; -M: the greedy order for M values. ``staged``: inputs are copied
@@ -40,7 +40,7 @@ class Choice:
     targets: int | None = None
 
 
-class Compiled:
+class CompiledNetwork:
     """A network that runs on batches of one size; not for several threads of the caller at once.
 
     Equal to the dense computation up to the rounding of float32 sums in another order.
@@ -49,7 +49,7 @@ class Compiled:
     def __init__(self, net: FFNN, plan: Groups, batch: int, tile: int, parallel: bool) -> None:
         self.net, self.batch, self.tile = net, batch, tile
         self.order: Ints | None = None
-        self.choice: Choice | None = None
+        self.choice: LoopChoice | None = None
         self.padded = -(-batch // tile) * tile
         self._kernel = kernel(self.padded, tile, lanes(), parallel, plan.together)
         values = np.zeros((self.padded // tile, plan.slots, tile), dtype=np.float32)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tvm_serenity.sparse.constants import folded
 from tvm_serenity.sparse.execute.slots import slots
-from tvm_serenity.sparse.execute.steps import LARGEST, LOOPS, MOST, Steps, steps
+from tvm_serenity.sparse.execute.steps import LARGEST, LOOPS, MOST, LoopOrder, steps
 from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints, Longs
 
 Bools = NDArray[np.bool_]
@@ -118,7 +118,7 @@ def groups(
     )
 
 
-def _phases(sizes: Longs, member: Longs, places: Longs, made: Steps) -> tuple[Ints, Ints]:
+def _phases(sizes: Longs, member: Longs, places: Longs, made: LoopOrder) -> tuple[Ints, Ints]:
     """Return the phases and the steps; ``sizes`` of groups and copies, ``places`` of the groups."""
     first = np.flatnonzero(np.diff(sizes, prepend=-1))
     loops = np.array([len(LOOPS.get(size, ())) for size in range(LARGEST + 1)])[sizes]

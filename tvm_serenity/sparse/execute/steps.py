@@ -30,7 +30,7 @@ MOST = max(map(len, LOOPS.values()))
 
 
 @dataclass(frozen=True)
-class Steps:
+class LoopOrder:
     """Connections in the order of the loops.
 
     ``counts`` (G, MOST): steps of each loop; ``source_at``, ``weight_at`` (G): where a group's
@@ -70,7 +70,7 @@ class _Cells:
         return np.bincount(key, minlength=8 * groups).reshape(groups, 8)
 
 
-def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> Steps:
+def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> LoopOrder:
     """Return the steps of groups of ``size`` (G) neurons.
 
     ``group``, ``label``, ``source`` (W): of each connection, its group, which of the group's
@@ -82,7 +82,7 @@ def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> Steps:
     groups = cells.group[order]
     feeds = cells.connections[order]
     whole = groups[place[order] == 0] * MOST + loop[order][place[order] == 0]
-    return Steps(
+    return LoopOrder(
         np.bincount(whole, minlength=MOST * len(size)).reshape(len(size), MOST),
         np.searchsorted(groups, np.arange(len(size))),
         np.searchsorted(np.repeat(groups, (feeds >= 0).sum(axis=1)), np.arange(len(size))),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.execute.blocks import blocked
-from tvm_serenity.sparse.execute.compiled import NUMPY, Array, Choice, Compiled, aligned
+from tvm_serenity.sparse.execute.compiled import NUMPY, Array, CompiledNetwork, LoopChoice, aligned
 from tvm_serenity.sparse.execute.kernel import LARGEST_TILE, lanes, largest_tile
 from tvm_serenity.sparse.execute.plan import Groups, groups
 from tvm_serenity.sparse.execute.steps import LARGEST
@@ -47,7 +47,7 @@ def compile(
     staged: bool = False,
     together: int = 1,
     threads: int = 1,
-) -> Compiled:
+) -> CompiledNetwork:
     """Return ``net`` compiled to compute its connections in ``order`` for ``batch`` at a time.
 
     ``order=None`` is :func:`tuned`. ``tile``: columns at a time (default: as many as fit in
@@ -67,7 +67,7 @@ def compile(
     chosen = tile or max(size for size in _tiles(batch, threads) if size <= largest)
     if chosen % lanes() or not 0 < chosen <= largest:
         raise InputError(f"tile {chosen}: a multiple of {lanes()}, at most {largest}")
-    made = Compiled(net, groups(net, checked, staged, together), batch, chosen, threads > 1)
+    made = CompiledNetwork(net, groups(net, checked, staged, together), batch, chosen, threads > 1)
     made.order = checked
     return made
 
@@ -79,7 +79,7 @@ def tuned(
     threads: int = 1,
     repeats: int = REPEATS,
     past: int = NUMPY,
-) -> Compiled:
+) -> CompiledNetwork:
     """Return the fastest of some blocked orders and tiles, measured here and now.
 
     Rows, neurons together and tile, parts and staging are chosen one after the other, the others as
@@ -93,7 +93,7 @@ def tuned(
     search = _Search(net, x, threads, repeats)
     tile = max(size for size in _tiles(batch, threads) if size <= largest_tile())
     widest = search.widest
-    best = Choice(96 if widest > 96 else None, tile, True, 1, 1024 if widest > 1024 else None)
+    best = LoopChoice(96 if widest > 96 else None, tile, True, 1, 1024 if widest > 1024 else None)
     for _ in range(PASSES):
         for axis in (search.shapes, search.rows, search.targets, search.staging):
             best = min([best, *axis(best)], key=search.seconds)
@@ -107,11 +107,11 @@ class _Search:
         self._net, self._x, self._threads, self._repeats = net, x, threads, repeats
         self._batch = x.shape[1]
         self._few = net.connections <= FEW * net.neurons
-        self._times: dict[Choice, float] = {}
+        self._times: dict[LoopChoice, float] = {}
         self._ends = time.perf_counter() + LIMIT_S
         self.widest = int(np.bincount(net.levels).max())
 
-    def shapes(self, now: Choice) -> list[Choice]:
+    def shapes(self, now: LoopChoice) -> list[LoopChoice]:
         """Return other neurons together and tiles, with as many rows as take the same space."""
         most = 1 if self._few else LARGEST
         possible = product(range(1, most + 1), _tiles(self._batch, self._threads)[:TILES])
@@ -121,18 +121,18 @@ class _Search:
             if tile <= largest_tile(n)
         ]
 
-    def rows(self, now: Choice) -> list[Choice]:
+    def rows(self, now: LoopChoice) -> list[LoopChoice]:
         """Return other sizes of blocks, or other orders."""
         rows = [n for n in ROWS if n is None or n < self.widest]
         return [replace(now, rows=n) for n in rows + [-m for m in MEMORIES if self._few]]
 
-    def targets(self, now: Choice) -> list[Choice]:
+    def targets(self, now: LoopChoice) -> list[LoopChoice]:
         return [replace(now, targets=n) for n in TARGETS if n is None or n < self.widest]
 
-    def staging(self, now: Choice) -> list[Choice]:
+    def staging(self, now: LoopChoice) -> list[LoopChoice]:
         return [replace(now, staged=staged) for staged in (False, True)]
 
-    def seconds(self, choice: Choice) -> float:
+    def seconds(self, choice: LoopChoice) -> float:
         if choice not in self._times:
             if self._times and time.perf_counter() > self._ends:
                 return float("inf")
@@ -140,7 +140,7 @@ class _Search:
             self._times[choice] = measure(lambda: run.columns(self._x), self._repeats)
         return self._times[choice]
 
-    def fastest(self) -> Compiled:
+    def fastest(self) -> CompiledNetwork:
         """Return the fastest choice; the best few are measured again, in turn."""
         ranked = sorted(self._times, key=self._times.__getitem__)[:FINALISTS]
         runs = [self._made(choice) for choice in ranked]
@@ -150,13 +150,13 @@ class _Search:
         ]
         return runs[int(np.min(rounds, axis=0).argmin())]
 
-    def _made(self, choice: Choice) -> Compiled:
+    def _made(self, choice: LoopChoice) -> CompiledNetwork:
         order, plan = self._planned(choice)
-        run = Compiled(self._net, plan, self._batch, choice.tile, self._threads > 1)
+        run = CompiledNetwork(self._net, plan, self._batch, choice.tile, self._threads > 1)
         run.order, run.choice = order, choice
         return run
 
-    def _planned(self, choice: Choice) -> tuple[Ints, Groups]:
+    def _planned(self, choice: LoopChoice) -> tuple[Ints, Groups]:
         net, staged, together = self._net, choice.staged, choice.together
         if choice.rows is not None and choice.rows < 0:
             order = resident(net, -choice.rows)
@@ -167,7 +167,7 @@ class _Search:
         return made.order, groups(net, made.order, staged, together, block)
 
 
-def _scaled(now: Choice, tile: int) -> int | None:
+def _scaled(now: LoopChoice, tile: int) -> int | None:
     if now.rows is None or now.rows < 0:
         return now.rows
     return now.rows * now.tile // tile

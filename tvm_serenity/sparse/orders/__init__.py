@@ -25,7 +25,7 @@ from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.auto import auto
 from tvm_serenity.sparse.orders.greedy import greedy
-from tvm_serenity.sparse.orders.result import Annealing, Ordered, OrderOptions, Report, measured
+from tvm_serenity.sparse.orders.result import Annealing, Ordered, OrderOptions, Progress, measured
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
@@ -34,7 +34,7 @@ __all__ = [
     "Annealing",
     "OrderOptions",
     "Ordered",
-    "Report",
+    "Progress",
     "anneal",
     "auto",
     "greedy",

@@ -5,7 +5,7 @@ import time
 
 from tvm_serenity.sparse.native import core
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, Report
+from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, Progress
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.simulate import NUMBERS, graph_of, simulate
 
@@ -29,7 +29,7 @@ def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Orde
 
     def tell(iterations: int, best: int) -> None:
         assert progress is not None
-        progress(Report("anneal", iterations, best, time.perf_counter() - begin))
+        progress(Progress("anneal", iterations, best, time.perf_counter() - begin))
 
     order, _, iterations, changed, accepted, simulated, limit = core().anneal(
         graph_of(net),

@@ -17,7 +17,7 @@ from tvm_serenity.sparse.orders.result import (
     TIME,
     Ordered,
     OrderOptions,
-    Report,
+    Progress,
     measured,
 )
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
@@ -55,7 +55,7 @@ class _Best:
             self.found = ordered
         if self.settings.progress is not None:
             self.settings.progress(
-                Report(ordered.method, len(self.tried), self.found.total, self.spent())
+                Progress(ordered.method, len(self.tried), self.found.total, self.spent())
             )
 
     @property

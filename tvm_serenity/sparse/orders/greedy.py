@@ -28,7 +28,7 @@ from tvm_serenity.sparse.simulate import graph_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
+class ScoreWeights:
     """Weights of the scores; see above."""
 
     partner: float = 1.0473
@@ -46,10 +46,10 @@ class Weights:
 
 
 PRESETS = (
-    (5.4, Weights()),
+    (5.4, ScoreWeights()),
     (
         50.0,
-        Weights(
+        ScoreWeights(
             partner=0.4884,
             ready=1.2757,
             power=1.724,
@@ -66,7 +66,7 @@ PRESETS = (
     ),
     (
         1.9,
-        Weights(
+        ScoreWeights(
             partner=0.2039,
             ready=3.1127,
             power=0.4236,
@@ -85,7 +85,7 @@ PRESETS = (
 """Mean in-degree of the networks they were found on, and the weights."""
 
 
-def presets(net: FFNN) -> list[Weights]:
+def presets(net: FFNN) -> list[ScoreWeights]:
     """Return the presets, those found on networks like ``net`` first."""
     mean = net.connections / (net.neurons - net.given)
     near = sorted(PRESETS, key=lambda preset: abs(math.log(preset[0] / mean)))
@@ -95,7 +95,7 @@ def presets(net: FFNN) -> list[Weights]:
 def resident(
     net: FFNN,
     memory: int,
-    weights: Weights | None = None,
+    weights: ScoreWeights | None = None,
     *,
     noise: float = 0.0,
     seed: int = 0,
@@ -105,7 +105,7 @@ def resident(
     made: Ints | None = core().greedy(
         graph_of(net),
         room=memory - 1,
-        weights=np.array(astuple(weights or Weights())),
+        weights=np.array(astuple(weights or ScoreWeights())),
         noise=noise,
         seed=seed,
         seconds=seconds,
@@ -138,8 +138,11 @@ def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iter
     ``PATIENCE`` rounds in a row that were no better.
     """
     random = np.random.RandomState(settings.seed)
-    names = [field.name for field in fields(Weights)]
-    best, total = Weights(**{name: float(start.statistics[name]) for name in names}), start.total
+    names = [field.name for field in fields(ScoreWeights)]
+    best, total = (
+        ScoreWeights(**{name: float(start.statistics[name]) for name in names}),
+        start.total,
+    )
     left = clock(settings.time_limit_s)
     failed = 0
     for _ in range(rounds):

@@ -22,7 +22,7 @@ LARGE = 25_000
 
 
 @dataclass(frozen=True)
-class Report:
+class Progress:
     """Progress of a search."""
 
     order: str
@@ -90,7 +90,7 @@ class OrderOptions:
     seed: int = 0
     time_limit_s: float | None = None
     annealing: Annealing = field(default_factory=Annealing)
-    progress: Callable[[Report], None] | None = None
+    progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
         memory_of(self.memory)

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tests.random_graphs import random_graph, windowed_graph
-from tvm_serenity.joint import schedule_for_arena
+from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import check_plan
