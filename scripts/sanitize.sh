@@ -4,13 +4,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
-PATH=$PWD/$(dirname "$python"):$PATH
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
+PATH=$(dirname "$python"):$PATH
 if ! command -v g++ >/dev/null; then
   echo "sanitize: skipped, there is no g++"
   exit 0
 fi
 site=$PWD/build/sanitize/site
-packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+packages=$("$python" -c 'import sys; print(":".join(p for p in sys.path if p.endswith("-packages")))')
 rm -rf "$site" && mkdir -p "$site"
 for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
 rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
@@ -25,6 +26,6 @@ cmake --build build/sanitize/core >/dev/null
 cd "$site"
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-  PYTHONPATH=$site:$packages exec "$OLDPWD/$python" -S -m pytest -q -p no:cacheprovider \
+  PYTHONPATH=$site:$packages exec "$python" -S -m pytest -q -p no:cacheprovider \
   tests/schedule tests/plan tests/sparse/test_phases.py tests/sparse/test_orders.py \
   -k 'not same_trajectory and not within_the_figures' "$@"
