@@ -18,8 +18,9 @@ from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.forms import FORMATS, PROJECT
 from tvm_serenity.firmware.memory import STACK_BYTES
 from tvm_serenity.firmware.result import Project
-from tvm_serenity.firmware.settings import OFF, Settings
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.toolchain import PACKAGES
+from tvm_serenity.quantize.choices import OFF
 
 Rows = Annotated[
     str,

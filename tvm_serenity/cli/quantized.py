@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.cli.models import ModelSource
-from tvm_serenity.errors import InputError
+from tvm_serenity.quantize.choices import AUTO, OFF, check_quantized, check_rounding
 
 if TYPE_CHECKING:
     import tvm
@@ -37,15 +37,13 @@ def opened_for(
 
     ``module`` is what was opened, in float: itself where integers are not read from the file.
     """
-    from tvm_serenity.relax.pipeline import QUANTIZED
-    from tvm_serenity.relax.quantize import check_rounding, is_quantised
+    from tvm_serenity.relax.quantize import is_quantised
 
-    if quantized not in QUANTIZED:
-        raise InputError(f"--quantized {quantized}: there are {', '.join(QUANTIZED)}")
+    check_quantized(quantized, "--quantized ")
     check_rounding(rounding)
-    if rounding == "auto":
+    if rounding == AUTO:
         rounding = "float" if opened.spec.lower().endswith(".onnx") else "tflite"
-    read = quantized != "off" and opened.spec.lower().endswith(".tflite") and is_quantised(module)
+    read = quantized != OFF and opened.spec.lower().endswith(".tflite") and is_quantised(module)
     return opened.module(rounding) if read else module, rounding
 
 
@@ -54,7 +52,7 @@ def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.weights import weight_bytes
 
-    if made.steps.quantized == "off" or not is_quantised(module):
+    if made.steps.quantized == OFF or not is_quantised(module):
         return {}
     said = {
         "rounding": made.steps.rounding,

@@ -7,14 +7,13 @@ from pathlib import Path
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.forms import FORMATS, OWN_ARENA, PROJECT
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES
+from tvm_serenity.quantize.choices import AUTO, OFF, QUANTIZED
 from tvm_serenity.schedule import Options
 
 Notify = Callable[[str], None]
 
-OFF, AUTO = "off", "auto"
 CODEGENS = ("c", "llvm")
 ORDERS = ("best", "given")
-QUANTIZED = (AUTO, OFF)
 SEARCH_SECONDS = 10.0
 """How long each search for bands may take by default."""
 

@@ -47,11 +47,12 @@ def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Deviatio
             continue
         same = False
         worst = max(worst, _error(got, want))
-        apart = 2**31
+        accepted, apart = False, 2**31
         if want.dtype == np.float32:
-            apart = int(ulps(got, want).max(initial=0))
+            units = ulps(got, want)
+            accepted, apart = close(got, want, project.ulp_limit, units), int(units.max(initial=0))
         most = max(most, apart)
-        if first is None and not (want.dtype == np.float32 and close(got, want, project.ulp_limit)):
+        if first is None and not accepted:
             first = described["name"]
     return Deviation(same, len(steps), worst, most, first)
 

@@ -18,19 +18,17 @@ from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.plan import PlanOptions
+from tvm_serenity.quantize.choices import AUTO, check_quantized, check_rounding
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
-from tvm_serenity.relax.quantize import check_rounding, kept_float, quantized_module, rounding_of
+from tvm_serenity.relax.quantize import kept_float, quantized_module, rounding_of
 from tvm_serenity.relax.rewrite import Rewriting, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
-
-QUANTIZED = ("auto", "off")
-"""What to do with quantised models: integer kernels, or float as imported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +45,8 @@ class Steps:
     Raises :class:`InputError` where there is no such choice.
     """
 
-    quantized: str = "auto"
-    rounding: str = "auto"
+    quantized: str = AUTO
+    rounding: str = AUTO
     rewrite: str = ""
     rows: bool = False
     time_limit_s: float | None = None
@@ -57,8 +55,7 @@ class Steps:
     tuned: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.quantized not in QUANTIZED:
-            raise InputError(f"quantized={self.quantized!r}: there are {', '.join(QUANTIZED)}")
+        check_quantized(self.quantized)
         check_rounding(self.rounding)
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")

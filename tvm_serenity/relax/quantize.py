@@ -7,7 +7,7 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.quantize.fixed import ROUNDINGS
+from tvm_serenity.quantize.choices import AUTO, check_rounding
 from tvm_serenity.relax.attributes import OPERATORS, ROUNDING
 from tvm_serenity.relax.quantize_exact import check_exact, is_mark
 from tvm_serenity.relax.quantize_read import Scope, label, name_of, variables
@@ -16,13 +16,14 @@ from tvm_serenity.relax.quantize_rules import FILES, REGIONS
 
 KEPT = "serenity.kept_float"
 """Module attribute: ``operator: reason`` of everything that stayed float."""
-AUTO = "auto"
-"""The rounding a module was imported with; where it has none, that of LiteRT."""
 IN_FILE = "it is float in the file"
 
 
-def quantized_module(mod: tvm.IRModule, rounding: str = "auto", fold_concat: bool = True) -> Any:
-    """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies."""
+def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool = True) -> Any:
+    """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies.
+
+    ``rounding`` "auto" is the one it was imported with; where it has none, LiteRT's.
+    """
     check_rounding(rounding)
     held = rounding_of(mod)
     if rounding == AUTO:
@@ -68,12 +69,6 @@ def rounding_of(mod: tvm.IRModule) -> str | None:
         return None
     held = (mod["main"].attrs or {}).get(ROUNDING)
     return None if held is None else str(held)
-
-
-def check_rounding(rounding: str) -> None:
-    """Raise :class:`InputError` unless there is a rounding of that name, or "auto"."""
-    if rounding not in (AUTO, *ROUNDINGS):
-        raise InputError(f"rounding={rounding!r}: there are {', '.join((AUTO, *ROUNDINGS))}")
 
 
 def is_quantised(mod: tvm.IRModule) -> bool:

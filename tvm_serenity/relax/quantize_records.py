@@ -4,11 +4,13 @@ A convolution reads the pieces of a concat that only convolutions read.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tvm import relax
 
 from tvm_serenity.operators import operator
+from tvm_serenity.operators.pieces import Reader, read_in_pieces
 from tvm_serenity.operators.scene import Expr, Shape
 from tvm_serenity.relax.calls import Writer
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, refusing, shape_of
@@ -49,47 +51,43 @@ class RegionWriter(Writer):
         if not self.rewriter.fold_concat or not isinstance(old, relax.Var):
             return None
         new = self.rewriter.new.get(old)
-        if new is None or not _only_convolutions(self.rewriter, old):
+        if new is None or not read_in_pieces(old, partial(_readers, self.rewriter)):
             return None
         return self.joined(new, axis)
 
 
-def _only_convolutions(rewriter: Rewriter, var: relax.Var) -> bool:
-    """Whether every reader of ``var`` is a ``dequantize`` that convolutions read in pieces.
-
-    An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
-    gain unless its own readers take pieces.
-    """
+def _readers(rewriter: Rewriter, var: relax.Var) -> list[Reader[relax.Var]] | None:
+    """The convolutions that read ``var`` through ``dequantize``; None where anything else does."""
     scope = rewriter.scope
+    found = []
     for user in rewriter.users.get(var, []):
         if user is None or scope.call(scope.values[user], "relax.dequantize") is None:
-            return False
+            return None
         for reader in rewriter.users.get(user, []):
             conv = None if reader is None else scope.call(scope.values[reader], "relax.nn.conv2d")
             if conv is None:
-                return False
-            if int(conv.attrs.groups) != 1 and not _made_in_pieces(rewriter, reader, conv):
-                return False
-    return True
+                return None
+            whole = int(conv.attrs.groups) == 1
+            found.append(Reader(whole, None if whole else _depthwise(rewriter, reader, conv)))
+    return found
 
 
-def _made_in_pieces(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> bool:
-    """Whether the result of a depthwise convolution, as it is stored, may stay in pieces."""
+def _depthwise(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> relax.Var | None:
+    """The result of a depthwise convolution as it is stored; None where there is more to it."""
     layout, shape = str(conv.attrs.data_layout), shape_of(conv.args[0].ty)
     if int(conv.attrs.groups) != shape[layout.index("C")]:
-        return False
+        return None
     scope = rewriter.scope
     while True:
         users = rewriter.users.get(var, [])
         if len(users) != 1 or users[0] is None:
-            return False
+            return None
         stored = scope.call(scope.values[var], "relax.quantize") is not None
-        clipped = scope.call(scope.values[users[0]], "relax.clip") is not None
-        if stored and not clipped:
-            return _only_convolutions(rewriter, var)
+        if stored and scope.call(scope.values[users[0]], "relax.clip") is None:
+            return var
         var = users[0]
         if stored:
-            return _only_convolutions(rewriter, var)
+            return var
 
 
 def joined_parts(rewriter: Rewriter, call: relax.Call) -> list[Any]:

@@ -18,13 +18,14 @@ from tvm_serenity.firmware.program import Array, Program, check
 from tvm_serenity.firmware.rows import model as walker
 from tvm_serenity.firmware.rows.program import RowProgram
 from tvm_serenity.firmware.rows.table import tables
-from tvm_serenity.firmware.settings import AUTO, Settings
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.program import Compiled, compiled, kernels_of
 from tvm_serenity.firmware.tir.reference import reference, row_reference
 from tvm_serenity.firmware.tir.row_translation import row_cases
 from tvm_serenity.firmware.tir.rows import row_kernels, row_program
 from tvm_serenity.firmware.tir.translation import Case, cases, host_object
+from tvm_serenity.quantize.choices import AUTO
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose

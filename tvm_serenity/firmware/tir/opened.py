@@ -4,8 +4,9 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.settings import OFF, Settings
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import load
+from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
     import torch

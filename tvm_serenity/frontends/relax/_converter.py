@@ -9,25 +9,25 @@ from tvm import relax
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators.scene import Array
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.quantize.fixed import ROUNDINGS
 
 if TYPE_CHECKING:
     import tflite
 
-OFF = "off"
-"""Leave operators in float that the importer has in float too."""
-
 
 @dataclass(frozen=True)
 class Integers:
-    """How quantised operators are read: their rounding, or "off"; see ``to_relax``."""
+    """How quantised operators are read: their rounding, or "off" for float; see ``to_relax``."""
 
     rounding: str = "tflite"
     fold_concat: bool = True
 
     def __post_init__(self) -> None:
         if self.rounding not in (*ROUNDINGS, OFF):
-            raise InputError(f"rounding={self.rounding!r}: there are {', '.join(ROUNDINGS)}")
+            raise InputError(
+                f"rounding={self.rounding!r}: there are {', '.join((*ROUNDINGS, OFF))}"
+            )
 
 
 @dataclass(frozen=True)

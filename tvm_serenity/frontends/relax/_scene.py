@@ -5,6 +5,7 @@ the importer's tensors become a :class:`Scene`, and kernels and plain forms beco
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import numpy as np
 from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import FileBytes, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
-from tvm_serenity.frontends.relax._converter import OFF, Converter, ReadOperator, Wrapper
+from tvm_serenity.frontends.relax._converter import Converter, ReadOperator, Wrapper
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
+from tvm_serenity.operators.pieces import Reader, read_in_pieces
 from tvm_serenity.operators.scene import Array, Expr, Scene, SceneTensor, Shape
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.calls import Writer
 
@@ -135,27 +138,22 @@ def _params(found: Mapping[str, Any] | None, dtype: str) -> Affine | None:
     return Affine(tuple(float(s) for s in scales), (zero,), dtype, int(found["axis"]))
 
 
-def read_in_pieces(graph: Graph, tensor: int) -> bool:
-    """Return whether convolutions alone read a tensor, each of which can read it in pieces.
-
-    An ungrouped convolution reads them all; a depthwise one makes a piece of each, which is no
-    gain unless its own readers take pieces.
-    """
+def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
+    """Return the convolutions that read a tensor; None where anything else does."""
     shape = graph.tensors[tensor].shape
     if tensor in graph.outputs or shape is None or len(shape) != 4:
-        return False
+        return None
+    found = []
     for index in graph.consumers[tensor]:
         op, weights = graph.ops[index], operator(graph.ops[index].kind).weights
         if weights is None or op.inputs[0] != tensor or op.inputs.count(tensor) != 1:
-            return False
+            return None
         held = graph.tensors[op.inputs[weights.operand]].shape or ()
         whole = weights.inputs is not None and held[weights.inputs] == shape[weights.channels]
         apart = weights.inputs is None or held[weights.inputs] == 1
-        if whole or shape[weights.channels] == 1:
-            continue
-        if not apart or not read_in_pieces(graph, op.outputs[0]):
-            return False
-    return True
+        whole = whole or shape[weights.channels] == 1
+        found.append(Reader(whole, op.outputs[0] if apart else None))
+    return found
 
 
 class FileWriter(Writer):
@@ -185,7 +183,7 @@ class FileWriter(Writer):
         """Return the tensors of a concat that only convolutions read; None for any other input."""
         wrapper = self.converter.get_input_tensors(self.op)[operand]
         graph, folds = self.converter.model.graph, self.converter.model.integers.fold_concat
-        if not folds or not read_in_pieces(graph, wrapper.tensor_idx):
+        if not folds or not read_in_pieces(wrapper.tensor_idx, partial(readers, graph)):
             return None
         return self.joined(self.converter.get_tensor_expr(wrapper), axis)
 

@@ -8,7 +8,9 @@ mkl_sparse_s_mm).
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +40,7 @@ GENERAL_MATRIX = _Description(GENERAL, FULL, NON_UNIT)
 @cache
 def library() -> Any:
     """Return MKL, on one thread; raises :class:`MissingPartError` where it is not installed."""
-    places = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
-    found = [path for place in places for path in sorted(place.glob("*mkl_rt*"))]
+    found = _libraries()
     if not found:
         raise MissingPartError("MKL is not installed: pip install 'tvm-serenity[sparse]'")
     os.environ.setdefault("MKL_NUM_THREADS", "1")
@@ -51,6 +52,16 @@ def library() -> Any:
     mkl.MKL_Set_Threading_Layer(SEQUENTIAL)
     mkl.MKL_Set_Num_Threads(1)
     return mkl
+
+
+def _libraries() -> list[Path]:
+    """Where the package says that it put the library, then where conda puts it."""
+    with suppress(PackageNotFoundError):
+        listed = [Path(str(file.locate())) for file in files("mkl") or () if "mkl_rt" in file.name]
+        if listed := [path for path in listed if path.exists()]:
+            return sorted(listed)
+    places = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
+    return [path for place in places for path in sorted(place.glob("*mkl_rt*"))]
 
 
 class Csr:
