@@ -28,7 +28,7 @@ def test_a_quantised_model_is_left_in_float_on_request(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--quantized", "maybe", "--quantized maybe: there are auto, off"),
+        ("--quantized", "maybe", "--quantized 'maybe': there are auto, off"),
         ("--rounding", "up", "rounding='up': there are auto, tflite, single, float"),
         ("--tuned", "nowhere.json", "holds no tiles"),
     ],
