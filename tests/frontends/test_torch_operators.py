@@ -8,7 +8,7 @@ pytest.importorskip("tvm")
 torch = pytest.importorskip("torch")
 
 from tests.conformance.torch_check import judged  # noqa: E402
-from tests.conformance.torch_ops import Call  # noqa: E402
+from tests.conformance.torch_draws import Call  # noqa: E402
 
 resized = torch.nn.functional.interpolate
 
