@@ -59,6 +59,7 @@ class T:
 class Node:
     """An operator of a made-up file; ``options`` are the fields of its options table.
 
+    A kind that the schema does not have is a custom operator.
     ``table`` overrides the table of options that the schema has for ``kind``. ``version`` is 1
     unless given: LiteRT's kernels do not read it. ``intermediates``: tensors within the operator.
     """
@@ -120,7 +121,9 @@ def _schema() -> Any:
 def _operator(model: Any, node: Node) -> Any:
     schema = _schema()
     code, made = schema.OperatorCodeT(), schema.OperatorT()
-    code.builtinCode = getattr(schema.BuiltinOperator, node.kind)
+    custom = not hasattr(schema.BuiltinOperator, node.kind)
+    code.builtinCode = getattr(schema.BuiltinOperator, "CUSTOM" if custom else node.kind)
+    code.customCode = node.kind if custom else None
     code.deprecatedBuiltinCode = min(code.builtinCode, 127)
     code.version = node.version
     made.opcodeIndex = len(model.operatorCodes)
@@ -128,7 +131,9 @@ def _operator(model: Any, node: Node) -> Any:
     made.inputs, made.outputs = list(node.inputs), list(node.outputs)
     made.intermediates = list(node.intermediates) or None
     table = node.table or options_table(node.kind)
-    if table:
+    if custom:
+        made.customOptions = np.frombuffer(_flexible(node.options), np.uint8)
+    elif table:
         options = getattr(schema, table + "T")()
         for key, value in node.options.items():
             if not hasattr(options, key):
@@ -142,6 +147,12 @@ def _operator(model: Any, node: Node) -> Any:
     elif node.options:
         raise AttributeError(f"{node.kind} has no options")
     return made
+
+
+def _flexible(options: dict[str, Any]) -> bytes:
+    """The options of a custom operator: a map, as TensorFlow writes it."""
+    flexbuffers = pytest.importorskip("flatbuffers.flexbuffers")
+    return bytes(flexbuffers.Dumps(options))
 
 
 def _tensor(model: Any, index: int, tensor: T) -> Any:

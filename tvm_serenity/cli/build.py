@@ -10,7 +10,7 @@ import typer
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, InPlace, Json, Model, TimeLimit, sized
+from tvm_serenity.cli.options import Dims, InPlace, Json, Model, Opaque, TimeLimit, sized
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
@@ -69,6 +69,7 @@ def build_command(
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
     no_check: NoCheck = False,
     dim: Dims = None,
+    opaque: Opaque = None,
     time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
@@ -82,9 +83,11 @@ def build_command(
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
         serenity build person.tflite --board microbit --rows auto -o person
     """
+    opened = source(model, dim or (), opaque or ())
     settings = Settings(
         name=name,
-        dims=source(model, dim or ()).dims,
+        dims=opened.dims,
+        opaque=opened.opaque,
         rows=rows,
         ram_bytes=ram,
         stream_input=stream_input,

@@ -10,7 +10,17 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Slice, TimeLimit
+from tvm_serenity.cli.options import (
+    Alias,
+    Dims,
+    Fold,
+    InPlace,
+    Json,
+    Model,
+    Opaque,
+    Slice,
+    TimeLimit,
+)
 from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.errors import InputError, MissingPartError
@@ -38,6 +48,7 @@ def inspect_command(
     in_place: InPlace = False,
     slice_text: Slice = None,
     dim: Dims = None,
+    opaque: Opaque = None,
     json: Json = False,
 ) -> None:
     """Show what is in memory at every step of MODEL, and what makes the peak.
@@ -49,7 +60,7 @@ def inspect_command(
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise InputError(f"{plot}: plots are written as {', '.join(PLOTS)}")
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
-    opened = source(model, dim or ()).file()
+    opened = source(model, dim or (), opaque or ()).file()
     reduced = choices.apply(opened.graph)
     with show.progress("ordering") as report:
         options = Options(time_limit_s=time_limit, progress=report)

@@ -1,13 +1,14 @@
 """A model by path or by name: ``model.tflite``, ``model.onnx``, ``graph.txt`` or ``zoo:NAME``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile, one_line
+from tvm_serenity.frontends.opaque import parsed
 from tvm_serenity.frontends.text_file import TextFile
 
 ZOO = "zoo:"
@@ -19,6 +20,7 @@ class ModelSource:
 
     spec: str
     dims: Mapping[str, int]
+    opaque: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_zoo(self) -> bool:
@@ -28,7 +30,7 @@ class ModelSource:
     def file(self) -> ModelFile:
         """Return the model with its graph; a zoo network's operators are its fused kernels."""
         if not self.is_zoo:
-            return load(self.spec, self.dims)
+            return load(self.spec, self.dims, self.opaque)
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)
@@ -42,7 +44,7 @@ class ModelSource:
             if self.dims:
                 raise InputError(f"{self.spec}: set sizes as parameters, like zoo:NAME?size=96")
             return zoo.build(self.spec)
-        model = load(self.spec, self.dims)  # before TVM, whose import takes seconds
+        model = load(self.spec, self.dims, self.opaque)  # before TVM, whose import takes seconds
         try:
             model.check_operators()
         except SerenityError as error:
@@ -52,12 +54,17 @@ class ModelSource:
         return to_relax(model, self.dims, integers)
 
 
-def source(spec: str, dims: Sequence[str] = ()) -> ModelSource:
-    """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``."""
+def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:
+    """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``.
+
+    ``opaque``: operators that the user computes, as ``NAME=BYTES``.
+    """
     sizes = {}
     for item in dims:
         name, _, size = item.partition("=")
         if not name or not size.isdigit():
             raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
         sizes[name] = int(size)
-    return ModelSource(spec, sizes)
+    if opaque and spec.startswith(ZOO):
+        raise InputError(f"{spec}: --opaque is for operators of .tflite files")
+    return ModelSource(spec, sizes, parsed(opaque))

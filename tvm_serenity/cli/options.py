@@ -39,6 +39,12 @@ Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE", help="Size of a named dimension (.onnx)."),
 ]
+Opaque = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--opaque", metavar="NAME=BYTES", help="Plan around operator NAME, which you compute."
+    ),
+]
 Alias = Annotated[
     bool, typer.Option("--alias-copies", help="No-op copies (one-way SPLIT, reshape) are views.")
 ]

@@ -19,6 +19,7 @@ from tvm_serenity.cli.options import (
     Json,
     MemoryLimit,
     Model,
+    Opaque,
     Rewrite,
     Slice,
     TimeLimit,
@@ -78,6 +79,7 @@ def schedule_command(
         typer.Option("--plan", metavar="tflm", help="With -o: TFLM's offline plan in the file."),
     ] = None,
     dim: Dims = None,
+    opaque: Opaque = None,
     json: Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
@@ -98,7 +100,7 @@ def schedule_command(
     if rewrite:
         _rewrite(model, dim or (), rules, time_limit, json, check, align, choices, output)
         return
-    opened = source(model, dim or ()).file()
+    opened = source(model, dim or (), opaque or ()).file()
     _check_suffix(opened, output)
     tflm.check_request(plan_for, opened, choices)
     reduced = choices.apply(opened.graph)

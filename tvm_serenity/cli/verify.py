@@ -60,6 +60,8 @@ def _print(name: str, found: dict[str, Any]) -> None:
         rows["no referee"] = found["litert_absent"]
     elif found["litert_tensors"]:
         rows["LiteRT"] = f"{found['litert_tensors']} of these tensors are its own, bit for bit"
+    if found["unknown_tensors"]:
+        rows["not compared"] = f"{found['unknown_tensors']} tensors that your functions decide"
     ram, flash = found["ram"], found["flash"]
     rows["RAM"] = ", ".join(
         f"{k.removesuffix('_bytes')} {show.bytes_text(v)}" for k, v in ram.items()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
@@ -39,6 +41,7 @@ from tvm_serenity.firmware.rehearsal import rehearse
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
+from tvm_serenity.firmware.unknown import UNKNOWN
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Made
@@ -110,11 +113,12 @@ class _Work:
             write_files(texts, place)
             facts = self.fitting(place)
             report, reference = self.checked(texts)
+            reference |= self.unknown(reference)
             layout = self.layout({"check": report.json()})
             write_files(self.extras(layout, calls, reference), place)
             if image.linkable():
                 self.settings.notify("compiling")
-                image.linked(place)
+                image.linked(place, self.made.program)
         if self.settings.format != PROJECT:
             texts = files(self.made.program, layout, calls, self.settings.format)
             write_files(texts, folder)
@@ -144,6 +148,12 @@ class _Work:
             METADATA: metadata_json(self.made.program, layout, calls).encode(),
             REFERENCE: packed(reference),
         }
+
+    def unknown(self, reference: Mapping[str, Array]) -> dict[str, Array]:
+        """What a reference says beside of tensors that cannot be known."""
+        if not reference or not self.made.program.users:
+            return {}
+        return {UNKNOWN: np.array(self.made.unknown(), np.int64)}
 
     def fitting(self, place: Path) -> dict[str, Any]:
         """The figures of the project in ``place``; :class:`FitError` where it does not fit."""
@@ -215,7 +225,8 @@ class _Work:
             expected = made.reference(self.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
-        return CheckReport(counted.kernels, counted.sets, ran, self.loose), expected
+        done = CheckReport(counted.kernels, counted.sets, ran, self.loose, users=program.users)
+        return done, expected
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

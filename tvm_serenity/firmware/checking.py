@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.firmware.emit.opaque import STUB, stub
 from tvm_serenity.firmware.emit.trial import sources
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.rehearsal import Rehearsed
@@ -21,7 +22,8 @@ NO_COMPILER = f"nothing was compared: apt-get install {PACKAGES[COMPILER]}"
 class CheckReport:
     """What was compared, or why nothing was (``skipped``).
 
-    ``loose``: why outputs need not be the runtime's bit by bit.
+    ``loose``: why outputs need not be the runtime's bit by bit. ``users``: the operators that the
+    user computes, for which zeros stood.
     """
 
     kernels: int = 0
@@ -29,6 +31,7 @@ class CheckReport:
     whole: Rehearsed | None = None
     loose: str = ""
     skipped: str = ""
+    users: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
         """Return the report as ``--json`` and ``metadata.json`` have it."""
@@ -41,6 +44,7 @@ class CheckReport:
             "referee": whole.judged,
             "without_referee": whole.without or None,
             "loose": self.loose or None,
+            "opaque": list(self.users),
         }
 
     def text(self) -> str:
@@ -49,9 +53,11 @@ class CheckReport:
             return self.skipped
         said = "outputs as the model's own runtime's" + (f" ({self.loose})" if self.loose else "")
         said = said if self.whole.judged else f"no referee ({self.whole.without})"
+        names = ", ".join(self.users)
+        zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""
         return (
             f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs; whole network: "
-            f"{self.whole.tensors} tensors as TVM's, {said}"
+            f"{self.whole.tensors} tensors as TVM's, {said}{zeros}"
         )
 
 
@@ -63,7 +69,11 @@ def host_build(
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         directory = Path(made)
         files = {n: t for n, t in {**texts, **objects}.items() if "/" not in n}
-        started = compilation(directory, files, [*sources(program), *objects], ["-DSERENITY_TRACE"])
+        named = [*sources(program), *objects]
+        if program.users:
+            files[STUB] = stub(program).encode()
+            named.append(STUB)
+        started = compilation(directory, files, named, ["-DSERENITY_TRACE"])
         try:
             yield started
         finally:

@@ -1,10 +1,14 @@
 """A project linked for its board: what its code takes, and whether all of it fits."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.emit.linker import linker_script
+from tvm_serenity.firmware.emit.opaque import STUB, stub
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
@@ -26,19 +30,38 @@ def measured(directory: Path, program: Program, board: Board, stack_bytes: int) 
     """
     script, image = directory / "measured.ld", directory / GOAL
     script.write_text(linker_script(program, _roomy(board), stack_bytes))
-    make(directory, GOAL, variables=[f"SCRIPT={script.name}"])
+    with _stubbed(directory, program) as variables:
+        make(directory, GOAL, variables=[f"SCRIPT={script.name}", *variables])
     taken = sizes(image).flash_bytes
     for made in (script, image, image.with_suffix(".map")):
         made.unlink()
     return taken
 
 
-def linked(directory: Path) -> None:
+def linked(directory: Path, program: Program) -> None:
     """Link the project for the memories of its board.
 
+    Nothing that was linked with stubs in place of the user's functions stays.
     Raises :class:`CheckError` with the linker's first complaint where it does not fit.
     """
-    make(directory, "all")
+    with _stubbed(directory, program) as variables:
+        make(directory, "all", variables=variables)
+    if program.users:
+        shutil.rmtree(directory / "build")
+
+
+@contextmanager
+def _stubbed(directory: Path, program: Program) -> Iterator[list[str]]:
+    """Have stubs in place of the user's functions; yield what make is told of them."""
+    if not program.users:
+        yield []
+        return
+    written = directory / STUB
+    written.write_text(stub(program))
+    try:
+        yield [f"OPAQUE={STUB}"]
+    finally:
+        written.unlink()
 
 
 def _roomy(board: Board) -> Board:

@@ -101,7 +101,8 @@ class Kernel:
     """A C function ``void name(params...)``: ``body`` is what stands between its braces.
 
     ``support`` names the files of the kernel library that it needs
-    (``tvm_serenity/firmware/library``). ``restrict``: no two parameters share bytes.
+    (``tvm_serenity/firmware/library``). ``restrict``: no two parameters share bytes. ``user``: the
+    operator whose C function, the user's, it calls.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Kernel:
     body: str
     support: tuple[str, ...] = ()
     restrict: bool = True
+    user: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,11 @@ class Program:
     def kernel(self) -> Mapping[str, Kernel]:
         """Kernels by name."""
         return {k.name: k for k in self.kernels}
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The operators that the user computes, by their names in the model."""
+        return tuple(sorted({k.user for k in self.kernels} - {""}))
 
     @property
     def constant_bytes(self) -> int:

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.referee import STEPS, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
+from tvm_serenity.firmware.unknown import UNKNOWN
 from tvm_serenity.firmware.verify import (
     Deviation,
     difference,
@@ -51,6 +54,7 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
         linked = sizes(project.folder / "build" / "firmware.elf")
         ram.update(data_bytes=linked.data_bytes, bss_bytes=linked.bss_bytes)
         flash.update(code_bytes=linked.code_bytes, const_bytes=linked.const_bytes)
+    unknown = project.reference.get(UNKNOWN, np.zeros(0))
     parts = [p for p in (found["host"], found["qemu"]) if p is not None]
     return {
         "identical": all(p["identical"] for p in parts),
@@ -58,6 +62,7 @@ def report(project: Project, *, on_host: bool = True, on_qemu: bool = True) -> d
         "max_abs_error": max((p["max_abs_error"] for p in parts), default=0.0),
         "litert_tensors": int(project.reference[STEPS].size) if STEPS in project.reference else 0,
         "litert_absent": note_of(project.reference) or None,
+        "unknown_tensors": int(unknown.size),
         "instructions": instructions,
         "ram": ram,
         "flash": flash,

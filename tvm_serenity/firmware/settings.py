@@ -24,7 +24,8 @@ class Settings:
 
     * ``name``: prefix of all C names; by default the model file's, else "model".
     * ``model``: the file a module was read from: its runtime judges the outputs. ``dims``: sizes of
-      the named dimensions of an ``.onnx`` file.
+      the named dimensions of an ``.onnx`` file. ``opaque``: operators that the user's C function
+      computes, each with the bytes of workspace it is given.
     * ``rows``: "off"; a number, to run in bands of so many rows; "auto" for the coarsest bands that
       fit, if the network does not fit whole. ``ram_bytes``: with rows, RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
@@ -45,6 +46,7 @@ class Settings:
     name: str | None = None
     model: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
+    opaque: Mapping[str, int] = field(default_factory=dict)
     rows: int | str = OFF
     ram_bytes: int | None = None
     stream_input: bool = False
@@ -158,6 +160,10 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
             rows and bool(settings.rewrite),
             f"{by_rows} does not take --rewrite: its kernels add to, or write parts of, whole "
             "tensors",
+        ),
+        (
+            llvm and bool(settings.opaque),
+            "--codegen llvm does not take --opaque: a C function is called from C",
         ),
         (
             llvm and settings.in_place,

@@ -44,5 +44,6 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line or "overflow" in line]
+        said = ("undefined reference", "error", "overflow")
+        lines = [line for line in done.stderr.splitlines() if any(word in line for word in said)]
         raise CheckError(f"{directory}: {(lines or done.stderr.splitlines() or ['failed'])[0]}")

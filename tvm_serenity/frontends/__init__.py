@@ -15,6 +15,7 @@ from pathlib import Path
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.model_file import ModelFile, one_line
+from tvm_serenity.frontends.opaque import assumed
 
 __all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "left_beside", "load", "save"]
 
@@ -46,17 +47,23 @@ READERS: dict[str, Reader] = {".tflite": _tflite, ".onnx": _onnx, ".txt": _text,
 """Reader by suffix: takes the path, the bytes of the file and sizes for named dimensions."""
 
 
-def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> ModelFile:
+def load(
+    path: str | os.PathLike[str],
+    dims: Mapping[str, int] | None = None,
+    opaque: Mapping[str, int] | None = None,
+) -> ModelFile:
     """Return the model file at ``path`` with its graph, op ``i`` being operator ``i`` of the file.
 
-    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file, e.g. ``{"N": 1}``. Raises
+    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file, e.g. ``{"N": 1}``. ``opaque``
+    names operators of a ``.tflite`` file that the user computes, each with the bytes of workspace
+    that it is given (``frontends.opaque``). Raises
     :class:`InputError` (or a kind of it) with one line that names the file and what is wrong with
     it, and :class:`MissingPartError` where the format needs a package that is not installed.
     """
     path = Path(path)
     data = _read(path)
     try:
-        return READERS[path.suffix.lower()](path, data, dims or {})
+        return assumed(READERS[path.suffix.lower()](path, data, dims or {}), opaque or {})
     except MissingPartError:
         raise
     except SerenityError as error:

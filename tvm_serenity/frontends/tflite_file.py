@@ -29,8 +29,10 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
-from tvm_serenity.frontends.tflite_metadata import write_metadata
-from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.frontends.opaque import advised, laid
+from tvm_serenity.frontends.tflite_metadata import planned_offsets, write_metadata
+from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.operators import OPERATORS
 
 OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
@@ -52,6 +54,10 @@ class TfliteFile:
     subgraphs: int = 1
     tensors: int = 0
     """Tensors that the file lists for subgraph 0."""
+    lent: tuple[Mapping[int, int], ...] = ()
+    """Of each operator, the inputs that nothing makes: offsets in its workspace by tensor."""
+    opaque: Mapping[str, int] = field(default_factory=dict)
+    """Operators that the user computes, by kind, and the workspace that each is given."""
 
     def reordered(self, order: Sequence[int]) -> bytes:
         """The file with its operators stored in ``order``, every other byte kept."""
@@ -74,10 +80,10 @@ class TfliteFile:
 
     def check_operators(self) -> None:
         """Raise :class:`UnsupportedError` naming every custom operator, or a tensor of 4 bits."""
-        why = "a custom operator, no kernel"
-        ops = [op for op in self.graph.ops if op.kind not in BUILTIN_OPERATORS]
+        known = {*BUILTIN_OPERATORS, *OPERATORS, *self.opaque}
+        ops = [op for op in self.graph.ops if op.kind not in known]
         if ops:
-            raise refused([(op.kind, f" ({op.name})", why) for op in ops])
+            raise refused([(op.kind, f" ({op.name})", advised(op.kind)) for op in ops])
         for tensor in self.graph.tensors:
             if tensor.dtype == "int4" and tensor.role is not Role.CONSTANT:
                 what = f"tensor {tensor.name!r}: integers of 4 bits that are no constants"
@@ -114,7 +120,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     if not subgraphs:
         raise InputError("the model has no subgraph")
-    graph = _read_graph(path.name, model, subgraphs[0])
+    graph, lent = _read_graph(path.name, model, subgraphs[0], data)
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
     count = len(subgraphs[0].tables(SubgraphField.TENSORS))
     return TfliteFile(
@@ -125,10 +131,14 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
         pinned=_pinned(model),
         subgraphs=len(subgraphs),
         tensors=count,
+        lent=lent,
     )
 
 
-def _read_graph(name: str, model: Table, main: Table) -> Graph:
+def _read_graph(
+    name: str, model: Table, main: Table, data: bytes
+) -> tuple[Graph, tuple[dict[int, int], ...]]:
+    """The graph, and what each operator borrows: inputs that nothing makes, at their offsets."""
     tables = main.tables(SubgraphField.OPERATORS)
     kinds = _kinds(model, tables)
     inputs = [_indices(op, OperatorField.INPUTS) for op in tables]
@@ -144,8 +154,25 @@ def _read_graph(name: str, model: Table, main: Table) -> Graph:
         f"{kind.lower()}_{index}" + (f":{tensors[made_here[0]].name}" if made_here else "")
         for index, (kind, made_here) in enumerate(zip(kinds, outputs, strict=True))
     )
-    parts = zip(labels, kinds, inputs, outputs, strict=True)
-    return Graph(name, tuple(tensors), tuple(Op(*part) for part in parts), entry, result)
+    planned = planned_offsets(data, OFFLINE_PLAN)
+    lent, workspaces = [], []
+    for index, kind in enumerate(kinds):
+        borrowed = [] if kind in BUILTIN_OPERATORS else _unmade(tensors, inputs[index], made)
+        inputs[index] = tuple(t for t in inputs[index] if t not in borrowed)
+        offsets, size = laid(
+            [tensors[t].size_bytes for t in borrowed], [planned.get(t, -1) for t in borrowed]
+        )
+        lent.append(dict(zip(borrowed, offsets, strict=True)))
+        workspaces.append(size)
+    parts = zip(labels, kinds, inputs, outputs, workspaces, strict=True)
+    ops = tuple(Op(*part) for part in parts)
+    return Graph(name, tuple(tensors), ops, entry, result), tuple(lent)
+
+
+def _unmade(tensors: Sequence[Tensor], inputs: Sequence[int], made: set[int]) -> list[int]:
+    """The inputs of an operator that hold nothing and that nothing makes, each once."""
+    found = (t for t in inputs if tensors[t].role is Role.ACTIVATION and t not in made)
+    return list(dict.fromkeys(found))
 
 
 def _indices(op: Table, number: int) -> tuple[int, ...]:

@@ -40,6 +40,16 @@ def read_metadata(data: bytes, name: str) -> bytes | None:
     return data[start : start + size]
 
 
+def planned_offsets(data: bytes, name: str) -> dict[int, int]:
+    """Return the offsets of tensors by a plan of TFLM's in the metadata ``name``; -1: open.
+
+    Three numbers stand before them: a version, a count of subgraphs, and how many tensors follow.
+    """
+    held = read_metadata(data, name) or b""
+    count = len(held) // 4
+    return dict(enumerate(struct.unpack_from(f"<{count}i", held)[3:]))
+
+
 def write_metadata(data: bytes, name: str, content: bytes) -> bytes:
     """Return the file with the metadata ``name`` set to ``content``, all else in it kept.
 

@@ -2,6 +2,7 @@
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.emit.c import HEADERS, SOURCES, file
+from tvm_serenity.firmware.emit.opaque import HEADER, SOURCE
 from tvm_serenity.firmware.program import Program
 
 WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
@@ -17,6 +18,11 @@ def makefile(program: Program, board: Board) -> str:
     objects = " ".join(program.objects)
     sources, headers = (" ".join(file(program, n) for n in names) for names in (SOURCES, HEADERS))
     model = file(program, "model")
+    own, users = "", ""
+    if program.users:
+        headers += f" {file(program, HEADER)}"
+        own = f"OPAQUE ?= $(wildcard {file(program, SOURCE)})\n"
+        users = " $(OPAQUE)"
     return f"""# {program.name} on {board.name}.  make: the firmware    make host: for this machine
 CROSS ?= arm-none-eabi-
 CC := $(CROSS)gcc
@@ -27,7 +33,7 @@ LDFLAGS += {LINK}
 SCRIPT ?= link.ld
 HOST_FLAGS ?=
 OBJECTS := {objects}
-SOURCES := {sources}
+{own}SOURCES := {sources}{users}
 BOARD := $(SOURCES:%.c=build/%.o) build/startup.o build/port_board.o $(OBJECTS)
 TRACED := $(BOARD:build/{model}.o=build/{model}_trace.o)
 HEADERS := {headers} port.h

@@ -11,7 +11,16 @@ from typing import Any
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware.emit import buildfiles, header, linker, model, programs, sources, steps
+from tvm_serenity.firmware.emit import (
+    buildfiles,
+    header,
+    linker,
+    model,
+    opaque,
+    programs,
+    sources,
+    steps,
+)
 from tvm_serenity.firmware.emit.c import file
 from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.memory import STACK_BYTES
@@ -60,6 +69,7 @@ def network(program: Program, layout: Layout, calls: Calls) -> Files:
         "kernels.c": sources.kernels_source(program),
         "weights.h": sources.weights_header(program),
         "weights.c": sources.weights_source(program),
+        **({opaque.HEADER: opaque.opaque_header(program)} if program.users else {}),
     }
     return {**{file(program, n): t.encode() for n, t in text.items()}, **dict(program.objects)}
 

@@ -48,7 +48,9 @@ def kernels_source(program: Program) -> str:
     return join(
         [
             banner(program, "kernels")
-            + f'#include "{file(program, "kernels.h")}"\n\n#include <math.h>\n'
+            + f'#include "{file(program, "kernels.h")}"\n'
+            + (f'#include "{file(program, "opaque.h")}"\n' if program.users else "")
+            + "\n#include <math.h>\n"
             "#include <stddef.h>\n#include <string.h>\n",
             library("basics.h"),
             *(library(name) for name in used),

@@ -17,6 +17,7 @@ from tvm_serenity.firmware.tir.narrow import narrow_constants, widening
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
 from tvm_serenity.graph import Graph, Op
+from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
 from tvm_serenity.relax.read import BoundGraph
 
@@ -87,8 +88,10 @@ class Kernels:
 
     def _constants(self, op: int) -> list[Array | None]:
         """The constants among the arguments of an operator's call, None for the others."""
+        whole = opaque(self.functions[self.region.graph.ops[op].kind]) is not None
         return [
-            compat.constant_array(a) if compat.is_constant(a) else None for a in self._arguments(op)
+            compat.constant_array(a) if compat.is_constant(a) and not whole else None
+            for a in self._arguments(op)
         ]
 
     def _arguments(self, op: int) -> list[Any]:
@@ -113,6 +116,8 @@ class Kernels:
 
     def _taken(self, op: Op) -> tuple[int, ...]:
         graph = self.region.graph
+        if opaque(self.functions[op.kind]) is not None:
+            return ()
         made = graph.tensors[op.outputs[0]]
         found = []
         for index, tensor in enumerate(op.inputs):

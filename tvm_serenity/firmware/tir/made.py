@@ -25,6 +25,7 @@ from tvm_serenity.firmware.tir.reference import reference, row_reference
 from tvm_serenity.firmware.tir.row_translation import row_cases
 from tvm_serenity.firmware.tir.rows import row_kernels, row_program
 from tvm_serenity.firmware.tir.translation import Case, cases, host_object
+from tvm_serenity.firmware.unknown import unknown_rows, unknown_steps
 from tvm_serenity.quantize.choices import AUTO
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import RowModule, read_rows
@@ -64,6 +65,9 @@ class Made(Protocol):
 
     def reference(self, model: str | None) -> dict[str, Array]:
         """Return what every tensor must be; the runtime of the file ``model`` is asked, too."""
+
+    def unknown(self) -> list[int]:
+        """Return the tensors, in the order written, that the user's functions decide."""
 
     def facts(self) -> dict[str, Any]:
         """Return what JSON says of order and placement."""
@@ -109,6 +113,10 @@ class Whole:
     def reference(self, model: str | None) -> dict[str, Array]:
         """Return every tensor in the order written."""
         return reference(self.made, 0, model)
+
+    def unknown(self) -> list[int]:
+        """Return the tensors that the user's functions decide."""
+        return unknown_steps(self.program)
 
     def facts(self) -> dict[str, Any]:
         """Return peak, bound, and what stayed float."""
@@ -161,6 +169,10 @@ class ByRows:
     def reference(self, model: str | None) -> dict[str, Array]:
         """Return every row in the order written."""
         return row_reference(self.rows, self.made, 0, model)
+
+    def unknown(self) -> list[int]:
+        """Return the rows that the user's functions decide."""
+        return unknown_rows(self.made)
 
     def facts(self) -> dict[str, Any]:
         """Return the bands that were chosen."""

@@ -26,12 +26,14 @@ def opened(model: "Model", settings: Settings) -> tuple[Any, str | None]:
     integers = OFF if settings.quantized == OFF else "tflite"
     file = str(model) if isinstance(model, str | os.PathLike) else None
     if file is not None and not file.startswith(ZOO):
-        read = load(file, settings.dims)  # before TVM, whose import takes seconds
+        read = load(file, settings.dims, settings.opaque)  # before TVM, whose import takes seconds
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(read, settings.dims, integers), file
+        return to_relax(read, settings.dims, integers, stand_ins=True), file
     if settings.dims:
         raise InputError(f"{file or 'the model'}: only dimensions of a file have names")
+    if settings.opaque:
+        raise InputError(f"{file or 'the model'}: --opaque is for operators of .tflite files")
     import tvm
 
     from tvm_serenity import zoo

@@ -57,6 +57,8 @@ def row_kernels(rows: RowModule, *, tuned: bool = True, alignment: int = 16) -> 
             code_of = [p.kernel if kernel.rows else _tensors_first(p.kernel, kernel) for p in parts]
             made = LayerCode(tuple(code_of), kernel.constants, needed)
         if made is not None and kernel is not None:
+            if len(layers[index].outputs) > 1:
+                raise UnsupportedError(f"{layers[index].name}: its kernel makes several tensors")
             if made.workspace_bytes and kernel.rows is not None:
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)

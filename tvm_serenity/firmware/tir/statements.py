@@ -11,7 +11,9 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.names import KEYWORDS, LIBRARY
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.expressions import Expressions, bare, c_type
+from tvm_serenity.firmware.tir.opaque import calling
 from tvm_serenity.kernels.nodes import parts
+from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.plan import Buffer, plan
 
 STACK_LIMIT_BYTES = 64
@@ -32,6 +34,9 @@ def write(name: str, function: tirx.PrimFunc, alignment: int = 16) -> Written:
     Parameters become pointers, ``const`` where nothing is stored through them; buffers above
     ``STACK_LIMIT_BYTES`` share one workspace passed as the last parameter.
     """
+    what = opaque(function)
+    if what is not None:
+        return Written(*calling(name, function, what, alignment))
     writer = _Writer(name, function, alignment)
     body = writer.function()
     params = [

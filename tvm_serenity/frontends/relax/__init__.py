@@ -17,7 +17,7 @@ from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.model_file import ModelFile, one_line
+from tvm_serenity.frontends.model_file import ModelFile, one_line, refused
 from tvm_serenity.frontends.onnx_file import OnnxFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
 from tvm_serenity.frontends.relax._converter import Integers
@@ -41,6 +41,7 @@ def to_relax(
     integers: str = "tflite",
     *,
     fold_concat: bool = True,
+    stand_ins: bool = False,
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
@@ -49,8 +50,10 @@ def to_relax(
     of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite`` file round
     ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float what TVM's
     importer has in float. With ``fold_concat`` a concat of integers that only convolutions read is
-    not materialised: they read its pieces. Raises :class:`InputError` for what ``load`` refuses and
-    :class:`UnsupportedError` naming the operator that cannot be converted.
+    not materialised: they read its pieces. With ``stand_ins`` an operator that the user computes is
+    a kernel of zeros for whoever calls the user's function in its place. Raises
+    :class:`InputError` for what ``load`` refuses and :class:`UnsupportedError` naming the operator
+    that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
     if not isinstance(model, TfliteFile | OnnxFile | TextFile):
@@ -60,6 +63,10 @@ def to_relax(
     path = model.path
     try:
         model.check_operators()
+        if isinstance(model, TfliteFile) and model.opaque and not stand_ins:
+            why = "the user computes it, in firmware alone (serenity build)"
+            ops = [op for op in model.graph.ops if op.kind in model.opaque]
+            raise refused([(op.kind, f" ({op.name})", why) for op in ops])
         _check_sizes(model.graph)
         made = _convert(model, dims or {}, Integers(integers, fold_concat))
         return _named(_checked(made), model.graph)

@@ -62,6 +62,8 @@ class TfliteModel(Protocol):
     integers: Integers
     rounds: bool
     readings: list[ReadOperator] | None
+    opaque: Mapping[str, int]
+    lent: Mapping[int, Mapping[int, int]]
 
 
 class ExpressionTable(Protocol):

@@ -14,6 +14,7 @@ from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import FileBytes, empty_table, table_at
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.frontends.relax._converter import Converter, ReadOperator, Wrapper
+from tvm_serenity.frontends.relax._opaque import opaque_call
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
 from tvm_serenity.operators.pieces import Reader, read_in_pieces
@@ -32,6 +33,8 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
     Quantised ones are computed in integers where there is a kernel, else as plain numbers where
     that form works on stored values.
     """
+    if kind in converter.model.opaque:
+        return opaque_call(converter, op, kind, FileWriter(converter, op))
     known = operator(kind)
     quantised = _is_quantised(converter, op, known)
     made = _in_integers(converter, op, kind, known) if quantised else None

@@ -87,6 +87,10 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.integers = integers
         self.rounds = False
         self.readings: list[ReadOperator] | None = None
+        self.opaque = model.opaque
+        graph = super().Subgraphs(0)
+        self.lent = {graph.Operators(i)._tab.Pos: lent for i, lent in enumerate(model.lent)}
+        self.kinds = {graph.Operators(i).OpcodeIndex(): kind for i, kind in enumerate(kinds)}
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)
@@ -142,6 +146,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         ours = {kind for kind, known in KNOWN.items() if known.plain or known.read}
+        ours |= set(self.model.opaque)
         for kind in (*self.convert_map, *sorted(ours - set(self.convert_map))):
             own = self.convert_map.get(kind, partial(_missing, kind))
             self.convert_map[kind] = partial(self._named, kind, own)
@@ -177,6 +182,13 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             here = f"{kind.dtype.dtype} {found}"
             raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
 
+    def get_op_code_str(self, op: tflite.Operator) -> str:
+        """The kind of an operator; a custom one's is its name in the file."""
+        kind: str = self.model.kinds.get(op.OpcodeIndex(), "")
+        if kind in self.model.opaque or kind in KNOWN:
+            return kind
+        return str(super().get_op_code_str(op))
+
     def get_expr(self, input_tensor_idx: int) -> Any:
         """The expression of a tensor, which may be a constant of the file."""
         if self.has_expr(input_tensor_idx):
@@ -206,6 +218,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             except NotImplementedError as error:
                 raise UnsupportedError(f"operator {index}: {first_line(error)}") from None
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
+            if kind in self.model.opaque:
+                continue
             why = self._lacking(kind, inputs, outputs)
             if why:
                 found.append((kind, _making(self, op), why))

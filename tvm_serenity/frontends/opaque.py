@@ -1,0 +1,113 @@
+"""Operators that the user computes: planned around, with a workspace, and called as a C function.
+
+    load("npu.tflite", opaque={"ethos-u": 4096})
+
+What such an operator computes is not known here: nothing that depends on it can be compared. It
+must be a function of its inputs alone, for it is ordered like any other operator.
+
+Some compilers give their operators scratch as inputs that nothing makes. It is memory for the
+operator alone and part of its workspace; tensors that a plan in the file has lie in it as they
+lie to each other in that plan.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
+from tvm_serenity.frontends.model_file import ModelFile, refused
+from tvm_serenity.graph import Graph, Role
+from tvm_serenity.sizes import size_bytes
+
+if TYPE_CHECKING:
+    from tvm_serenity.frontends.tflite_file import TfliteFile
+
+ALIGNMENT = 16
+"""Of every part of a workspace."""
+
+
+def parsed(items: Iterable[str]) -> dict[str, int]:
+    """Return what ``NAME=BYTES`` options say: workspace by operator."""
+    found: dict[str, int] = {}
+    for item in items:
+        name, _, size = item.rpartition("=")
+        if not name:
+            raise InputError(f"--opaque {item!r}: write NAME=BYTES, like ethos-u=64K")
+        if name in found:
+            raise InputError(f"--opaque {name}: given twice")
+        found[name] = size_bytes(size)
+    return found
+
+
+def advised(kind: str) -> str:
+    """Return why an operator that is not known stops a model, and what helps."""
+    return f"a custom operator, no kernel (--opaque {kind}=BYTES plans around it)"
+
+
+def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
+    """Return ``model`` with the operators that ``opaque`` names, each with so many bytes.
+
+    Raises :class:`InputError` for a name that the model does not have, or where the format knows no
+    such operators, and :class:`UnsupportedError` for an operator that reads what nothing makes and
+    is not named.
+    """
+    from tvm_serenity.frontends.tflite_file import TfliteFile
+
+    if isinstance(model, TfliteFile):
+        return _assumed(model, opaque)
+    if opaque:
+        raise InputError(f"--opaque {next(iter(opaque))}: for operators of .tflite files alone")
+    return model
+
+
+def _assumed(model: "TfliteFile", opaque: Mapping[str, int]) -> "TfliteFile":
+    graph = model.graph
+    kinds = list(dict.fromkeys(op.kind for op in graph.ops))
+    for name in opaque:
+        if name not in kinds:
+            custom = [kind for kind in kinds if kind not in BUILTIN_OPERATORS]
+            listed = ", ".join(custom) or f"none (its operators: {', '.join(kinds)})"
+            raise InputError(
+                f"--opaque {name}: no such operator; the model's custom ones: {listed}"
+            )
+    lending = {i for i, lent in enumerate(model.lent) if lent}
+    unknown = [graph.ops[i] for i in sorted(lending) if graph.ops[i].kind not in opaque]
+    if unknown:
+        raise refused([(op.kind, f" ({op.name})", advised(op.kind)) for op in unknown])
+    for op in graph.ops:
+        if op.kind in opaque:
+            _check(graph, op.inputs, op.outputs, f"--opaque {op.kind}: operator {op.name!r}")
+    ops = tuple(
+        replace(op, workspace_bytes=op.workspace_bytes + opaque.get(op.kind, 0)) for op in graph.ops
+    )
+    return replace(model, graph=graph.replace(ops=ops), opaque=dict(opaque))
+
+
+def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:
+    if not outputs or any(graph.tensors[t].size_bytes == 0 for t in outputs):
+        raise UnsupportedError(f"{who} makes nothing that memory could be planned for")
+    if all(graph.tensors[t].role is Role.CONSTANT for t in inputs):
+        raise UnsupportedError(f"{who} reads nothing that is computed")
+    if any(graph.tensors[t].role is Role.STATE for t in inputs):
+        raise UnsupportedError(f"{who} has states")
+
+
+def laid(sizes: Sequence[int], planned: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """Return where scratch tensors lie in a workspace, and the bytes of all.
+
+    ``planned``: their offsets in a plan of the file's, -1 where it has none.
+    """
+    first = min((at for at in planned if at >= 0), default=0)
+    end = max((at - first + n for at, n in zip(planned, sizes, strict=True) if at >= 0), default=0)
+    end = aligned(end)
+    found = []
+    for at, size in zip(planned, sizes, strict=True):
+        found.append(at - first if at >= 0 else end)
+        end += 0 if at >= 0 else aligned(size)
+    return tuple(found), end
+
+
+def aligned(size: int) -> int:
+    """Return ``size`` up to a multiple of the alignment."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
