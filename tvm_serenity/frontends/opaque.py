@@ -12,16 +12,13 @@ lie to each other in that plan.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
 from tvm_serenity.frontends.model_file import ModelFile, refused
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.sizes import size_bytes
-
-if TYPE_CHECKING:
-    from tvm_serenity.frontends.tflite_file import TfliteFile
 
 ALIGNMENT = 16
 """Of every part of a workspace."""
@@ -45,6 +42,14 @@ def advised(kind: str) -> str:
     return f"a custom operator, no kernel (--opaque {kind}=BYTES plans around it)"
 
 
+@runtime_checkable
+class TakesOpaque(Protocol):
+    """A model file whose operators the user may compute."""
+
+    def assuming(self, opaque: Mapping[str, int]) -> ModelFile:
+        """Return the file with the operators that ``opaque`` names, each with so many bytes."""
+
+
 def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
     """Return ``model`` with the operators that ``opaque`` names, each with so many bytes.
 
@@ -52,36 +57,40 @@ def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
     such operators, and :class:`UnsupportedError` for an operator that reads what nothing makes and
     is not named.
     """
-    from tvm_serenity.frontends.tflite_file import TfliteFile
-
-    if isinstance(model, TfliteFile):
-        return _assumed(model, opaque)
+    if isinstance(model, TakesOpaque):
+        return model.assuming(opaque)
     if opaque:
         raise InputError(f"--opaque {next(iter(opaque))}: for operators of .tflite files alone")
     return model
 
 
-def _assumed(model: "TfliteFile", opaque: Mapping[str, int]) -> "TfliteFile":
-    graph = model.graph
+def with_workspaces(
+    graph: Graph, lent: Sequence[Mapping[int, int]], opaque: Mapping[str, int]
+) -> Graph:
+    """Return ``graph`` with the workspaces of the operators that ``opaque`` names.
+
+    ``lent``: of each operator, what it reads that nothing makes.
+    """
     kinds = list(dict.fromkeys(op.kind for op in graph.ops))
     for name in opaque:
         if name not in kinds:
             custom = [kind for kind in kinds if kind not in BUILTIN_OPERATORS]
-            listed = ", ".join(custom) or f"none (its operators: {', '.join(kinds)})"
-            raise InputError(
-                f"--opaque {name}: no such operator; the model's custom ones: {listed}"
-            )
-    lending = {i for i, lent in enumerate(model.lent) if lent}
-    unknown = [graph.ops[i] for i in sorted(lending) if graph.ops[i].kind not in opaque]
+            listed = f"custom ones: {', '.join(custom)}" if custom else f"ones: {', '.join(kinds)}"
+            raise InputError(f"--opaque {name}: no such operator; the model's {listed}")
+    unknown = [
+        op for op, found in zip(graph.ops, lent, strict=True) if found and op.kind not in opaque
+    ]
     if unknown:
         raise refused([(op.kind, f" ({op.name})", advised(op.kind)) for op in unknown])
     for op in graph.ops:
         if op.kind in opaque:
             _check(graph, op.inputs, op.outputs, f"--opaque {op.kind}: operator {op.name!r}")
-    ops = tuple(
-        replace(op, workspace_bytes=op.workspace_bytes + opaque.get(op.kind, 0)) for op in graph.ops
+    return graph.replace(
+        ops=tuple(
+            replace(op, workspace_bytes=op.workspace_bytes + opaque.get(op.kind, 0))
+            for op in graph.ops
+        )
     )
-    return replace(model, graph=graph.replace(ops=ops), opaque=dict(opaque))
 
 
 def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:

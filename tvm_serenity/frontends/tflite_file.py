@@ -11,7 +11,7 @@ by their place, except two kinds of metadata, which are refused by name.
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, UnsupportedError
@@ -29,7 +29,7 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
-from tvm_serenity.frontends.opaque import advised, laid
+from tvm_serenity.frontends.opaque import advised, laid, with_workspaces
 from tvm_serenity.frontends.tflite_metadata import planned_offsets, write_metadata
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.operators import OPERATORS
@@ -77,6 +77,11 @@ class TfliteFile:
                 "models with one"
             )
         return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
+
+    def assuming(self, opaque: Mapping[str, int]) -> "TfliteFile":
+        """The file with the operators that the user computes (``frontends.opaque``)."""
+        graph = with_workspaces(self.graph, self.lent, opaque)
+        return replace(self, graph=graph, opaque=dict(opaque))
 
     def check_operators(self) -> None:
         """Raise :class:`UnsupportedError` naming every custom operator, or a tensor of 4 bits."""
