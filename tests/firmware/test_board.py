@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,10 @@ from tests.firmware.projects import (
     project,
 )
 from tvm_serenity.errors import CheckError
-from tvm_serenity.firmware.program import Data, Program
+from tvm_serenity.firmware.program import Bands, Data, Program
 from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import made
-from tvm_serenity.firmware.tir import program as programs
-from tvm_serenity.firmware.tir.assembly import assembled
+from tvm_serenity.firmware.tir import made, whole
+from tvm_serenity.firmware.tir.assembly import Assembled, assembled
 from tvm_serenity.firmware.toolchain import make
 
 pytestmark = needs_board
@@ -80,16 +80,20 @@ def overlapping(program: Program) -> Program:
     """A plan with the result of the third step put onto what that step reads."""
     step = program.steps[2]
     read = next(a.tensor for a in step.arguments if isinstance(a, Data))
-    places, moved = list(program.places), step.writes[0]
-    places[moved] = replace(places[moved], offset_bytes=places[read].offset_bytes + 64)
+    bands, moved, place = list(program.bands), step.writes[0], program.place(read)
+    bands[moved] = Bands.whole(place.region, place.offset_bytes + 64)
     arena = {r: n + 8_000 for r, n in program.arena_bytes.items()}
-    return replace(program, places=tuple(places), arena_bytes=arena)
+    return replace(program, bands=tuple(bands), arena_bytes=arena)
 
 
 def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(programs, "assembled", lambda *given: overlapping(assembled(*given)))
+    def moved(*given: Any) -> Assembled:
+        found = assembled(*given)
+        return replace(found, program=overlapping(found.program))
+
+    monkeypatch.setattr(whole, "assembled", moved)
     with pytest.raises(CheckError, match="overwritten"):
         build(KWS, "mps2-an386")
     monkeypatch.setattr(made, "check", lambda _program: None)

@@ -15,10 +15,8 @@ import pytest
 from tests.firmware.projects import needs_host
 from tests.firmware.small import build, counting, positions, windows
 from tvm_serenity.firmware import memory
-from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.rows import model as walker
-from tvm_serenity.firmware.tir import kernels, library, rows, tuned
-from tvm_serenity.firmware.tir import program as programs
+from tvm_serenity.firmware.emit import walker
+from tvm_serenity.firmware.tir import banded, kernels, library, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -70,16 +68,18 @@ def _nothing_written(written: Any) -> Any:
     return replace(written, kernel=replace(kernel, body=f"    return;\n{kernel.body}"))
 
 
-def _first_variant(layer: Any) -> Any:
-    return layer and replace(layer, variant_of=(0,) * len(layer.variant_of))
+def _first_variant(step: Any) -> Any:
+    return replace(step, variants=(0,) * step.height)
 
 
 def _transposed(weights: Any) -> Any:
     return np.ascontiguousarray(weights.swapaxes(2, 3)).reshape(weights.shape)
 
 
-def _state_not_kept(program: Program) -> Program:
-    return replace(program, outputs=(*program.outputs[:-1], program.inputs[-1]))
+def _state_not_kept(made: Any) -> Any:
+    program = made.program
+    outputs = (*program.outputs[:-1], program.inputs[-1])
+    return replace(made, program=replace(program, outputs=outputs))
 
 
 MUTANTS = {
@@ -93,12 +93,12 @@ MUTANTS = {
         wrong(library, "_geometry", _moved_border),
     ),
     "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
-    "overlapping offset": (windows, (), wrong(programs, "place", _overlapping)),
+    "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(library, "_target", _off_by_one)),
     "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
-    "wrong variant": (positions, ("--rows", "1"), wrong(rows._Maker, "layer", _first_variant)),
+    "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
     "transposed weight": (windows, (), wrong(tuned, "paired", _transposed)),
-    "lost state": (counting, (), wrong(programs, "assembled", _state_not_kept)),
+    "lost state": (counting, (), wrong(whole, "assembled", _state_not_kept)),
 }
 
 

@@ -11,16 +11,15 @@ from tvm.driver.tvmc.model import TVMCPackage  # noqa: E402
 
 from tvm_serenity.boards import board  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout  # noqa: E402
-from tvm_serenity.firmware.emit.steps import calls  # noqa: E402
 from tvm_serenity.firmware.forms.mlf import model_library  # noqa: E402
 from tvm_serenity.firmware.program import (  # noqa: E402
     Array,
+    Bands,
     Const,
     Constant,
     Data,
     Kernel,
     Param,
-    Place,
     Program,
     Step,
     Tensor,
@@ -40,13 +39,13 @@ def test_tvm_reads_the_archive_and_its_parameters(tmp_path: Path) -> None:
         (Kernel("copy", params, "    y[0] = x[0];"),),
         tuple(Constant(name, array) for name, array in arrays.items()),
         (Tensor("x", (4,), "int8"), Tensor("y", (4,), "int8")),
-        (Place("sram", 0), Place("sram", 16)),
-        (Step("copy", (Data(0), Const(0), Data(1)), (1,)),),
+        (Bands.whole("sram", 0), Bands.whole("sram", 16)),
+        (Step(("copy",), (Data(0), Const(0), Data(1)), (1,)),),
         (0,),
         (1,),
         {"sram": 32},
     )
-    made = model_library(program, Layout(board("mps2-an386")), calls(program, False))
+    made = model_library(program, Layout(board("mps2-an386")))
     (tmp_path / "net.tar").write_bytes(made["net.tar"])
     package = TVMCPackage(str(tmp_path / "net.tar"))
     assert (package.type, package.executor_type) == ("mlf", "aot")

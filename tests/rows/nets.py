@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tvm_serenity.boards import board
+from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.execute import Execution, _run
-from tvm_serenity.firmware.rows.model import calls
-from tvm_serenity.firmware.rows.program import RowProgram
+from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.toolchain import have
 from tvm_serenity.rows import Limits, stream
 from tvm_serenity.rows.stream import Streaming
@@ -113,7 +113,9 @@ class Built:
 
 
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
-    from tvm_serenity.firmware.tir.reference import whole_tensors
+    import tvm
+
+    from tvm_serenity.firmware.tir.reference import made_by_tvm
     from tvm_serenity.firmware.tir.rows import row_kernels
     from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows
@@ -121,14 +123,25 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
 
     rows = read_rows(prepared(module).plain, name)
     inputs = random_inputs(rows.lowered, 1)
-    arrays, outputs = whole_tensors(rows, inputs)
+    executable = tvm.compile(rows.lowered, target="llvm")
+    made, outputs = made_by_tvm(executable, rows.lowered, rows.region, inputs)
+    arrays = {f: made[t] for f, t in enumerate(rows.tensor_of) if t in made}
+    arrays |= dict(zip(rows.network.inputs, inputs, strict=True))
     return Built(rows, row_kernels(rows, tuned=tuned), inputs, arrays, outputs)
 
 
-def program(built: Built, streaming: Streaming) -> RowProgram:
-    from tvm_serenity.firmware.tir.rows import row_program
+def program(built: Built, streaming: Streaming) -> Program:
+    """The program of a split network, its calls replayed."""
+    made = unchecked(built, streaming)
+    check(made)
+    return made
 
-    return row_program(built.kernels, streaming, "net", "sram")
+
+def unchecked(built: Built, streaming: Streaming) -> Program:
+    from tvm_serenity.firmware.tir.banded import banded_program, in_region
+
+    lying = in_region(streaming, "sram")
+    return banded_program(built.kernels, streaming, "net", lying)
 
 
 def streaming(built: Built, heights: Any, *, streamed: bool = False) -> Streaming:
@@ -137,10 +150,9 @@ def streaming(built: Built, heights: Any, *, streamed: bool = False) -> Streamin
     return found
 
 
-def row_project(rows: RowProgram, external: bool = False) -> Files:
+def row_project(rows: Program, external: bool = False) -> Files:
     """The files of a project for ``BOARD``."""
-    layout = Layout(board(BOARD), external_arena=external)
-    return project(rows.program, layout, calls(rows, external))
+    return project(rows, Layout(board(BOARD), external_arena=external))
 
 
 class Host:
@@ -150,7 +162,7 @@ class Host:
         self.directory = directory
         self.objects: dict[bytes, Path] = {}
 
-    def run(self, rows: RowProgram, inputs: list[Any]) -> Execution:
+    def run(self, rows: Program, inputs: list[Any]) -> Execution:
         files = row_project(rows)
         for name, data in files.items():
             (self.directory / name).write_bytes(data)
@@ -160,7 +172,7 @@ class Host:
         command = ["cc", *FLAGS, *sources, *map(str, objects), "-lm", "-o", str(binary)]
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
         given = [np.ascontiguousarray(a).tobytes() for a in inputs]
-        return _run([str(binary)], given, len(rows.program.outputs), None)
+        return _run([str(binary)], given, len(rows.outputs), None)
 
     def _object(self, name: str, text: bytes) -> Path:
         if text not in self.objects:

@@ -20,16 +20,16 @@ from tests.rows.nets import (
 )
 from tvm_serenity.firmware.emit.project import write_project
 from tvm_serenity.firmware.execute import Execution, qemu
-from tvm_serenity.firmware.rows.program import RowProgram
-from tvm_serenity.firmware.rows.trace import reference_rows
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.trace import expected as reference_rows
 from tvm_serenity.rows import Limits
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import arriving
 
 
-def differing(built: Built, rows: RowProgram, found: Execution) -> list[str]:
+def differing(built: Built, rows: Program, found: Execution) -> list[str]:
     """The features of which a row differs from what unsplit kernels make."""
-    expected = reference_rows(rows, built.arrays, built.inputs)
+    expected = reference_rows(rows, built.arrays)
     assert len(found.trace) == len(expected)
     wrong = []
     for index, (feature, data) in enumerate(found.trace):
@@ -37,7 +37,7 @@ def differing(built: Built, rows: RowProgram, found: Execution) -> list[str]:
         got = np.frombuffer(data, want.dtype)
         same = np.array_equal(got, want) if want.dtype.kind in "iu" else _close(got, want)
         if not same:
-            wrong.append(rows.banded.network.features[feature].name)
+            wrong.append(rows.tensors[feature].name)
     return wrong
 
 
@@ -94,7 +94,7 @@ def test_a_plan_for_an_input_in_memory_serves_one_that_arrives(seed: int, tmp_pa
     made.check()
     assert made.arena_bytes == memory.arena_bytes
     rows = program(built, made)
-    assert rows.streamed
+    assert rows.fed is not None
     found = Host(tmp_path).run(rows, built.inputs)
     assert not differing(built, rows, found)
     assert found.outputs == tuple(np.asarray(o).tobytes() for o in built.outputs)

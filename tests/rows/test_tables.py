@@ -9,13 +9,20 @@ import pytest
 
 from tests.rows.nets import Host, build, needs_host, program, row_project, streaming
 from tests.rows.test_property import differing
-from tvm_serenity.firmware.program import Kernel, Param, Place, Program, Tensor
-from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
-from tvm_serenity.firmware.rows.table import tables
+from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.emit.table import tables
+from tvm_serenity.firmware.program import (
+    Bands,
+    Kernel,
+    Param,
+    Place,
+    Program,
+    Row,
+    Step,
+    Tensor,
+)
 from tvm_serenity.firmware.toolchain import have
-from tvm_serenity.operators.needs import rowwise
-from tvm_serenity.rows import Feature, Layer, Limits, Network, heights_of, stream
-from tvm_serenity.rows.stream import input_offsets
+from tvm_serenity.rows import heights_of
 
 FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
@@ -41,8 +48,7 @@ def positions(height: int) -> Any:
 def test_more_variants_than_a_byte_counts(tmp_path: Path) -> None:
     built = build(positions(300))
     rows = program(built, streaming(built, heights_of(built.kernels.network, 50)))
-    most = max(len(set(layer.variant_of)) for layer in rows.layers if layer is not None)
-    assert most > 256
+    assert max(len(set(step.variants)) for step in rows.steps) > 256
     found = Host(tmp_path).run(rows, built.inputs)
     assert not differing(built, rows, found)
     files = row_project(rows)
@@ -51,27 +57,29 @@ def test_more_variants_than_a_byte_counts(tmp_path: Path) -> None:
     subprocess.run(["cc", *FLAGS, "-c", "net_model.c", "-o", "m.o"], cwd=tmp_path, check=True)
 
 
-def chain(length: int) -> RowProgram:
-    """``length`` layers on two rows of 3 bytes, each adds 1 to its row by one kernel."""
-    features = tuple(Feature(f"t{i}", 2, 3, 1, (1, 2, 1, 3), "uint8") for i in range(length + 1))
-    layers = tuple(Layer(f"l{i}", "ADD", (i,), (i + 1,), (rowwise(2, 2),)) for i in range(length))
-    network = Network("net", features, layers, (0,), (length,))
-    found = stream(network, heights_of(network, 1), limits=Limits(0.1))
+def chain(length: int) -> Program:
+    """``length`` steps on two rows of 3 bytes, each adds 1 to its row by one kernel.
+
+    Tensors lie in turn in one of two places, row by row.
+    """
     kernel = Kernel(
         "add",
         (Param("x", "uint8", True), Param("out", "uint8", False)),
         "    for (int32_t i = 0; i < 3; ++i) {\n        out[i] = (uint8_t)(x[i] + 1);\n    }\n",
     )
-    tensors = tuple(Tensor(f.name, f.shape, "uint8") for f in features)
-    offset = min(input_offsets(found.banded, found.input_base).values())
-    places = tuple(
-        Place("sram", offset if i == 0 else found.plan.offsets[-1]) for i in range(length + 1)
+    tensors = tuple(Tensor(f"t{i}", (1, 2, 1, 3), "uint8") for i in range(length + 1))
+    bands = tuple(
+        Bands((Place("sram", 6 * (i % 2)), Place("sram", 6 * (i % 2) + 3)), 2, 1)
+        for i in range(length + 1)
     )
+    steps = tuple(Step(("add",), (Row(i), Row(i + 1)), (i + 1,), (0, 0)) for i in range(length))
+    sequence = tuple((i, y) for i in range(length) for y in (0, 1))
     made = Program(
-        "net", (kernel,), (), tensors, places, (), (0,), (length,), {"sram": found.arena_bytes}
-    )
-    one = tuple(RowLayer(("add",), (0, 0), (Slot(i, 1, 0),), ()) for i in range(length))
-    return RowProgram(made, found, one)
+        "net", (kernel,), (), tensors, bands, steps, (0,), (length,), {"sram": 12}, 1,
+        sequence=sequence,
+    )  # fmt: skip
+    check(made)
+    return made
 
 
 @needs_host

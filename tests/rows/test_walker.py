@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.rows.nets import Host, build, model, needs_host, program, streaming
+from tests.rows.nets import Host, build, model, needs_host, program, streaming, unchecked
 from tests.rows.test_property import differing
-from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.rows.program import RowProgram, Slot, slot_of
-from tvm_serenity.firmware.rows.table import slot_runs, tables, width
+from tvm_serenity.errors import CheckError, UnsupportedError
+from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.emit.table import slot_runs, tables, width
+from tvm_serenity.firmware.program import Row
+from tvm_serenity.firmware.tir.slots import slot_of
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming
@@ -33,14 +35,16 @@ def test_keyword_spotting_in_a_quarter_of_its_memory(tmp_path: Path) -> None:
 
 
 @needs_host
-def test_an_overlapping_offset_is_seen_in_the_rows(tmp_path: Path) -> None:
+def test_an_overlapping_offset_is_found_by_the_check_and_seen_in_the_rows(tmp_path: Path) -> None:
     built = build(to_relax(str(model(KWS))))
     found = streaming(built, heights_of(built.kernels.network, 1))
     good = program(built, found)
-    bands = [f for f, places in good.offsets.items() if len(places) == 25]
+    bands = [f for f, bands in enumerate(good.bands) if len(bands.places) == 25]
     feature = bands[len(bands) // 2]
     moved = _overlapping(found, feature)
-    rows: RowProgram = program(built, replace(found, plan=replace(found.plan, offsets=moved)))
+    rows = unchecked(built, replace(found, plan=replace(found.plan, offsets=moved)))
+    with pytest.raises(CheckError, match=r"row \d+ of tensor '\w+' is overwritten by"):
+        check(rows)
     run = Host(tmp_path).run(rows, built.inputs)
     assert differing(built, rows, run)
 
@@ -73,8 +77,8 @@ def test_widths_of_tables() -> None:
 
 
 def test_rows_that_follow_each_other_are_one_slot() -> None:
-    window = [Slot(0, 2, first) for first in (-1, 0, 1)]
-    other, halves = Slot(1, 2, 2), [Slot(1, 1, first, 2) for first in (0, 1)]
+    window = [Row(0, 2, first) for first in (-1, 0, 1)]
+    other, halves = Row(1, 2, 2), [Row(1, 1, first, 2) for first in (0, 1)]
     expected = [(window[0], 3), (other, 1), (halves[0], 1), (halves[1], 1)]
     assert slot_runs([*window, other, *halves]) == expected
     assert slot_runs([window[0], window[2]]) == [(window[0], 1), (window[2], 1)]

@@ -20,7 +20,6 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
-from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import (
     METADATA,
     Files,
@@ -41,10 +40,10 @@ from tvm_serenity.firmware.rehearsal import rehearse
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
-from tvm_serenity.firmware.unknown import UNKNOWN
+from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.made import Made
+    from tvm_serenity.firmware.tir.compiled import Compiled
     from tvm_serenity.firmware.tir.opened import Model
 
 
@@ -68,11 +67,11 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     from tvm_serenity.firmware.tir.opened import opened
 
     module, file = opened(model, settings)
-    from tvm_serenity.firmware.tir.made import loose, make
+    from tvm_serenity.firmware.tir.made import checked, loose, make
 
     name = identifier(settings.name or (_stem(file) if file else "model"))
     made = make(module, name, target, settings)
-    made.check()
+    checked(made)
     work = _Work(made, target, settings, file, loose(module, settings))
     with _folder(settings) as folder:
         return work.done(folder)
@@ -98,7 +97,7 @@ def _folder(settings: Settings) -> Iterator[Path]:
 class _Work:
     """What is built, for which board and how; ``file`` is the model's, ``loose`` of its runtime."""
 
-    made: "Made"
+    made: "Compiled"
     board: Board
     settings: Settings
     file: str | None
@@ -106,27 +105,26 @@ class _Work:
 
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
-        calls = self.made.calls(self.settings.external_arena)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if self.settings.format == PROJECT else Path(aside)
-            texts = project(self.made.program, self.layout({}), calls)
+            texts = project(self.made.program, self.layout({}))
             write_files(texts, place)
             facts = self.fitting(place)
             report, reference = self.checked(texts)
             reference |= self.unknown(reference)
             layout = self.layout({"check": report.json()})
-            write_files(self.extras(layout, calls, reference), place)
+            write_files(self.extras(layout, reference), place)
             if image.linkable():
                 self.settings.notify("compiling")
                 image.linked(place, self.made.program)
         if self.settings.format != PROJECT:
-            texts = files(self.made.program, layout, calls, self.settings.format)
+            texts = files(self.made.program, layout, self.settings.format)
             write_files(texts, folder)
         else:
-            texts |= self.extras(layout, calls, reference)
+            texts |= self.extras(layout, reference)
         return Project(
             None if self.settings.output is None else Path(self.settings.output),
-            metadata(self.made.program, layout, calls),
+            metadata(self.made.program, layout),
             reference,
             texts,
             {**facts, "check": {**report.json(), "text": report.text()}},
@@ -136,16 +134,16 @@ class _Work:
         """What the project is made for, with what its metadata says beside."""
         about = {
             "model": None if self.file is None else Path(self.file).name,
-            "kept_float": self.made.facts()["kept_float"],
+            "kept_float": list(self.made.kept_float),
             "loose": self.loose,
         }
         s = self.settings
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
 
-    def extras(self, layout: Layout, calls: Calls, reference: Mapping[str, Array]) -> Files:
+    def extras(self, layout: Layout, reference: Mapping[str, Array]) -> Files:
         """The files that hold what was found out."""
         return {
-            METADATA: metadata_json(self.made.program, layout, calls).encode(),
+            METADATA: metadata_json(self.made.program, layout).encode(),
             REFERENCE: packed(reference),
         }
 
@@ -153,7 +151,7 @@ class _Work:
         """What a reference says beside of tensors that cannot be known."""
         if not reference or not self.made.program.users:
             return {}
-        return {UNKNOWN: np.array(self.made.unknown(), np.int64)}
+        return {UNKNOWN: np.array(unknown_steps(self.made.program), np.int64)}
 
     def fitting(self, place: Path) -> dict[str, Any]:
         """The figures of the project in ``place``; :class:`FitError` where it does not fit."""
@@ -175,6 +173,8 @@ class _Work:
 
     def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
         """What JSON says before anything is compared."""
+        from tvm_serenity.firmware.tir.made import facts
+
         made = self.made
         return {
             "model": self.file,
@@ -184,7 +184,7 @@ class _Work:
             "arena_limit_bytes": self.settings.limit_bytes,
             "constant_bytes": made.program.constant_bytes,
             "code_bytes": code,
-            **made.facts(),
+            **facts(made),
             "regions": [
                 {
                     "name": line.region,
@@ -205,24 +205,25 @@ class _Work:
 
         ``texts`` are the files of the project.
         """
+        from tvm_serenity.firmware.tir.cases import cases
+        from tvm_serenity.firmware.tir.reference import reference
+        from tvm_serenity.firmware.tir.translation import host_object, validate
+
         made, settings = self.made, self.settings
         skipped = why_not(settings.check)
         if skipped:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
-            return CheckReport(skipped=skipped), made.reference(self.file) if wanted else {}
-        from tvm_serenity.firmware.tir.translation import validate
-
+            return CheckReport(skipped=skipped), reference(made, model=self.file) if wanted else {}
         program = made.program
         trial = trial_source(program, settings.external_arena).encode()
-        with host_build(program, {**texts, TRIAL: trial}, made.objects()) as started:
+        with host_build(program, {**texts, TRIAL: trial}, host_object(made)) as started:
             settings.notify("comparing kernels with TVM's")
             limit = ULP_LIMIT_LLVM if program.objects else ULP_LIMIT
             where = Path(settings.output or "project").parent
-            cases = made.cases()
-            counted = validate(cases, made.executable, started, limit_ulp=limit, folder=where)
+            counted = validate(cases(made), made.executable, started, limit_ulp=limit, folder=where)
             settings.notify("computing the reference")
-            expected = made.reference(self.file)
+            expected = reference(made, model=self.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
         done = CheckReport(counted.kernels, counted.sets, ran, self.loose, users=program.users)

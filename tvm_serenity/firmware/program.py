@@ -1,11 +1,11 @@
 """What firmware is made from: kernels in C, constants, and calls in order on planned memory.
 
-A :class:`Program` knows neither TVM nor a board. ``check`` is naive on purpose: it replays the
-steps on a map of which tensor owns each byte, so a plan with an overlap is found without trusting
-live ranges.
+A :class:`Program` knows neither TVM nor a board. A tensor is rows in bands, a step makes rows of
+one, and a call makes a band of them; of a network that runs whole every tensor is one band of one
+row, and every step runs once. ``firmware.check`` replays the calls, ``emit`` writes them as C.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.errors import CheckError
-
 Array = npt.NDArray[Any]
+
+ARRIVAL = -1
+"""The step of a call that computes nothing: a band of rows arrives and is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,41 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Bands:
+    """Where a tensor of ``height`` rows lies: ``together`` rows in a band, one place for each.
+
+    The rows of a band follow each other. Without places: rows that are not in memory.
+    """
+
+    places: tuple[Place, ...]
+    height: int = 1
+    together: int = 1
+
+    @staticmethod
+    def whole(region: str, offset_bytes: int) -> "Bands":
+        """Return the place of a tensor that is one row."""
+        return Bands((Place(region, offset_bytes),))
+
+
+@dataclass(frozen=True, slots=True)
 class Data:
-    """Argument: a tensor, by its index."""
+    """Argument: a whole tensor, by its index."""
 
     tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Argument, of the call for row y: row ``(y * step + first) // divisor`` of a tensor."""
+
+    tensor: int
+    step: int = 1
+    first: int = 0
+    divisor: int = 1
+
+    def row(self, y: int) -> int:
+        """Return the row for row ``y``, which may lie outside of the tensor."""
+        return (y * self.step + self.first) // self.divisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +102,18 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Argument: memory for the duration of the step."""
+    """Argument: memory for the duration of the call."""
 
     place: Place
     size_bytes: int
 
 
-Argument = Data | Const | Scratch
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Argument: how many rows that follow each other the call makes."""
+
+
+Argument = Data | Row | Const | Scratch | Count
 
 
 @dataclass(frozen=True)
@@ -115,38 +152,81 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Step:
-    """One call; ``writes`` are the tensors that are complete afterwards."""
+    """How a tensor is made: ``kernels[variants[y]]`` for row y, ``together`` rows a call.
 
-    kernel: str
+    A step of whole tensors is one row. ``writes`` are the tensors that are complete after its last
+    row: among the arguments, or overwritten by one that lies at their place. ``outside`` is the
+    constant that stands for rows outside of a tensor, NULL without. A step that ``adds`` takes in
+    rows of what it reads, one after the other; what it makes is not shown before another step has
+    finished it.
+    """
+
+    kernels: tuple[str, ...]
     arguments: tuple[Argument, ...]
     writes: tuple[int, ...]
+    variants: tuple[int, ...] = (0,)
+    together: int = 1
+    outside: int | None = None
+    adds: bool = False
+
+    @property
+    def height(self) -> int:
+        """Rows in all."""
+        return len(self.variants)
+
+    @property
+    def slots(self) -> tuple[Row, ...]:
+        """The rows that it reads."""
+        return tuple(
+            a for a in self.arguments if isinstance(a, Row) and a.tensor not in self.writes
+        )
+
+    @property
+    def made(self) -> int | None:
+        """The tensor of which a call makes rows, None where it writes whole tensors."""
+        rows = (a.tensor for a in self.arguments if isinstance(a, Row) and a.tensor in self.writes)
+        return next(rows, None)
+
+    @property
+    def merges(self) -> bool:
+        """Whether one call of its kernel makes several rows that follow each other."""
+        return any(isinstance(a, Count) for a in self.arguments)
+
+    def rows(self, band: int) -> range:
+        """The rows of a band."""
+        return range(band * self.together, min(self.height, (band + 1) * self.together))
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """An input whose ``rows`` of ``row_bytes`` each arrive one by one: tensor ``tensor``."""
+    """An input whose ``rows`` of ``row_bytes`` each arrive one by one: tensor ``tensor``.
+
+    ``step`` reads them as they arrive; without, they are kept (calls of ``ARRIVAL``).
+    """
 
     tensor: int
     rows: int
     row_bytes: int
+    step: int | None = None
 
 
 @dataclass(frozen=True)
 class Program:
-    """A network ready to be written as C; ``places`` gives every tensor its memory.
+    """A network ready to be written as C; ``bands`` gives every tensor its memory.
 
     Tensors that show the same bytes (views) have the same place. ``inputs`` are in place before
-    the first step, ``outputs`` after the last. ``arena_bytes`` is the size of each region's arena,
+    the first call, ``outputs`` after the last. ``arena_bytes`` is the size of each region's arena,
     the first region being the preferred one. ``objects`` are compiled files (name to bytes) that
     hold kernels whose ``body`` is empty. ``fed`` is an input that is not among ``inputs``: its rows
-    arrive during the run.
+    arrive during the run. ``sequence`` are the calls in order, step and band of each; by default
+    every step once.
     """
 
     name: str
     kernels: tuple[Kernel, ...]
     constants: tuple[Constant, ...]
     tensors: tuple[Tensor, ...]
-    places: tuple[Place, ...]
+    bands: tuple[Bands, ...]
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -154,6 +234,7 @@ class Program:
     alignment_bytes: int = 16
     objects: Mapping[str, bytes] = field(default_factory=dict)
     fed: Fed | None = None
+    sequence: tuple[tuple[int, int], ...] | None = None
 
     @property
     def given(self) -> tuple[int, ...]:
@@ -175,104 +256,47 @@ class Program:
         """Bytes of constants in flash."""
         return sum(c.array.nbytes for c in self.constants)
 
+    @property
+    def calls(self) -> tuple[tuple[int, int], ...]:
+        """The calls in order: the step, and the band of its rows."""
+        if self.sequence is not None:
+            return self.sequence
+        return tuple((step, 0) for step in range(len(self.steps)))
 
-def check(program: Program) -> None:
-    """Replay ``program`` on a map of owners; :class:`CheckError` names what is not intact.
+    @cached_property
+    def straight(self) -> bool:
+        """Whether every step is one row and runs once: the calls are a list."""
+        once = len({step for step, _ in self.calls}) == len(self.calls)
+        return once and self.fed is None and all(step.height == 1 for step in self.steps)
 
-    Every step must find the tensors it reads whole, inside of their arenas, and its scratch must
-    lie on nothing it reads or writes. Only kernels without ``restrict`` work in place.
-    """
-    owner = {r: np.full(size, -1, np.int64) for r, size in program.arena_bytes.items()}
-    for tensor in program.inputs:
-        _claim(program, owner, tensor)
-    for number, step in enumerate(program.steps):
-        where = f"step {number} ({step.kernel})"
-        kernel = program.kernel.get(step.kernel)
-        if kernel is None or len(kernel.params) != len(step.arguments):
-            raise CheckError(f"{where}: does not fit the parameters of its kernel")
-        read = [a.tensor for a in step.arguments if isinstance(a, Data)]
-        for tensor in read:
-            if tensor not in step.writes:
-                _intact(program, owner, tensor, where)
-        for argument in step.arguments:
-            if isinstance(argument, Scratch):
-                _scratch(program, owner, argument, read, where)
-        for tensor in step.writes:
-            _apart(program, tensor, read, kernel.restrict, where)
-            _claim(program, owner, tensor)
-    for tensor in program.outputs:
-        _intact(program, owner, tensor, "the end")
+    def place(self, tensor: int) -> Place:
+        """Return where a tensor begins; at the start of the arena where it is not in memory."""
+        places = self.bands[tensor].places
+        return places[0] if places else Place(next(iter(self.arena_bytes)), 0)
 
+    def row_bytes(self, tensor: int) -> int:
+        """Return the bytes of a row."""
+        return self.tensors[tensor].size_bytes // self.bands[tensor].height
 
-def _span(program: Program, tensor: int) -> tuple[str, slice]:
-    place, size = program.places[tensor], program.tensors[tensor].size_bytes
-    if place.offset_bytes < 0 or place.offset_bytes + size > program.arena_bytes[place.region]:
-        name = program.tensors[tensor].name
-        raise CheckError(f"tensor {name!r}: outside of the arena in {place.region}")
-    return place.region, slice(place.offset_bytes, place.offset_bytes + size)
+    def row_place(self, tensor: int, row: int) -> Place | None:
+        """Return where a row lies, None where it is outside of the tensor."""
+        bands = self.bands[tensor]
+        if not 0 <= row < bands.height:
+            return None
+        band, left = divmod(row, bands.together)
+        at = bands.places[band]
+        return Place(at.region, at.offset_bytes + left * self.row_bytes(tensor))
 
+    def memory(self, tensor: int) -> Hashable:
+        """Return what is equal for tensors that show the same bytes."""
+        places = self.bands[tensor].places
+        return (places[0], self.tensors[tensor].size_bytes) if len(places) == 1 else tensor
 
-def _home(program: Program, tensor: int) -> int:
-    """One number for all tensors that show the same bytes: the first at that place and size."""
-    place, size = program.places[tensor], program.tensors[tensor].size_bytes
-    same = (
-        i
-        for i, p in enumerate(program.places)
-        if p == place and program.tensors[i].size_bytes == size
-    )
-    return next(same)
-
-
-def _claim(program: Program, owner: dict[str, npt.NDArray[np.int64]], tensor: int) -> None:
-    region, span = _span(program, tensor)
-    owner[region][span] = tensor
-
-
-def _intact(
-    program: Program, owner: dict[str, npt.NDArray[np.int64]], tensor: int, where: str
-) -> None:
-    region, span = _span(program, tensor)
-    found = np.unique(owner[region][span])
-    if found.size > 1 or (found.size and not _shows(program, int(found[0]), tensor)):
-        others = [program.tensors[int(i)].name for i in found if i >= 0 and int(i) != tensor]
-        name = program.tensors[tensor].name
-        raise CheckError(f"{where}: tensor {name!r} is overwritten by {', '.join(others) or '?'}")
-
-
-def _apart(program: Program, made: int, read: list[int], restrict: bool, where: str) -> None:
-    """A result may lie on what its step reads only exactly, and if the kernel expects it.
-
-    A kernel that overwrites an argument is passed that argument alone.
-    """
-    region, span = _span(program, made)
-    for tensor in read:
-        other_region, other = _span(program, tensor)
-        if tensor == made or other_region != region:
-            continue
-        exact = _home(program, tensor) == _home(program, made)
-        exact = exact and (not restrict or made not in read)
-        if span.start < other.stop and other.start < span.stop and not exact:
-            names = program.tensors[made].name, program.tensors[tensor].name
-            raise CheckError(f"{where}: tensor {names[1]!r} is overwritten by {names[0]!r}")
-
-
-def _shows(program: Program, writer: int, tensor: int) -> bool:
-    return writer == tensor or (writer >= 0 and _home(program, writer) == _home(program, tensor))
-
-
-def _scratch(
-    program: Program,
-    owner: dict[str, npt.NDArray[np.int64]],
-    scratch: Scratch,
-    touched: list[int],
-    where: str,
-) -> None:
-    start, stop = scratch.place.offset_bytes, scratch.place.offset_bytes + scratch.size_bytes
-    if start < 0 or stop > program.arena_bytes[scratch.place.region]:
-        raise CheckError(f"{where}: its scratch is outside of the arena")
-    for tensor in touched:
-        region, span = _span(program, tensor)
-        if region == scratch.place.region and start < span.stop and span.start < stop:
-            name = program.tensors[tensor].name
-            raise CheckError(f"{where}: its scratch overlaps tensor {name!r}")
-    owner[scratch.place.region][start:stop] = -1
+    def runs(self, call: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the rows of a call, first and end of those that one call of a kernel may make."""
+        step, band = call
+        rows = self.steps[step].rows(band)
+        if self.steps[step].merges:
+            yield rows.start, rows.stop
+        else:
+            yield from ((y, y + 1) for y in rows)

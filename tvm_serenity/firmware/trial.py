@@ -21,6 +21,8 @@ GUARD_BYTES = 64
 """Bytes around each block that nothing may touch."""
 FLAGS = ("-std=gnu11", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
 COMPILER = "cc"
+NOWHERE = -1
+"""Stands for a block in a call: NULL is passed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the kernel ``symbol``, each argument the address of a block."""
+    """A call of the kernel ``symbol``, each argument the address of a block or ``NOWHERE``."""
 
     symbol: str
     blocks: tuple[int, ...]
@@ -129,7 +131,8 @@ def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
     for call in trial.calls:
         function = getattr(library, call.symbol)
         function.restype = None
-        function(*(ctypes.c_void_p(base + offsets[i]) for i in call.blocks))
+        passed = (None if i == NOWHERE else base + offsets[i] for i in call.blocks)
+        function(*map(ctypes.c_void_p, passed))
     parts = [memory[offsets[i] : offsets[i] + trial.blocks[i].size_bytes] for i in trial.results]
     result = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
     return TrialResult(result, _damage(trial, offsets, before != memory))

@@ -19,7 +19,7 @@ from tvm_serenity.firmware.emit.c import file, join, prototype
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.names import C_TYPES
-from tvm_serenity.firmware.program import Data, Kernel, Param, Place, Program, Step, Tensor
+from tvm_serenity.firmware.program import Bands, Data, Kernel, Param, Program, Step, Tensor
 
 ALIGNMENT = 16
 HEADERS = ("c_runtime_api.h", "c_backend_api.h")
@@ -88,18 +88,18 @@ def _program(name: str, header: str, main: dict[str, Any], region: str) -> Progr
             tensors.append(Tensor(field, (known[field]["size"] // width,), dtype))
         groups.append(tuple(range(start, len(tensors))))
     inputs, outputs = groups
-    places, end = [], 0
+    bands, end = [], 0
     for tensor in tensors:
-        places.append(Place(region, end))
+        bands.append(Bands.whole(region, end))
         end += -(-tensor.size_bytes // ALIGNMENT) * ALIGNMENT
     params = tuple(Param(t.name, t.dtype, i in inputs) for i, t in enumerate(tensors))
-    step = Step(KERNEL, tuple(map(Data, range(len(tensors)))), outputs)
+    step = Step((KERNEL,), tuple(map(Data, range(len(tensors)))), outputs)
     return Program(
         name,
         (Kernel(KERNEL, params, "", ()),),
         (),
         tuple(tensors),
-        tuple(places),
+        tuple(bands),
         (step,),
         inputs,
         outputs,

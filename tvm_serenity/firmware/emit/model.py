@@ -1,39 +1,20 @@
-"""``model.c``: how a program's interface copies inputs and outputs around its calls.
-
-The calls are written by ``emit.steps`` (one after the other) or ``firmware.rows.model`` (a table
-that is walked).
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+"""``model.c``: how a program's interface copies inputs and outputs around its calls."""
 
 import numpy as np
 
 from tvm_serenity.firmware.emit import header
-from tvm_serenity.firmware.emit.c import C_TYPES, arenas, banner, file, join, symbol
-from tvm_serenity.firmware.program import Place, Program
+from tvm_serenity.firmware.emit.arguments import pointer
+from tvm_serenity.firmware.emit.c import arenas, banner, file, join, symbol
+from tvm_serenity.firmware.emit.calls import Calls, calls
+from tvm_serenity.firmware.program import Program
 
 INVALID = -1
 """What ``run`` returns where a pointer is missing."""
 
 
-@dataclass(frozen=True)
-class Calls:
-    """How a program computes: C before its interface, and the lines that run everything.
-
-    Of a program whose rows arrive ``definitions`` hold a function ``feed(row)`` that takes one in,
-    and ``body`` are the lines that forget them. ``about`` is what ``metadata.json`` says of the
-    calls: at least the ``steps``, each with the tensors it ``writes``.
-    """
-
-    definitions: str
-    body: tuple[str, ...]
-    about: Mapping[str, Any]
-
-
-def source(program: Program, calls: Calls, external: bool) -> str:
+def source(program: Program, external: bool) -> str:
     """Return ``model.c``."""
+    made = calls(program, external)
     return join(
         [
             banner(program, "its calls in order")
@@ -41,26 +22,11 @@ def source(program: Program, calls: Calls, external: bool) -> str:
             f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n',
             "" if external else arenas(program),
             _trace(program),
-            calls.definitions,
+            made.definitions,
             _accessors(program, external),
-            (_run if program.fed is None else _feed)(program, calls, external),
+            (_run if program.fed is None else _feed)(program, made, external),
         ]
     )
-
-
-def base(region: str, external: bool) -> str:
-    """Return where a region's arena begins, in C."""
-    return f"arenas->{region}" if external else f"arena_{region}"
-
-
-def pointer(program: Program, place: Place, dtype: str, external: bool, const: bool) -> str:
-    """Return a place in memory as a pointer to ``dtype``, in C."""
-    at = base(place.region, external)
-    if place.offset_bytes:
-        at = f"({at} + {place.offset_bytes})"
-    if dtype == "uint8":
-        return at
-    return f"({'const ' if const else ''}{C_TYPES[dtype]} *)(void *){at}"
 
 
 def _trace(program: Program) -> str:
@@ -78,7 +44,7 @@ def _accessors(program: Program, external: bool) -> str:
     parts = []
     for role, tensors in (("input", program.inputs), ("output", program.outputs)):
         for t in tensors:
-            at = pointer(program, program.places[t], program.tensors[t].dtype, external, False)
+            at = pointer(program.place(t), program.tensors[t].dtype, external, False)
             head = header.accessor_head(program, role, t, external)
             parts.append(f"{head} {{ return {at}; }}")
     return "\n\n".join(parts)
@@ -93,7 +59,7 @@ def _missing(program: Program, external: bool, *others: str) -> str:
     return " || ".join(missing)
 
 
-def _run(program: Program, calls: Calls, external: bool) -> str:
+def _run(program: Program, made: Calls, external: bool) -> str:
     lines = [
         header.run_head(program, external),
         "{",
@@ -110,7 +76,7 @@ def _run(program: Program, calls: Calls, external: bool) -> str:
             f"        (void)memcpy({inside}, inputs->{tensor.name}, {tensor.size_bytes});",
             "    }",
         ]
-    lines += calls.body
+    lines += made.body
     for t in program.outputs:
         tensor = program.tensors[t]
         inside = f"{symbol(program, f'output_{tensor.name}')}({alone})"
@@ -122,7 +88,7 @@ def _run(program: Program, calls: Calls, external: bool) -> str:
     return "\n".join([*lines, "    return 0;", "}"])
 
 
-def _feed(program: Program, calls: Calls, external: bool) -> str:
+def _feed(program: Program, made: Calls, external: bool) -> str:
     assert program.fed is not None
     item = np.dtype(program.tensors[program.fed.tensor].dtype).itemsize
     refused = _missing(program, external, "row")
@@ -139,7 +105,7 @@ def _feed(program: Program, calls: Calls, external: bool) -> str:
         "",
         header.restart_head(program, external),
         "{",
-        *calls.body,
+        *made.body,
         "}",
     ]
     return "\n".join(lines)

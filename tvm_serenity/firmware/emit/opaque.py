@@ -43,7 +43,7 @@ def function_of(name: str) -> str:
 def opaque_header(program: Program) -> str:
     """Return ``opaque.h``."""
     guard = f"{program.name.upper()}_OPAQUE_H"
-    calls = [k.user for step in program.steps for k in [program.kernel[step.kernel]]]
+    calls = [program.kernel[step.kernels[0]].user for step in program.steps]
     return join(
         [
             banner(program, "functions that you write")

@@ -19,10 +19,9 @@ from tvm_serenity.firmware.emit import (
     opaque,
     programs,
     sources,
-    steps,
 )
 from tvm_serenity.firmware.emit.c import file
-from tvm_serenity.firmware.emit.model import Calls
+from tvm_serenity.firmware.emit.calls import about
 from tvm_serenity.firmware.memory import STACK_BYTES
 from tvm_serenity.firmware.program import Program
 
@@ -40,9 +39,8 @@ class Layout:
     metadata: Mapping[str, Any] | None = None
 
 
-def project(program: Program, layout: Layout, calls: Calls | None = None) -> Files:
-    """Return the files of a project by name; ``calls`` are the program's steps by default."""
-    calls = calls or steps.calls(program, layout.external_arena)
+def project(program: Program, layout: Layout) -> Files:
+    """Return the files of a project by name."""
     board, external = layout.board, layout.external_arena
     text = {
         "main.c": programs.example(program, external),
@@ -51,20 +49,20 @@ def project(program: Program, layout: Layout, calls: Calls | None = None) -> Fil
         "Makefile": buildfiles.makefile(program, board),
         "CMakeLists.txt": buildfiles.cmake_lists(program, board),
         "toolchain.cmake": buildfiles.toolchain_file(board),
-        METADATA: metadata_json(program, layout, calls),
+        METADATA: metadata_json(program, layout),
     }
     for name in ("startup.c", "port.h", "port_board.c", "port_host.c"):
         text[name] = sources.support(name)
     files = {n: t.encode() for n, t in text.items()}
-    return {**network(program, layout, calls), **files}
+    return {**network(program, layout), **files}
 
 
-def network(program: Program, layout: Layout, calls: Calls) -> Files:
+def network(program: Program, layout: Layout) -> Files:
     """Return the network alone, without board, harness and build files."""
     external = layout.external_arena
     text = {
         "model.h": header.header(program, external),
-        "model.c": model.source(program, calls, external),
+        "model.c": model.source(program, external),
         "kernels.h": sources.kernels_header(program),
         "kernels.c": sources.kernels_source(program),
         "weights.h": sources.weights_header(program),
@@ -74,13 +72,14 @@ def network(program: Program, layout: Layout, calls: Calls) -> Files:
     return {**{file(program, n): t.encode() for n, t in text.items()}, **dict(program.objects)}
 
 
-def metadata_json(program: Program, layout: Layout, calls: Calls) -> str:
+def metadata_json(program: Program, layout: Layout) -> str:
     """Return ``metadata.json``."""
-    return json.dumps(metadata(program, layout, calls), indent=2) + "\n"
+    return json.dumps(metadata(program, layout), indent=2) + "\n"
 
 
-def metadata(program: Program, layout: Layout, calls: Calls) -> dict[str, Any]:
+def metadata(program: Program, layout: Layout) -> dict[str, Any]:
     """Return what tools read: memory map, tensors, steps."""
+    places = [program.place(t) for t in range(len(program.tensors))]
     return {
         "name": program.name,
         "board": layout.board.name,
@@ -103,9 +102,9 @@ def metadata(program: Program, layout: Layout, calls: Calls) -> dict[str, Any]:
                 "scale": t.quantisation.scale if t.quantisation else None,
                 "zero_point": t.quantisation.zero_point if t.quantisation else None,
             }
-            for t, p in zip(program.tensors, program.places, strict=True)
+            for t, p in zip(program.tensors, places, strict=True)
         ],
-        **calls.about,
+        **about(program),
         **(layout.metadata or {}),
     }
 

@@ -5,14 +5,13 @@ A form is one file here and one line of ``WRITERS``.
 
 from collections.abc import Callable
 
-from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.forms.arduino import arduino
 from tvm_serenity.firmware.forms.mlf import model_library
 from tvm_serenity.firmware.forms.zephyr import zephyr
 from tvm_serenity.firmware.program import Program
 
-Writer = Callable[[Program, Layout, Calls], Files]
+Writer = Callable[[Program, Layout], Files]
 
 PROJECT = "project"
 WRITERS: dict[str, Writer] = {
@@ -27,6 +26,6 @@ OWN_ARENA = ("mlf", "arduino")
 """Forms with the one static arena; their callers have no place to pass another."""
 
 
-def files(program: Program, layout: Layout, calls: Calls, name: str) -> Files:
+def files(program: Program, layout: Layout, name: str) -> Files:
     """Return the files of ``program`` in the form ``name``, one of ``FORMATS``."""
-    return WRITERS[name](program, layout, calls)
+    return WRITERS[name](program, layout)

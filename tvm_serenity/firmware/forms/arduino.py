@@ -3,7 +3,6 @@
 import numpy as np
 
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, file, join, symbol
-from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import Files, Layout, network
 from tvm_serenity.firmware.program import Program, Tensor
 
@@ -15,10 +14,10 @@ CONTRACT = (
 )
 
 
-def arduino(program: Program, layout: Layout, calls: Calls) -> Files:
+def arduino(program: Program, layout: Layout) -> Files:
     """Return an Arduino library, named as the program is."""
     name = program.name
-    made = {f"src/{n}": data for n, data in network(program, layout, calls).items()}
+    made = {f"src/{n}": data for n, data in network(program, layout).items()}
     kernels = f"src/{file(program, 'kernels.c')}"
     made[kernels] = CONTRACT.encode() + made[kernels]
     texts = {

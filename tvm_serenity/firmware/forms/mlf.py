@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, file, join, symbol
-from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import Files, Layout, metadata, network
 from tvm_serenity.firmware.program import Array, Program
 
@@ -22,17 +21,17 @@ KINDS = {"i": 0, "u": 1, "f": 2, "b": 1}
 CPU = (1, 0)
 
 
-def model_library(program: Program, layout: Layout, calls: Calls) -> Files:
+def model_library(program: Program, layout: Layout) -> Files:
     """Return ``<name>.tar``: metadata, C sources and headers, parameters.
 
     ``codegen/host/include/tvmgen_<name>.h`` has microTVM's interface.
     """
     inside: Files = {
-        "metadata.json": (json.dumps(_about(program, layout, calls), indent=2) + "\n").encode(),
+        "metadata.json": (json.dumps(_about(program, layout), indent=2) + "\n").encode(),
         f"codegen/host/include/tvmgen_{program.name}.h": _tvmgen(program).encode(),
         f"parameters/{program.name}.params": params({c.name: c.array for c in program.constants}),
     }
-    for name, data in network(program, layout, calls).items():
+    for name, data in network(program, layout).items():
         folder = {"h": "include", "c": "src"}.get(name.rpartition(".")[2], "lib")
         inside[f"codegen/host/{folder}/{name}"] = data
     return {f"{program.name}.tar": _tar(inside)}
@@ -53,7 +52,7 @@ def params(arrays: Mapping[str, Array]) -> bytes:
     return b"".join(out)
 
 
-def _about(program: Program, layout: Layout, calls: Calls) -> dict[str, Any]:
+def _about(program: Program, layout: Layout) -> dict[str, Any]:
     arena = sum(program.arena_bytes.values())
     sizes = [program.tensors[t].size_bytes for t in (*program.given, *program.outputs)]
     main = {
@@ -77,7 +76,7 @@ def _about(program: Program, layout: Layout, calls: Calls) -> dict[str, Any]:
         "memory": {"functions": {"main": [main], "operator_functions": kernels}},
         "executors": ["aot"],
         "style": "full-model",
-        "serenity": metadata(program, layout, calls),
+        "serenity": metadata(program, layout),
     }
     return {"version": VERSION, "modules": {program.name: module}}
 

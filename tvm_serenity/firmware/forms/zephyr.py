@@ -1,15 +1,14 @@
 """A Zephyr module."""
 
 from tvm_serenity.firmware.emit.c import SOURCES, file
-from tvm_serenity.firmware.emit.model import Calls
 from tvm_serenity.firmware.emit.project import Files, Layout, network
 from tvm_serenity.firmware.program import Program
 
 
-def zephyr(program: Program, layout: Layout, calls: Calls) -> Files:
+def zephyr(program: Program, layout: Layout) -> Files:
     """Return a Zephyr module: add its path to ZEPHYR_EXTRA_MODULES, set its Kconfig option."""
     option = f"SERENITY_{program.name.upper()}"
-    made = {f"src/{name}": data for name, data in network(program, layout, calls).items()}
+    made = {f"src/{name}": data for name, data in network(program, layout).items()}
     sources = " ".join(f"src/{file(program, name)}" for name in SOURCES)
     sources += "".join(f" src/{name}" for name in program.objects)
     texts = {

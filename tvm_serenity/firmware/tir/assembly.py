@@ -1,7 +1,7 @@
 """A program put together: tensors at their places, constants once, calls in order."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
@@ -10,6 +10,7 @@ from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.program import (
+    Bands,
     Const,
     Data,
     Kernel,
@@ -19,11 +20,21 @@ from tvm_serenity.firmware.program import (
     Step,
     Tensor,
 )
+from tvm_serenity.firmware.tir.compiled import Source
 from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, interface, named
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.relax.read import BoundGraph
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A program, what each of its steps computes, and the region's tensor of each of its own."""
+
+    program: Program
+    sources: tuple[Source, ...]
+    tensors: tuple[int, ...]
 
 
 def assembled(
@@ -34,7 +45,7 @@ def assembled(
     order: Sequence[int],
     placed: Placed,
     kernels: Kernels,
-) -> Program:
+) -> Assembled:
     """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
 
     ``module`` is the network before quantisation: it knows scales and zero points.
@@ -44,12 +55,12 @@ def assembled(
         made.step(op)
     inputs = [made.tensor(t) for t in graph.inputs]
     outputs = [made.tensor(t) for t in graph.outputs]
-    return Program(
+    program = Program(
         name,
         tuple(made.kernels.values()),
         tuple(made.constants.all),
         tuple(made.described(interface(module, graph.inputs, graph.outputs))),
-        tuple(made.places),
+        tuple(Bands((place,)) for place in made.places),
         tuple(made.steps),
         tuple(inputs),
         tuple(outputs),
@@ -57,6 +68,7 @@ def assembled(
         kernels.alignment,
         kernels.objects,
     )
+    return Assembled(program, tuple(made.sources), tuple(made.tensors))
 
 
 class _Assembly:
@@ -75,6 +87,7 @@ class _Assembly:
         self.tensors: list[int] = []
         self.places: list[Place] = []
         self.steps: list[Step] = []
+        self.sources: list[Source] = []
         where = [Place(r, o) for r, o in zip(placed.regions, placed.offsets, strict=True)]
         self.place = {t: at for r, at in zip(placed.ranges, where, strict=True) for t in r.tensors}
         self.scratch = {
@@ -115,6 +128,7 @@ class _Assembly:
             arguments.append(Data(self.tensor(value)))
         if tuned_call is not None:
             arguments += [Const(self.constants.number(array)) for array in tuned_call.constants]
+        inputs = tuple(a.tensor for a in arguments if isinstance(a, Data))
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
         if described.view_of is None:  # else the result is an argument, overwritten
@@ -125,7 +139,8 @@ class _Assembly:
         if self.is_in_place(arguments, writes):
             kernel = replace(kernel, name=f"{kernel.name}_in_place", restrict=False)
         self.kernels.setdefault(kernel.name, kernel)
-        self.steps.append(Step(kernel.name, tuple(arguments), writes))
+        self.steps.append(Step((kernel.name,), tuple(arguments), writes))
+        self.sources.append(Source(op, inputs))
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
         """Whether a result that is a parameter lies on another one."""

@@ -71,8 +71,7 @@ class RoundedConvolution:
         spec = self.spec
         if spec.depthwise and spec.pieces[0][3] > 1:
             return spec.channels
-        padding = spec.padding[1::2] if self.by_rows else spec.padding
-        if self.gathers or not any(padding):
+        if self.gathers or not any(spec.padding):
             return 0
         return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
 

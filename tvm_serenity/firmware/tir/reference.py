@@ -10,67 +10,61 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
-from tvm_serenity.firmware.referee import STEPS, Recorded, as_reference, confirmed_steps, recorded
-from tvm_serenity.firmware.rows.program import RowProgram
-from tvm_serenity.firmware.rows.trace import reference_rows
-from tvm_serenity.firmware.tir.program import Compiled
+from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
+from tvm_serenity.firmware.tir.compiled import Compiled
+from tvm_serenity.firmware.trace import expected, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.validation.drawn import random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
-    """Return seeded inputs, ``step<i>`` for every tensor in the order written, and outputs.
+    """Return seeded inputs, ``step<i>`` for all that is shown, in the order written, and outputs.
 
     The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
-    memory of its own; each result is copied right after the call that made it. States have their
-    first values. What the runtime of a ``model`` file computes is there, too: its outputs as
-    ``litert<i>``, the steps whose tensors it has as ``litert_steps`` (``firmware.referee``).
+    memory of its own; each result is copied right after the call that made it. Rows are cut out of
+    whole tensors. States have their first values. What the runtime of a ``model`` file computes is
+    there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
+    (``firmware.referee``).
     """
-    inputs = first_inputs(made.lowered, made.program, seed)
-    made_by, outputs = watched(made.executable, made.lowered, made.region, inputs)
-    flat = [array for op in made.order for array in made_by.get(op, [])]
-    _check_sizes(made.program, flat)
-    steps = {f"step{i}": array for i, array in enumerate(flat)}
+    program = made.program
+    inputs = first_inputs(made.lowered, program, seed)
+    found, outputs = tensors_of(made, inputs)
+    _check_sizes(program, found)
     judged = recorded(model, inputs)
-    return {**_found(inputs, steps, outputs, judged), STEPS: confirmed_steps(judged, flat)}
-
-
-def row_reference(
-    rows: RowModule, program: RowProgram, seed: int = 0, model: str | None = None
-) -> dict[str, Array]:
-    """Return the same of a row program: its ``step<i>`` are rows, in the order written.
-
-    Rows are cut out of the whole tensors that TVM's kernels make.
-    """
-    inputs = first_inputs(rows.lowered, program.program, seed)
-    arrays, outputs = whole_tensors(rows, inputs)
-    steps = reference_rows(program, arrays, inputs)
-    return _found(inputs, steps, outputs, recorded(model, inputs))
-
-
-def _found(
-    inputs: Sequence[Array],
-    steps: Mapping[str, Array],
-    outputs: Sequence[Array],
-    judged: Recorded,
-) -> dict[str, Array]:
-    found = {f"input{i}": array for i, array in enumerate(inputs)}
-    found |= steps
-    found |= {f"output{i}": array for i, array in enumerate(outputs)}
-    return {**found, **as_reference(judged, outputs)}
-
-
-def whole_tensors(rows: RowModule, inputs: list[Array]) -> tuple[dict[int, Array], list[Array]]:
-    """Return the array of each feature that a kernel makes, and the outputs."""
-    made_by, outputs = watched(rows.executable, rows.lowered, rows.region, inputs)
-    by_tensor = {
-        t: np.asarray(array)
-        for op, arrays in made_by.items()
-        for t, array in zip(rows.region.graph.ops[op].outputs, arrays, strict=True)
+    shown = [tensor for tensor, _ in written(program)]
+    distinct = list(dict.fromkeys(shown))
+    confirmed = {distinct[i] for i in confirmed_steps(judged, [found[t] for t in distinct])}
+    steps = np.array([i for i, tensor in enumerate(shown) if tensor in confirmed], np.int64)
+    return {
+        **{f"input{i}": array for i, array in enumerate(inputs)},
+        **expected(program, found),
+        **{f"output{i}": array for i, array in enumerate(outputs)},
+        **as_reference(judged, outputs),
+        STEPS: steps,
     }
-    pairs = enumerate(rows.tensor_of)
-    return {f: by_tensor[t] for f, t in pairs if t in by_tensor}, outputs
+
+
+def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
+    """Return the array of each tensor of a program that is given or made, and the outputs."""
+    arrays, outputs = made_by_tvm(made.executable, made.lowered, made.region, inputs)
+    found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
+    return {**dict(zip(made.program.given, inputs, strict=True)), **found}, outputs
+
+
+def made_by_tvm(
+    executable: relax.VMExecutable,
+    lowered: tvm.IRModule,
+    region: BoundGraph,
+    inputs: Sequence[Array],
+) -> tuple[dict[int, Array], list[Array]]:
+    """Return the array of each tensor of ``region`` that a kernel makes, and the outputs."""
+    graph = region.graph
+    by_op, outputs = watched(executable, lowered, region, inputs)
+    found: dict[int, Array] = {}
+    for op, results in by_op.items():
+        stored = (t for t in graph.ops[op].outputs if graph.tensors[t].size_bytes)
+        found.update(zip(stored, map(np.asarray, results), strict=True))
+    return found, outputs
 
 
 def first_inputs(lowered: tvm.IRModule, program: Program, seed: int) -> list[Array]:
@@ -82,10 +76,11 @@ def first_inputs(lowered: tvm.IRModule, program: Program, seed: int) -> list[Arr
     ]
 
 
-def _check_sizes(program: Program, arrays: Sequence[Array]) -> None:
-    expected = [program.tensors[t].size_bytes for s in program.steps for t in s.writes]
-    if expected != [a.nbytes for a in arrays]:
-        raise CheckError(f"{program.name}: the VM called other kernels than the program has")
+def _check_sizes(program: Program, arrays: Mapping[int, Array]) -> None:
+    for tensor, _ in written(program):
+        size = program.tensors[tensor].size_bytes
+        if tensor not in arrays or arrays[tensor].nbytes != size:
+            raise CheckError(f"{program.name}: the VM called other kernels than the program has")
 
 
 def watched(

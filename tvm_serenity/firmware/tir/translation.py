@@ -6,29 +6,24 @@ compiled by LLVM. Each kernel is run once with the constants, and in the way, it
 """
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import tvm
 from tvm import relax, tirx
-from tvm.ir.prim import expr as prim
 
-from tvm_serenity import compat
-from tvm_serenity.firmware.emit.c import symbol
-from tvm_serenity.firmware.program import Array, Const, Data, Scratch, Step
+from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.replay import recorded, split
+from tvm_serenity.firmware.tir.cases import Case
+from tvm_serenity.firmware.tir.compiled import Compiled
+from tvm_serenity.firmware.tir.kernel_reference import Function
 from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
-from tvm_serenity.firmware.tir.program import Compiled
-from tvm_serenity.firmware.trial import Block, Call, Compilation, Trial, TrialResult, run
+from tvm_serenity.firmware.trial import Compilation, Trial, TrialResult, run
 from tvm_serenity.firmware.ulp import ulps
-from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets
+from tvm_serenity.validation.inputs import FILLS, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
 from tvm_serenity.validation.kernels import Checked
-from tvm_serenity.validation.ranges import parameter_ranges
 from tvm_serenity.validation.report import (
     Difference,
     Tolerance,
@@ -37,176 +32,13 @@ from tvm_serenity.validation.report import (
     first_difference,
     write_reproducer,
 )
-from tvm_serenity.validation.steps import steps_of, zero_of
+from tvm_serenity.validation.steps import steps_of
 
 LIMIT_S = 300.0
 """Seconds one kernel may take for its checks."""
 POISONS = (0xA5, 0x5A)
 FEW_STEPS, MANY_STEPS = 300_000, 30_000_000
 """Innermost steps of a kernel up to which it runs on all sets of inputs, and on three of them."""
-
-Function = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """TVM's kernel ``source`` called ``name``, and what it is called with.
-
-    ``given``: by position the input that is drawn (its number) or a constant; ``written`` are
-    the positions of its results.
-    """
-
-    name: str
-    source: Any
-    given: tuple[int | Array, ...]
-    written: tuple[int, ...]
-
-    def shape(self, position: int) -> tuple[int, ...]:
-        """The shape of a parameter."""
-        return tuple(compat.buffer_shape(self.source.params[position]))
-
-    def dtype(self, position: int) -> str:
-        """The type of a parameter's elements, as numpy names it."""
-        return str(compat.buffer_dtype(self.source.params[position]))
-
-    def parameters(self) -> list[Parameter]:
-        """Return what is known of each input that is drawn."""
-        allowed, zero = parameter_ranges(self.source), zero_of(self.source)
-        stored = _stored_range(self.source)
-        for position, buffer in enumerate(self.source.params):
-            if stored is not None and str(compat.buffer_dtype(buffer)).startswith("float"):
-                allowed.setdefault(position, stored)
-        drawn = {n: i for i, n in reversed(list(enumerate(self.given))) if isinstance(n, int)}
-        return [
-            Parameter(self.shape(i), self.dtype(i), allowed.get(i), zero)
-            for _, i in sorted(drawn.items())
-        ]
-
-    def results(self, function: Function, inputs: Sequence[Array]) -> list[Array]:
-        """Return what TVM's kernel makes of ``inputs``."""
-        given = [inputs[n] if isinstance(n, int) else n for n in self.given]
-        arrays = [array.reshape(self.shape(i)) for i, array in enumerate(given)]
-        count = len(self.source.params)
-        arrays += [np.zeros(self.shape(i), self.dtype(i)) for i in range(len(arrays), count)]
-        tensors = [tvm.runtime.tensor(np.asarray(array, order="C")) for array in arrays]
-        function(*tensors)
-        return [tensors[i].numpy() for i in self.written]
-
-
-def _stored_range(source: tirx.PrimFunc) -> Range | None:
-    """What floats must lie within that are stored as 8 or 16 bits without being clamped.
-
-    Beyond it a conversion is undefined in C: networks keep to it (an average of stored values).
-    """
-    found = None
-    for cast in parts(source.body, prim.Cast):
-        to, of = str(_dtype(cast)), str(_dtype(cast.value))
-        clamped = isinstance(cast.value, prim.Max | prim.Min)
-        if to in ("int8", "uint8", "int16", "uint16") and of.startswith("float") and not clamped:
-            limits = np.iinfo(to)
-            found = Range(int(limits.min), int(limits.max))
-    return found
-
-
-def _dtype(expr: tirx.Expr) -> Any:
-    return getattr(expr.ty.dtype, "dtype", expr.ty.dtype)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel as the program calls it; ``trials`` makes its calls for inputs.
-
-    Each trial stands for ``whole`` results, one after the other.
-    """
-
-    operator: str
-    kernel: str
-    reference: Reference
-    trials: Callable[[Sequence[Array], int], Sequence[Trial]]
-
-
-def cases(made: Compiled) -> list[Case]:
-    """Return every distinct kernel of a program with the constants it is called with."""
-    program = made.program
-    found: dict[Any, Case] = {}
-    called = [op for op in made.order if _kernel(made, op) is not None]
-    for op, step in zip(called, program.steps, strict=True):
-        case, key = _case(made, op, step)
-        found.setdefault(key, case)
-    return list(found.values())
-
-
-def _kernel(made: Compiled, op: int) -> Any:
-    return compat.called_kernel(made.region.bindings[made.region.run[op]].value)
-
-
-def reference_of(lowered: tvm.IRModule, call: relax.Call, memory: Sequence[Hashable]) -> Reference:
-    """Return TVM's kernel of a call.
-
-    ``memory``: where each argument lies that is no constant; the same place is drawn once.
-    """
-    name = compat.called_kernel(call).name_hint
-    source = next(f for g, f in lowered.functions.items() if g.name_hint == name)
-    arguments = compat.kernel_arguments(call)
-    drawn: dict[Any, int] = {}
-    given: list[Any] = []
-    places = iter(memory)
-    for argument in arguments:
-        if compat.is_constant(argument):
-            given.append(compat.constant_array(argument))
-        else:
-            given.append(drawn.setdefault(next(places), len(drawn)))
-    taken = compat.overwritten(call)
-    written = tuple(range(len(arguments), len(source.params)))
-    if taken is not None:
-        written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
-    return Reference(name, source, tuple(given), written)
-
-
-def _case(made: Compiled, op: int, step: Step) -> tuple[Case, Any]:
-    program = made.program
-    call = made.region.bindings[made.region.run[op]].value
-    passed = [program.places[a.tensor] for a in step.arguments if isinstance(a, Data)]
-    read = sum(not compat.is_constant(a) for a in compat.kernel_arguments(call))
-    reference = reference_of(made.lowered, call, passed[:read])
-    inputs = iter([n for n in reference.given if isinstance(n, int)])
-    places: dict[Any, int] = {}
-    drawn: dict[int, int] = {}
-    blocks: list[Block] = []
-    numbers: list[int] = []
-    alignment = program.alignment_bytes
-    for argument in step.arguments:
-        if isinstance(argument, Const):
-            held = program.constants[argument.constant].array
-            blocks.append(Block.of(held, alignment))
-        elif isinstance(argument, Scratch):
-            blocks.append(Block(argument.size_bytes, alignment, writable=True))
-        else:
-            place = program.places[argument.tensor]
-            if place not in places:
-                places[place] = len(blocks)
-                blocks.append(Block(program.tensors[argument.tensor].size_bytes, alignment))
-            number = next(inputs, None)
-            if number is not None:
-                drawn[number] = places[place]
-            numbers.append(places[place])
-            continue
-        numbers.append(len(blocks) - 1)
-    results = tuple(places[program.places[t]] for t in step.writes)
-    for index in results:
-        blocks[index] = replace(blocks[index], writable=True)
-    run_it = Call(symbol(program, step.kernel), tuple(numbers))
-
-    def trials(arrays: Sequence[Array], _number: int) -> Sequence[Trial]:
-        filled = list(blocks)
-        for number, index in drawn.items():
-            filled[index] = replace(filled[index], held=arrays[number])
-        return [Trial(tuple(filled), (run_it,), results)]
-
-    name = made.graph.ops[op].name
-    constants = tuple(a.constant for a in step.arguments if isinstance(a, Const))
-    key = (step.kernel, reference.name, constants, tuple(numbers), results)
-    return Case(name, step.kernel, reference, trials), key
 
 
 def validate(

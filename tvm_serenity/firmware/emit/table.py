@@ -1,4 +1,4 @@
-"""The tables of a row program as C, and what they take of the flash."""
+"""The tables of a program whose steps run several times, and what they take of the flash."""
 
 import itertools
 import math
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.emit.c import symbol
-from tvm_serenity.firmware.rows.program import RowLayer, RowProgram, Slot
-from tvm_serenity.rows.split import SOURCE
+from tvm_serenity.firmware.emit.arguments import constant
+from tvm_serenity.firmware.program import ARRIVAL, Place, Program, Row, Step
 
 MOST_SLOTS = 63
 """Slots of a layer: runs of rows that it reads."""
@@ -29,31 +28,30 @@ def width(values: Sequence[int]) -> int:
     return 8 if most < 1 << 8 else 16 if most < 1 << 16 else 32
 
 
-def tables(rows: RowProgram) -> Tables:
-    """Return features, offsets, slots, layers and the sequence of calls."""
-    number = _numbers(rows)
-    features, offsets = _features(rows)
+def tables(program: Program) -> Tables:
+    """Return features (tensors), offsets, slots, layers (steps) and the sequence of calls."""
+    features, offsets = _features(program)
     unit = _unit(offsets)
     slots: list[str] = []
     layers = []
     first_rows = [0]
-    for index, layer in enumerate(rows.layers):
-        if layer is not None:
-            runs = slot_runs(layer.slots)
-            _check(rows, index, runs)
-            layers.append(_layer(rows, index, layer, len(slots), len(runs)))
-            slots += [f"{{{s.feature}, {s.divisor}, {s.step}, {n}, {s.first}}}" for s, n in runs]
-            first_rows += [abs(s.first) for s, _ in runs]
-    entries = [(number[layer], band) for layer, band in rows.sequence]
+    for index, step in enumerate(program.steps):
+        runs = slot_runs(step.slots)
+        _check(program, step, runs)
+        layers.append(_layer(program, index, len(slots), len(runs)))
+        slots += [f"{{{s.tensor}, {s.divisor}, {s.step}, {n}, {s.first}}}" for s, n in runs]
+        first_rows += [abs(s.first) for s, _ in runs]
+    last = len(program.steps)
+    entries = [(last if step == ARRIVAL else step, band) for step, band in program.calls]
     bits = width([v for entry in entries for v in entry])
     offset_bits = width([o // unit for o in offsets])
-    types = _types(rows, [len(offsets), len(slots)], first_rows)
-    feeding = rows.banded.feeding
+    types = _types(program, [len(offsets), len(slots)], first_rows)
+    fed = None if program.fed is None else program.fed.step
     text = "\n".join(
         [
             f"typedef uint{offset_bits}_t row_offset;\ntypedef uint{bits}_t row_entry[2];",
             f"#define OFFSET_UNIT {unit}u",
-            f"#define FEEDING {number[SOURCE if feeding is None else feeding]}\n",
+            f"#define FEEDING {last if fed is None else fed}\n",
             _array("row_offset", "offsets", [str(o // unit) for o in offsets]),
             _array("row_feature", "features", features),
             _array("row_slot", "slots", slots),
@@ -77,14 +75,15 @@ class _Types:
     variant_bytes: int
 
 
-def _types(rows: RowProgram, counts: Sequence[int], firsts: Sequence[int]) -> _Types:
+def _types(program: Program, counts: Sequence[int], firsts: Sequence[int]) -> _Types:
     """``counts``: entries of other tables that are counted; ``firsts``: rows a slot begins at."""
-    network = rows.banded.network
-    size = max(width([f.row_bytes for f in network.features]), 16)
-    count = max(width([*counts, *(f.height for f in network.features)]), 16)
-    index = width([len(network.features)])
+    number = len(program.tensors)
+    size = max(width([program.row_bytes(t) for t in range(number)]), 16)
+    heights = [b.height for b in program.bands] + [s.height for s in program.steps]
+    count = max(width([*counts, *heights]), 16)
+    index = width([number])
     first = 16 if max(firsts) < 1 << 15 else 32
-    many = [la.variant_of for la in rows.layers if la is not None and len(la.kernels) > 2]
+    many = [step.variants for step in program.steps if len(step.kernels) > 2]
     return _Types(
         f"typedef uint{size}_t row_size;\ntypedef uint{count}_t row_count;\n"
         f"typedef uint{index}_t row_index;\ntypedef int{first}_t row_first;",
@@ -104,9 +103,9 @@ def _structure(*bits: int) -> int:
     return -(-at // widest) * widest
 
 
-def slot_runs(slots: Sequence[Slot]) -> list[tuple[Slot, int]]:
-    """Return slots and how many rows each stands for: those that follow each other are one."""
-    runs: list[tuple[Slot, int]] = []
+def slot_runs(slots: Sequence[Row]) -> list[tuple[Row, int]]:
+    """Return rows that are read, and how many each stands for: those that follow each other."""
+    runs: list[tuple[Row, int]] = []
     for slot in slots:
         if runs and slot.divisor == 1:
             head, count = runs[-1]
@@ -124,55 +123,48 @@ def _unit(offsets: Sequence[int]) -> int:
     return most if narrower else 1
 
 
-def _numbers(rows: RowProgram) -> dict[int, int]:
-    """The number of a layer in the table; that of ``SOURCE`` comes after all."""
-    real = [i for i, layer in enumerate(rows.layers) if layer is not None]
-    return {**{layer: n for n, layer in enumerate(real)}, SOURCE: len(real)}
-
-
-def _features(rows: RowProgram) -> tuple[list[str], list[int]]:
-    network = rows.banded.network
+def _features(program: Program) -> tuple[list[str], list[int]]:
+    """The lines of the tensors, and the offsets of their bands: through all arenas in order."""
+    ends = itertools.accumulate(program.arena_bytes.values(), initial=0)
+    begins = dict(zip(program.arena_bytes, ends, strict=False))
     lines: list[str] = []
     offsets: list[int] = []
-    fed = network.inputs[0] if rows.streamed else None
-    for index, feature in enumerate(network.features):
-        places = rows.offsets.get(index, ())
-        together = rows.bands(index)
-        if index in network.contiguous:
-            places = places[:1]
-        elif index != fed and _follow(places, together * feature.row_bytes):
-            places, together = places[:1], feature.height
-        lines.append(f"{{{len(offsets)}, {feature.height}, {together}, {feature.row_bytes}}}")
-        offsets += places
+    fed = None if program.fed is None else program.fed.tensor
+    for index, bands in enumerate(program.bands):
+        places, together, size = bands.places, bands.together, program.row_bytes(index)
+        if index != fed and _follow(places, together * size):
+            places, together = places[:1], bands.height
+        lines.append(f"{{{len(offsets)}, {bands.height}, {together}, {size}}}")
+        offsets += [begins[place.region] + place.offset_bytes for place in places]
     return lines, offsets
 
 
-def _follow(places: Sequence[int], band_bytes: int) -> bool:
+def _follow(places: Sequence[Place], band_bytes: int) -> bool:
     """Whether each band lies behind the one before."""
-    return all(b - a == band_bytes for a, b in itertools.pairwise(places))
-
-
-def _layer(rows: RowProgram, index: int, layer: RowLayer, first_slot: int, slots: int) -> str:
-    described = rows.banded.network.layers[index]
-    together, height = rows.calls_of(described)
-    program = rows.program
-    pad = "NULL" if layer.pad is None else symbol(program, program.constants[layer.pad].name)
-    kind = "MAKES_ALL" if layer.whole else "ADDS_ROWS" if described.sums else "MAKES_ROWS"
-    kind = "MAKES_PIXELS" if layer.merges else kind
-    return (
-        f"{{run_{index}, {pad}, {first_slot}, {together}, {height}, "
-        f"{described.outputs[0]}, {slots}, {kind}}}"
+    return all(
+        a.region == b.region and b.offset_bytes - a.offset_bytes == band_bytes
+        for a, b in itertools.pairwise(places)
     )
 
 
-def _check(rows: RowProgram, index: int, runs: Sequence[tuple[Slot, int]]) -> None:
+def _layer(program: Program, index: int, first_slot: int, slots: int) -> str:
+    step = program.steps[index]
+    outside = "NULL" if step.outside is None else constant(program, step.outside)
+    kind = "MAKES_ALL" if step.made is None else "MAKES_PIXELS" if step.merges else "MAKES_ROWS"
+    return (
+        f"{{run_{index}, {outside}, {first_slot}, {step.together}, {step.height}, "
+        f"{step.made or 0}, {slots}, {kind}}}"
+    )
+
+
+def _check(program: Program, step: Step, runs: Sequence[tuple[Row, int]]) -> None:
     """Raise :class:`UnsupportedError` for what a field of fixed width cannot hold."""
     fits = len(runs) <= MOST_SLOTS
     for slot, count in runs:
         fits = fits and -128 <= slot.step < 128 and max(slot.divisor, count) < 1 << 8
     if not fits:
-        name = rows.banded.network.layers[index].name
-        raise UnsupportedError(f"layer {name!r}: its rows are beyond what the table can hold")
+        name = program.tensors[step.writes[0]].name
+        raise UnsupportedError(f"what makes {name!r}: its rows are beyond what the table can hold")
 
 
 def _array(ctype: str, name: str, values: Sequence[str], per_line: int = 12) -> str:

@@ -16,8 +16,8 @@ typedef struct {
     row_first first;
 } row_slot; /* reads `count` rows from (y * step + first) / divisor on */
 
-/* Kinds of layers: a call makes a row; rows that follow each other; all; adds a row to sums. */
-enum { MAKES_ROWS, MAKES_PIXELS, MAKES_ALL, ADDS_ROWS };
+/* Kinds of layers: a call makes a row; rows that follow each other; what lies at a fixed place. */
+enum { MAKES_ROWS, MAKES_PIXELS, MAKES_ALL };
 
 typedef struct {
     void (*run)($Pconst uint8_t *const *rows, uint8_t *out, uint32_t y_or_count);
@@ -25,7 +25,7 @@ typedef struct {
     row_count slot;      /* its first one */
     row_count together;  /* rows in one call */
     row_count height;
-    row_index out; /* the feature it makes */
+    row_index out; /* the feature it makes rows of */
     uint8_t slots : 6;
     uint8_t kind : 2;
 } row_layer;

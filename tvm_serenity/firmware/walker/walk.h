@@ -2,8 +2,8 @@ static uint8_t *row_at($Puint32_t feature, uint32_t row)
 {
     const row_feature *const f = &features[feature];
     const uint32_t band = row / f->together;
-    return ARENA + OFFSET_UNIT * (uint32_t)offsets[f->first + band] +
-           (row - band * f->together) * f->row_bytes;
+    const uint32_t offset = OFFSET_UNIT * (uint32_t)offsets[f->first + band];
+    return AT(offset) + (row - band * f->together) * f->row_bytes;
 }
 
 /* Make row y of a layer, or `count` rows from there on, where that is what it makes.
@@ -29,17 +29,13 @@ static void make_rows($Pconst row_layer *layer, uint32_t y, uint32_t count, cons
             ++row;
         }
     }
-    const bool by_row = layer->kind == MAKES_ROWS || layer->kind == MAKES_PIXELS;
-    uint8_t *const out = row_at($Alayer->out, by_row ? y : 0u);
+    const bool by_row = layer->kind != MAKES_ALL;
+    uint8_t *const out = by_row ? row_at($Alayer->out, y) : NULL;
     layer->run($Arows, out, layer->kind == MAKES_PIXELS ? count : y);
 #if defined(SERENITY_TRACE)
     const uint32_t row_bytes = features[layer->out].row_bytes;
-    if (by_row) {
-        for (uint32_t i = 0; i < count; ++i) {
-            TRACE(layer->out, out + i * row_bytes, row_bytes);
-        }
-    } else if (layer->kind == MAKES_ALL) {
-        TRACE(layer->out, out, row_bytes * features[layer->out].height);
+    for (uint32_t i = 0; by_row && i < count; ++i) {
+        TRACE(layer->out, out + i * row_bytes, row_bytes);
     }
 #endif
 }

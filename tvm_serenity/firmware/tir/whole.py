@@ -1,20 +1,17 @@
-"""From a Relax module to a :class:`Program`: quantise, rewrite, order, place, write kernels."""
+"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
 
 import tvm
 
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.memory import Placed, Room, place, with_unread
+from tvm_serenity.firmware.memory import Room, place, with_unread
 from tvm_serenity.firmware.names import identifier
-from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
+from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.tile import SCALAR
@@ -22,31 +19,6 @@ from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A program and what it was made from.
-
-    ``lowered`` holds the same kernels in the given order before any schedule of ours.
-    """
-
-    program: Program
-    lowered: Any
-    region: BoundGraph
-    graph: Graph
-    order: tuple[int, ...]
-    peak_bytes: int
-    lower_bound_bytes: int
-    placed: Placed
-    kept_float: tuple[str, ...]
-    compiled_here: Mapping[str, Any]
-    """Kernels that LLVM compiled for the board, as TIR."""
-
-    @cached_property
-    def executable(self) -> Any:
-        """``lowered`` compiled for this machine."""
-        return tvm.compile(self.lowered, target="llvm")
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
@@ -76,18 +48,18 @@ def compiled(
     order, ranges, whole, bound, peak = _ordered(graph, settings, alignment)
     placed = place(ranges, whole, room, alignment)
     placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
-    program = assembled(identifier(name), module, region, graph, order, placed, writer)
+    made = assembled(identifier(name), module, region, graph, order, placed, writer)
     return Compiled(
-        program,
-        ready.reference,
-        region,
-        graph,
-        order,
-        peak,
-        bound,
-        placed,
-        ready.kept_float,
-        {} if settings.codegen == "c" else writer.plain,
+        program=made.program,
+        lowered=ready.reference,
+        region=region,
+        sources=made.sources,
+        tensors=made.tensors,
+        placed=placed,
+        peak_bytes=peak,
+        lower_bound_bytes=bound,
+        kept_float=ready.kept_float,
+        compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 
 

@@ -1,0 +1,65 @@
+"""What a call passes to a kernel, in C."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.firmware.emit.c import C_TYPES, symbol
+from tvm_serenity.firmware.program import Argument, Const, Data, Place, Program, Row, Scratch, Step
+
+
+def base(region: str, external: bool) -> str:
+    """Return where a region's arena begins."""
+    return f"arenas->{region}" if external else f"arena_{region}"
+
+
+def pointer(place: Place, dtype: str, external: bool, const: bool) -> str:
+    """Return a place in memory as a pointer to ``dtype``."""
+    at = base(place.region, external)
+    if place.offset_bytes:
+        at = f"({at} + {place.offset_bytes})"
+    if dtype == "uint8":
+        return at
+    return f"({'const ' if const else ''}{C_TYPES[dtype]} *)(void *){at}"
+
+
+def fixed(
+    program: Program, argument: Argument, dtype: str, external: bool, const: bool
+) -> str | None:
+    """Return an argument that is the same in every call, None for one that is not."""
+    if isinstance(argument, Const):
+        return symbol(program, program.constants[argument.constant].name)
+    if isinstance(argument, Data):
+        return pointer(program.place(argument.tensor), dtype, external, const)
+    if isinstance(argument, Scratch):
+        return pointer(argument.place, dtype, external, const)
+    return None
+
+
+def first(program: Program, step: Step, argument: Argument, dtype: str, external: bool) -> str:
+    """Return a row, or a number of rows, in the call that makes row 0 alone."""
+    if not isinstance(argument, Row):
+        return "&(const uint32_t){1u}"
+    place = program.row_place(argument.tensor, argument.row(0))
+    if place is not None:
+        return pointer(place, dtype, external, argument.tensor not in step.writes)
+    return "NULL" if step.outside is None else constant(program, step.outside)
+
+
+def constant(program: Program, index: int) -> str:
+    """Return the name of a constant."""
+    return symbol(program, program.constants[index].name)
+
+
+def call(program: Program, kernel: str, passed: Sequence[str]) -> str:
+    """Return a call of a kernel."""
+    return f"{symbol(program, kernel)}({', '.join(passed)});"
+
+
+def shown(program: Program, step: Step, external: bool) -> list[str]:
+    """Return the lines that show the whole tensors that a step has written."""
+    if step.adds or step.made is not None:
+        return []
+    return [
+        f"TRACE({t}, {pointer(program.place(t), 'uint8', external, True)}, "
+        f"{program.tensors[t].size_bytes});"
+        for t in step.writes
+    ]

@@ -1,0 +1,127 @@
+"""The walker: tables as C, a function for each step, and what follows the sequence of calls."""
+
+from importlib import resources
+
+from tvm_serenity.firmware.emit.arguments import base, call, fixed, shown
+from tvm_serenity.firmware.emit.c import C_TYPES, join, symbol
+from tvm_serenity.firmware.emit.table import tables, width
+from tvm_serenity.firmware.program import Data, Param, Program, Row, Scratch, Step
+
+STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
+"""What stands in the walker for its memory where that is static: no parameter, two variables."""
+
+
+def definitions(program: Program, external: bool) -> str:
+    """Return tables, functions and walker; ``external``: in arenas that the caller provides."""
+    found, memory = tables(program), _memory(program, external)
+    return join(
+        [
+            _arena(program, external),
+            found.types,
+            _library("types.h", memory),
+            *(_run(program, i, memory) for i in range(len(program.steps))),
+            found.text,
+            f"#define MOST_SLOTS {max([1, *(len(step.slots) for step in program.steps)])}\n"
+            f"#define ENTRIES {len(program.calls)}\n"
+            f"#define FED {0 if program.fed is None else program.fed.tensor}\n"
+            f"#define LAYERS {len(program.steps)}\n",
+            _library("walk.h", memory),
+            "" if program.fed is None else _state(external) + _library("feed.h", memory),
+        ]
+    )
+
+
+def body(program: Program, external: bool) -> tuple[str, ...]:
+    """Return the lines that run everything, or forget the rows that have arrived."""
+    memory = _memory(program, external)
+    if program.fed is None:
+        return (f"    (void)walk({memory['$A']}0);",)
+    return (f"    {memory['$N']} = 0;", f"    {memory['$T']} = 0;")
+
+
+def _arena(program: Program, external: bool) -> str:
+    """The macro of an address: offsets are numbered through all arenas."""
+    names = list(program.arena_bytes)
+    regions = [name for name in names if program.arena_bytes[name]] or names[:1]
+    text, begin = "", 0
+    for region in regions:
+        end = begin + program.arena_bytes[region]
+        text += "" if region == regions[-1] else f"(offset) < {end}u ? "
+        text += f"{base(region, external)} + ((offset) - {begin}u)"
+        text += "" if region == regions[-1] else " : "
+        begin = end
+    return f"#define AT(offset) ({text})\n"
+
+
+def _memory(program: Program, external: bool) -> dict[str, str]:
+    if not external:
+        return STATIC
+    arenas = symbol(program, "arenas")
+    return {
+        "$P": f"const {arenas} *arenas, ",
+        "$A": "arenas, ",
+        "$F": f"{arenas} *arenas, ",
+        "$N": "arenas->next_call",
+        "$T": "arenas->rows_taken",
+    }
+
+
+def _state(external: bool) -> str:
+    return "" if external else "static uint32_t next_call;\nstatic uint32_t rows_taken;\n\n"
+
+
+def _library(name: str, memory: dict[str, str]) -> str:
+    """A file of the walker, written for where its memory is."""
+    path = resources.files("tvm_serenity.firmware") / "walker" / name
+    text = path.read_text(encoding="utf-8")
+    for mark, stands_for in memory.items():
+        text = text.replace(mark, stands_for)
+    return text
+
+
+def _run(program: Program, index: int, memory: dict[str, str]) -> str:
+    """The function that calls a step's kernel for a row."""
+    step, external = program.steps[index], bool(memory["$P"])
+    parameters = f"{memory['$P']}const uint8_t *const *rows, uint8_t *out, uint32_t y"
+    cases = [_call(program, step, name, external) for name in step.kernels]
+    unused = {
+        "arenas": external and not any(isinstance(a, Data | Scratch) for a in step.arguments),
+        "rows": not step.slots,
+        "out": step.made is None,
+        "y": len(cases) == 1 and not step.merges,
+    }
+    lines = [f"(void){name};" for name, is_unused in unused.items() if is_unused]
+    if len(cases) == 1:
+        lines += cases
+    elif step.variants == (0,) + (1,) * (step.height - 1):
+        lines += ["if (y == 0u) {", f"    {cases[0]}", "} else {", f"    {cases[1]}", "}"]
+    else:
+        numbers = ", ".join(map(str, step.variants))
+        lines.append(f"static const uint{width(step.variants)}_t variant[] = {{{numbers}}};")
+        lines.append("switch (variant[y]) {")
+        for number, case in enumerate(cases[1:], start=1):
+            lines += [f"case {number}:", f"    {case}", "    break;"]
+        lines += ["default:", f"    {cases[0]}", "    break;", "}"]
+    lines += shown(program, step, external)
+    text = "\n".join(f"    {line}" for line in lines)
+    return f"static void run_{index}({parameters})\n{{\n{text}\n}}\n"
+
+
+def _call(program: Program, step: Step, name: str, external: bool) -> str:
+    kernel, slots, passed = program.kernel[name], 0, []
+    for argument, param in zip(step.arguments, kernel.params, strict=True):
+        given = fixed(program, argument, param.dtype, external, param.readonly)
+        if given is None and isinstance(argument, Row):
+            given = "out"
+            if argument.tensor not in step.writes:
+                given, slots = f"rows[{slots}]", slots + 1
+            given = _typed(given, param)
+        passed.append(given or "&y")
+    return call(program, name, passed)
+
+
+def _typed(row: str, param: Param) -> str:
+    if param.dtype == "uint8":
+        return row
+    const = "const " if param.readonly else ""
+    return f"({const}{C_TYPES[param.dtype]} *)({const}void *){row}"

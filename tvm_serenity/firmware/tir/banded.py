@@ -1,0 +1,250 @@
+"""The program of a network in bands of rows: tensors in bands, steps that make rows of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.program import (
+    ARRIVAL,
+    Bands,
+    Const,
+    Count,
+    Data,
+    Fed,
+    Kernel,
+    Place,
+    Program,
+    Row,
+    Scratch,
+    Step,
+)
+from tvm_serenity.firmware.tir.compiled import Source
+from tvm_serenity.firmware.tir.constants import Constants
+from tvm_serenity.firmware.tir.interface import Known, named
+from tvm_serenity.firmware.tir.library import COUNT
+from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.tir.slots import slot_of
+from tvm_serenity.graph import Role
+from tvm_serenity.relax.rows_read import LayerKernel
+from tvm_serenity.rows.network import Layer
+from tvm_serenity.rows.split import SOURCE
+from tvm_serenity.rows.stream import Streaming, input_offsets
+
+
+@dataclass(frozen=True)
+class Lying:
+    """Where the bands of a split network lie: its tensors, and the workspace of its operators."""
+
+    tensors: Mapping[int, Place]
+    scratch: Mapping[int, Place]
+    arena_bytes: Mapping[str, int]
+
+
+def in_region(streaming: Streaming, region: str) -> Lying:
+    """Return the bands in one arena, that of ``region``."""
+    fixed = input_offsets(streaming.banded, streaming.input_base)
+    graph = streaming.banded.graph
+    live = {t: o for t, o in streaming.offsets.items() if graph.tensors[t].role is not Role.STATE}
+    scratch = {
+        r.workspace_of: Place(region, offset)
+        for r, offset in zip(streaming.ranges, streaming.plan.offsets, strict=True)
+        if r.workspace_of is not None
+    }
+    places = {t: Place(region, offset) for t, offset in {**fixed, **live}.items()}
+    return Lying(places, scratch, {region: streaming.arena_bytes})
+
+
+def banded_program(
+    kernels: RowKernels,
+    streaming: Streaming,
+    name: str,
+    lying: Lying,
+    alignment: int = 16,
+    known: Mapping[int, Known] = MappingProxyType({}),
+) -> Program:
+    """Return the program of a split network whose bands are ``lying`` in the arenas.
+
+    ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
+    ``known``: what the model says of those that are its inputs and outputs.
+    """
+    maker = _Maker(kernels, streaming, lying)
+    steps = tuple(maker.step(index) for index in maker.layers)
+    features = kernels.network.features
+    tensors = named(
+        [
+            (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
+            for f in features
+        ],
+        [known.get(f) for f in range(len(features))],
+    )
+    return Program(
+        identifier(name),
+        tuple(maker.used.values()),
+        tuple(maker.constants.all),
+        tuple(tensors),
+        tuple(maker.bands(f) for f in range(len(features))),
+        steps,
+        streaming.banded.resident,
+        kernels.network.outputs,
+        lying.arena_bytes,
+        alignment,
+        fed=maker.fed(),
+        sequence=tuple(maker.sequence()),
+    )
+
+
+def sources(kernels: RowKernels) -> tuple[Source, ...]:
+    """Return what each step of a banded program computes."""
+    network, rows = kernels.network, kernels.rows
+    found = []
+    for layer in (layer for layer in network.layers if not layer.view):
+        before = layer
+        if layer.sums:
+            layer = network.layers[network.readers[layer.outputs[0]][0]]
+        elif layer.inputs and layer.inputs[0] in network.producer:
+            makes = network.layers[network.producer[layer.inputs[0]]]
+            before = makes if makes.sums else layer
+        tensor = rows.tensor_of[layer.outputs[0]]
+        ops = enumerate(rows.region.graph.ops)
+        op = next(i for i, op in ops if tensor in op.outputs and op.view_of is None)
+        found.append(Source(op, before.inputs))
+    return tuple(found)
+
+
+class _Maker:
+    def __init__(self, kernels: RowKernels, streaming: Streaming, lying: Lying) -> None:
+        self.kernels = kernels
+        self.banded = streaming.banded
+        self.order = streaming.schedule.order
+        self.network = streaming.banded.network
+        self.lying = lying
+        self.constants = Constants()
+        self.used: dict[str, Kernel] = {}
+        self.layers = [i for i, layer in enumerate(self.network.layers) if not layer.view]
+        self.pads = self._pads()
+
+    def fed(self) -> Fed | None:
+        """The input whose rows arrive."""
+        if self.banded.feeding is None:
+            return None
+        tensor = self.network.inputs[0]
+        known = self.network.features[tensor]
+        kept = self.banded.feeding == SOURCE
+        step = None if kept else self.layers.index(self.banded.feeding)
+        return Fed(tensor, known.height, known.row_bytes, step)
+
+    def bands(self, feature: int) -> Bands:
+        """Where a feature lies: nowhere if nothing makes it, like rows that are not kept."""
+        found = {
+            self.banded.bands[t].first: place
+            for t, place in self.lying.tensors.items()
+            if self.banded.bands[t].feature == feature
+        }
+        height, together = self.network.rows(feature), self.banded.heights[feature]
+        places = tuple(found[y] for y in sorted(found))
+        if feature in self.network.contiguous:
+            places, together = places[:1], height
+        return Bands(places, height, together)
+
+    def sequence(self) -> list[tuple[int, int]]:
+        """The calls in order."""
+        found = []
+        numbers = {layer: number for number, layer in enumerate(self.layers)}
+        for call in (self.banded.calls[op] for op in self.order):
+            if call.layer == SOURCE:
+                together = self.banded.heights[self.network.inputs[0]]
+                found.append((ARRIVAL, call.first // together))
+            elif call.layer in numbers:
+                together = self.together(self.network.layers[call.layer])
+                found.append((numbers[call.layer], call.first // together))
+        return found
+
+    def together(self, layer: Layer) -> int:
+        """The rows a call of a layer runs through."""
+        if not layer.splits:
+            return 1
+        cut = layer.inputs[:1] if layer.sums else layer.outputs
+        return min(self.banded.heights[f] for f in cut)
+
+    def step(self, index: int) -> Step:
+        """How a layer runs."""
+        kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
+        layer = self.network.layers[index]
+        assert kernel is not None
+        assert code is not None
+        names = tuple(self.kernel(made) for made in code.kernels)
+        if kernel.rows is None:
+            return Step(names, self.whole(index, code), layer.outputs)
+        constants = [Const(self.constants.number(array)) for array in code.constants]
+        made = [Data(t) if layer.sums else Row(t) for t in layer.outputs]
+        count = [Count()] if code.kernels[0].params[-1].name == COUNT else []
+        return Step(
+            names,
+            (*self.slots(layer, kernel), *constants, *made, *count),
+            layer.outputs,
+            kernel.rows.variant_of,
+            self.together(layer),
+            self.pad(index),
+            layer.sums,
+        )
+
+    def whole(self, index: int, code: LayerCode) -> tuple[Any, ...]:
+        """What the kernel of whole tensors is called with."""
+        layer = self.network.layers[index]
+        arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]
+        for position, feature in zip(code.data, layer.inputs, strict=True):
+            arguments.insert(position, Data(feature))
+        arguments += [Data(f) for f in layer.outputs]
+        if layer.workspace_bytes:
+            op = next(o for o in self.lying.scratch if self.banded.calls[o].layer == index)
+            arguments.append(Scratch(self.lying.scratch[op], layer.workspace_bytes))
+        return tuple(arguments)
+
+    def slots(self, layer: Layer, kernel: LayerKernel) -> list[Row]:
+        """The rows that a layer reads to make a row."""
+        assert kernel.rows is not None
+        pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
+        return [slot_of(f, rows, self.network.rows(f)) for f, rows in pairs]
+
+    def kernel(self, made: Kernel) -> str:
+        """The name of a kernel, which differs from those of all others."""
+        name, count = made.name, 1
+        while self.used.setdefault(name, replace(made, name=name)) != replace(made, name=name):
+            count += 1
+            name = f"{made.name}_{count}"
+        return name
+
+    def _pads(self) -> dict[tuple[str, float], int]:
+        """One constant row for each value that pads, as long as the longest row it stands for."""
+        longest: dict[tuple[str, float], int] = {}
+        for index in self.layers:
+            for value, feature in self.padded(index):
+                known = self.network.features[feature]
+                key = (known.dtype, value)
+                elements = known.row_bytes // np.dtype(known.dtype).itemsize
+                longest[key] = max(longest.get(key, 0), elements)
+        return {
+            key: self.constants.number(np.full(elements, key[1], key[0]))
+            for key, elements in longest.items()
+        }
+
+    def padded(self, index: int) -> list[tuple[float, int]]:
+        """The values that pad a layer's inputs, and which inputs: kernels from TIR read a row."""
+        kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
+        if kernel is None or kernel.rows is None or code is None or code.library:
+            return []
+        inputs = self.network.layers[index].inputs
+        return [(v, inputs[kernel.data.index(p)]) for p, v in kernel.rows.padding.items()]
+
+    def pad(self, index: int) -> int | None:
+        """The constant that stands for a row outside of what a layer reads."""
+        found = {self.pads[self.network.features[f].dtype, v] for v, f in self.padded(index)}
+        if len(found) > 1:
+            name = self.network.layers[index].name
+            raise UnsupportedError(f"{name}: its inputs are padded with different values")
+        return next(iter(found), None)

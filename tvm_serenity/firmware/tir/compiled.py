@@ -1,0 +1,54 @@
+"""A program compiled for a board, and what it was made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import tvm
+
+from tvm_serenity.firmware.memory import Placed
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.relax.read import BoundGraph
+from tvm_serenity.rows.choose import Choice
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a step computes: operator ``op`` of the region, of the program's tensors ``inputs``.
+
+    These are the operator's arguments that are no constants, in order. Of a step that finishes
+    sums they are what is summed.
+    """
+
+    op: int
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A network compiled for a board, whole or by rows.
+
+    ``lowered`` holds TVM's own kernels, before any schedule of ours, in the given order; ``region``
+    is read off a module of the same calls. ``sources`` are one for each step of the program,
+    ``tensors`` one of the region for each of the program's (None: sums, which no whole kernel
+    stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
+    bands, where it runs by rows.
+    """
+
+    program: Program
+    lowered: Any
+    region: BoundGraph
+    sources: tuple[Source, ...]
+    tensors: tuple[int | None, ...]
+    placed: Placed
+    peak_bytes: int
+    lower_bound_bytes: int
+    kept_float: tuple[str, ...]
+    compiled_here: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Choice | None = None
+
+    @cached_property
+    def executable(self) -> Any:
+        """``lowered`` compiled for this machine."""
+        return tvm.compile(self.lowered, target="llvm")

@@ -1,0 +1,106 @@
+"""TVM's own kernel of a call, and what it is called with."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax, tirx
+from tvm.ir.prim import expr as prim
+
+from tvm_serenity import compat
+from tvm_serenity.firmware.program import Array
+from tvm_serenity.kernels.nodes import parts
+from tvm_serenity.validation.inputs import Parameter, Range
+from tvm_serenity.validation.ranges import parameter_ranges
+from tvm_serenity.validation.steps import zero_of
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """TVM's kernel ``source`` called ``name``, and what it is called with.
+
+    ``given``: by position the input that is drawn (its number) or a constant; ``written`` are
+    the positions of its results.
+    """
+
+    name: str
+    source: Any
+    given: tuple[int | Array, ...]
+    written: tuple[int, ...]
+
+    def shape(self, position: int) -> tuple[int, ...]:
+        """The shape of a parameter."""
+        return tuple(compat.buffer_shape(self.source.params[position]))
+
+    def dtype(self, position: int) -> str:
+        """The type of a parameter's elements, as numpy names it."""
+        return str(compat.buffer_dtype(self.source.params[position]))
+
+    def parameters(self) -> list[Parameter]:
+        """Return what is known of each input that is drawn."""
+        allowed, zero = parameter_ranges(self.source), zero_of(self.source)
+        stored = _stored_range(self.source)
+        for position, buffer in enumerate(self.source.params):
+            if stored is not None and str(compat.buffer_dtype(buffer)).startswith("float"):
+                allowed.setdefault(position, stored)
+        drawn = {n: i for i, n in reversed(list(enumerate(self.given))) if isinstance(n, int)}
+        return [
+            Parameter(self.shape(i), self.dtype(i), allowed.get(i), zero)
+            for _, i in sorted(drawn.items())
+        ]
+
+    def results(self, function: Function, inputs: Sequence[Array]) -> list[Array]:
+        """Return what TVM's kernel makes of ``inputs``."""
+        given = [inputs[n] if isinstance(n, int) else n for n in self.given]
+        arrays = [array.reshape(self.shape(i)) for i, array in enumerate(given)]
+        count = len(self.source.params)
+        arrays += [np.zeros(self.shape(i), self.dtype(i)) for i in range(len(arrays), count)]
+        tensors = [tvm.runtime.tensor(np.asarray(array, order="C")) for array in arrays]
+        function(*tensors)
+        return [tensors[i].numpy() for i in self.written]
+
+
+def _stored_range(source: tirx.PrimFunc) -> Range | None:
+    """What floats must lie within that are stored as 8 or 16 bits without being clamped.
+
+    Beyond it a conversion is undefined in C: networks keep to it (an average of stored values).
+    """
+    found = None
+    for cast in parts(source.body, prim.Cast):
+        to, of = str(_dtype(cast)), str(_dtype(cast.value))
+        clamped = isinstance(cast.value, prim.Max | prim.Min)
+        if to in ("int8", "uint8", "int16", "uint16") and of.startswith("float") and not clamped:
+            limits = np.iinfo(to)
+            found = Range(int(limits.min), int(limits.max))
+    return found
+
+
+def _dtype(expr: tirx.Expr) -> Any:
+    return getattr(expr.ty.dtype, "dtype", expr.ty.dtype)
+
+
+def reference_of(lowered: tvm.IRModule, call: relax.Call, memory: Sequence[Hashable]) -> Reference:
+    """Return TVM's kernel of a call.
+
+    ``memory``: where each argument lies that is no constant; the same place is drawn once.
+    """
+    name = compat.called_kernel(call).name_hint
+    source = next(f for g, f in lowered.functions.items() if g.name_hint == name)
+    arguments = compat.kernel_arguments(call)
+    drawn: dict[Any, int] = {}
+    given: list[Any] = []
+    places = iter(memory)
+    for argument in arguments:
+        if compat.is_constant(argument):
+            given.append(compat.constant_array(argument))
+        else:
+            given.append(drawn.setdefault(next(places), len(drawn)))
+    taken = compat.overwritten(call)
+    written = tuple(range(len(arguments), len(source.params)))
+    if taken is not None:
+        written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
+    return Reference(name, source, tuple(given), written)

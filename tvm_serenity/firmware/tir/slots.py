@@ -1,0 +1,32 @@
+"""The rows that a row kernel reads, as straight lines through them."""
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.program import Row
+
+
+def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Row:
+    """Return what reads ``rows[y]`` of a tensor of ``height`` rows for each y.
+
+    Raises :class:`UnsupportedError` where no straight line through the rows does.
+    """
+    known = [(y, row) for y, row in enumerate(rows) if row is not None]
+    for divisor in (1, 2, 3, 4, 8):
+        for step in _steps(known, divisor):
+            y, row = known[0] if known else (0, height)
+            for first in range(row * divisor - y * step, (row + 1) * divisor - y * step):
+                slot = Row(feature, step, first, divisor)
+                if all(_within(slot.row(y), height) == row for y, row in enumerate(rows)):
+                    return slot
+    raise UnsupportedError("it reads rows in no regular pattern")
+
+
+def _steps(known: list[tuple[int, int]], divisor: int) -> tuple[int, ...]:
+    if len(known) < 2 or known[-1][0] == known[0][0]:
+        return (1, 0, 2, 3, 4)
+    slope = (known[-1][1] - known[0][1]) * divisor / (known[-1][0] - known[0][0])
+    near = round(slope)
+    return (near, near - 1, near + 1)
+
+
+def _within(row: int, height: int) -> int | None:
+    return row if 0 <= row < height else None
