@@ -1,6 +1,7 @@
 """Made-up models against the runtimes they are written for, for so many minutes.
 
     python benchmarks/conformance.py [--minutes 20] [--jobs 2] [--seed 0] [--part operators,...]
+    python benchmarks/conformance.py [--minutes 20] [--jobs 2] [--seed 0] --kind LEAKY_RELU,...
 
 Each part is drawn in ``--jobs`` processes of different seeds. Prints the cases, how many are equal,
 why the others were refused or had no referee, and every difference with the file it was saved as
@@ -32,13 +33,18 @@ PARTS = {
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""
 
 
-def run(part: str, seconds: float, seed: int, folder: Path) -> Counts:
+def run(part: str, kinds: list[str], seconds: float, seed: int, folder: Path) -> Counts:
+    if kinds:
+        from tests.conformance.counts import generate_all
+        from tests.conformance.operators import STRATEGIES
+
+        return generate_all({kind: STRATEGIES[kind] for kind in kinds}, seconds, seed, folder)
     found: Counts = import_module(PARTS[part]).run(seconds, seed, folder)
     return found
 
 
 def drawn(
-    parts: list[str], minutes: float, jobs: int, seed: int, folder: Path
+    parts: list[str], kinds: list[str], minutes: float, jobs: int, seed: int, folder: Path
 ) -> dict[str, Counts]:
     """Return the counts of each part; they share the time."""
     seconds = minutes * 60 / len(parts)
@@ -49,7 +55,7 @@ def drawn(
             asked = {}
             for job in range(jobs):
                 own = folder / f"{part}-{seed}-{job}"
-                asked[pool.submit(run, part, seconds, seed * 1000 + job, own)] = job
+                asked[pool.submit(run, part, kinds, seconds, seed * 1000 + job, own)] = job
             for done in as_completed(asked):
                 try:
                     totals[part].merge(done.result())
@@ -93,6 +99,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--part", default=",".join(PARTS))
+    parser.add_argument("--kind", default="", help="operators alone, by their kinds")
     parser.add_argument("--save", type=Path, default=Path("conformance_failures"))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -100,8 +107,10 @@ def main() -> None:
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         parser.error(f"--part {','.join(unknown)}: there are {', '.join(PARTS)}")
+    kinds = [kind for kind in arguments.kind.split(",") if kind]
+    parts = ["operators"] if kinds else parts
     print(f"seed {arguments.seed}", flush=True)
-    totals = drawn(parts, arguments.minutes, arguments.jobs, arguments.seed, arguments.save)
+    totals = drawn(parts, kinds, arguments.minutes, arguments.jobs, arguments.seed, arguments.save)
     for part, counts in totals.items():
         show(part, counts)
     if arguments.json:

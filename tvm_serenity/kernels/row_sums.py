@@ -29,9 +29,9 @@ from tvm_serenity.kernels.rows import has_rows
 class RowSums:
     """``begin``, ``add``: ``(row, sums)``; ``finish``: ``(sums, other parameters..., result)``."""
 
-    begin: Any
-    add: Any
-    finish: Any
+    begin: tirx.PrimFunc
+    add: tirx.PrimFunc
+    finish: tirx.PrimFunc
     shape: tuple[int, ...]
     dtype: str
     height: int

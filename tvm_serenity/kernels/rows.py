@@ -78,8 +78,8 @@ def row_kernel(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowKernel:
 
 @dataclass(frozen=True)
 class _Loop:
-    variable: Any
-    body: Any
+    variable: tirx.Var
+    body: tirx.Stmt
 
 
 def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:

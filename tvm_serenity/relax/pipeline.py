@@ -72,9 +72,9 @@ class Prepared:
 
     target: tvm.target.Target
     steps: Steps
-    integers: Any
-    changed: Any
-    plain: Any
+    integers: tvm.IRModule
+    changed: tvm.IRModule
+    plain: tvm.IRModule
     kept_float: tuple[str, ...]
     rewriting: Rewriting | None
     rows: Streaming | None

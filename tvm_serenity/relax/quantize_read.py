@@ -39,7 +39,7 @@ def refusing() -> Iterator[None]:
 class Leaf:
     """A stored tensor: an integer expression, and how to read it."""
 
-    expr: Any
+    expr: relax.Expr
     params: Affine
     shape: tuple[int, ...]
 
@@ -79,9 +79,9 @@ class Weight:
 class Scope:
     """The bindings of one function by variable; ``names`` are those of the original tensors."""
 
-    function: Any
-    values: dict[Any, Any] = field(default_factory=dict)
-    uses: dict[Any, int] = field(default_factory=dict)
+    function: relax.Function
+    values: dict[relax.Var, relax.Expr] = field(default_factory=dict)
+    uses: dict[relax.Var, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for block in self.function.body.blocks:

@@ -17,7 +17,7 @@ class ClampedResult:
     """What ``quantize(activation(expr))`` stores: ``expr`` clamped to ``low``..``high``."""
 
     name: str
-    expr: Any
+    expr: relax.Expr
     result: Affine
     low: int
     high: int
@@ -42,13 +42,13 @@ class Rewriter:
     """Writes a function anew, region by region; ``new`` maps old variables to new expressions."""
 
     scope: Scope
-    builder: Any
+    builder: relax.BlockBuilder
     rounding: str
     fold_concat: bool
     rules: "Rules"
-    new: dict[Any, Any] = field(default_factory=dict)
+    new: dict[relax.Var, relax.Expr] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    users: dict[Any, list[Any]] = field(default_factory=dict)
+    users: dict[relax.Var, list[relax.Var | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for var, value in self.scope.values.items():

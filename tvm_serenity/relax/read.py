@@ -56,7 +56,7 @@ class BoundGraph:
 
 @dataclass
 class _Reader:
-    module: Any
+    module: tvm.IRModule
     workspace: bool
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)

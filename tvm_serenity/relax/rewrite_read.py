@@ -41,9 +41,9 @@ class Source:
     ``biases`` is how many bindings right after the head add a constant to a convolution.
     """
 
-    bindings: tuple[Any, ...]
-    operands: tuple[Any, ...]
-    var: Any
+    bindings: tuple[relax.VarBinding, ...]
+    operands: tuple[relax.Var, ...]
+    var: relax.Var
     biases: int = 0
 
     @property
@@ -58,14 +58,14 @@ class Reading:
 
     net: Net
     sources: tuple[Source, ...]
-    params: tuple[Any, ...]
+    params: tuple[relax.Var, ...]
 
 
 @dataclass
 class _Group:
     kind: Kind
-    bindings: list[Any]
-    operands: list[Any]
+    bindings: list[relax.VarBinding]
+    operands: list[relax.Var]
     opaque: str = ""
     biases: int = 0
     closed: bool = False  # something other than a bias follows
@@ -73,10 +73,10 @@ class _Group:
 
 @dataclass
 class _Reader:
-    mod: Any
-    uses: dict[Any, int]
+    mod: tvm.IRModule
+    uses: dict[relax.Var, int]
     groups: list[_Group] = field(default_factory=list)
-    owner: dict[Any, _Group] = field(default_factory=dict)
+    owner: dict[relax.Var, _Group] = field(default_factory=dict)
 
     def add(self, binding: relax.VarBinding) -> None:
         call = binding.value

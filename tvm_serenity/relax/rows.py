@@ -53,11 +53,13 @@ def by_rows(
 class _Emitter:
     rows: RowModule
     found: Streaming
-    function: Any
-    builder: Any = field(default_factory=lambda: relax.BlockBuilder(tvm.IRModule({})))
-    made: dict[tuple[int, int], Any] = field(default_factory=dict)
-    whole: dict[int, Any] = field(default_factory=dict)
-    pads: dict[tuple[str, float, int], Any] = field(default_factory=dict)
+    function: relax.Function
+    builder: relax.BlockBuilder = field(
+        default_factory=lambda: relax.BlockBuilder(tvm.IRModule({}))
+    )
+    made: dict[tuple[int, int], relax.Expr] = field(default_factory=dict)
+    whole: dict[int, relax.Expr] = field(default_factory=dict)
+    pads: dict[tuple[str, float, int], relax.Expr] = field(default_factory=dict)
     kernels: dict[Any, Any] = field(default_factory=dict)
 
     def module(self) -> Any:
@@ -93,6 +95,7 @@ class _Emitter:
                 self.make(layer, kernel, y)
 
     def run_whole(self, layer: Layer, kernel: LayerKernel) -> None:
+        assert kernel.whole is not None
         arguments: list[Any] = [compat.constant(a) for a in kernel.constants]
         for position, feature in zip(kernel.data, layer.inputs, strict=True):
             param = kernel.whole.params[position]

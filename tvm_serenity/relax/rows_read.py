@@ -38,8 +38,8 @@ class LayerKernel:
     data: tuple[int, ...]
     constants: tuple[Any, ...]
     rows: RowKernel | None = None
-    whole: Any = None
-    source: Any = None
+    whole: tirx.PrimFunc | None = None
+    source: tirx.PrimFunc | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RowModule:
     kernels: tuple[LayerKernel | None, ...]
     tensor_of: tuple[int | None, ...]
     region: BoundGraph
-    lowered: Any
+    lowered: tvm.IRModule
 
     @cached_property
     def executable(self) -> Any:

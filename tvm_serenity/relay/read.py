@@ -25,10 +25,10 @@ class BoundGraph:
     """The calls of a function and the graph read off them: ``graph.ops[i]`` is ``calls[i]``."""
 
     graph: Graph
-    calls: tuple[Any, ...]
-    function: Any
-    result: Any
-    bound: dict[Any, Any]
+    calls: tuple[relay.Call, ...]
+    function: relay.Function
+    result: relay.Expr
+    bound: dict[relay.Expr, relay.Var]
 
     def arrange(self, order: Sequence[int]) -> Any:
         """Return the function with its calls in ``order``, each bound by a let."""

@@ -22,7 +22,7 @@ RULES = ("channelwise", "kernelwise", "residual")
 class Rewriting:
     """What became of a module: what was ``applied``, the peaks as it would be built."""
 
-    module: Any
+    module: tvm.IRModule
     applied: tuple[Match, ...] = ()
     before_bytes: int = 0
     after_bytes: int = 0

@@ -53,9 +53,9 @@ class Source:
 
     call: Any
     body: Any = None
-    params: tuple[Any, ...] = ()
-    constants: dict[Any, Any] = field(default_factory=dict)
-    steps: tuple[Any, ...] = ()
+    params: tuple[relay.Var, ...] = ()
+    constants: dict[relay.Var, relay.Constant] = field(default_factory=dict)
+    steps: tuple[relay.Call, ...] = ()
     biases: int = 0
 
     @property

@@ -38,7 +38,7 @@ class MeasuredBuild:
     """One build and its execution: bytes the VM allocated, results apart."""
 
     name: str
-    executable: Any
+    executable: relax.VMExecutable
     run: Run
     workspace_bytes: int
 

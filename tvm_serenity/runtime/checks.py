@@ -36,7 +36,7 @@ class Checks:
     """
 
     kernels: bool = True
-    before: Any = None
+    before: tvm.IRModule | None = None
     tolerance: Tolerance = EXACT
     judge: Judge | None = None
     folder: Path = Path()
@@ -55,7 +55,7 @@ class Builds:
     ) -> None:
         self.module, self.plain, self.lean, self.target = module, plain, lean, target
         self.stock, self.given, self.ours = executables
-        self._plain: Any = None
+        self._plain: relax.VMExecutable | None = None
 
     @property
     def same(self) -> Tolerance:

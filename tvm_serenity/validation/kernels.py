@@ -45,8 +45,8 @@ class Case:
 
     operator: str
     kernel: str
-    reference: Any
-    made: Any
+    reference: tirx.PrimFunc
+    made: tirx.PrimFunc
     signature: Signature
     constants: Mapping[int, Array]
     drawn: tuple[int, ...]

@@ -36,7 +36,7 @@ class NetTensor:
     The batch is 1. A vector has height and width 1.
     """
 
-    var: Any
+    var: relax.Expr
     channels: int
     height: int
     width: int

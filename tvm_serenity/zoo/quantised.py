@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from tvm import relax
 
 from tvm_serenity.zoo.net import NetBuilder, NetTensor
@@ -129,7 +130,7 @@ def _linear_scale(x: NetTensor) -> float:
     return SPREAD * math.sqrt(x.moment) / 127
 
 
-def _dequantised(value: relax.Expr, scale: Any, zero: Any, axis: int = -1) -> Any:
+def _dequantised(value: relax.Expr, scale: ArrayLike, zero: ArrayLike, axis: int = -1) -> Any:
     return relax.op.dequantize(value, *_parameters(scale, zero), axis=axis)
 
 
@@ -137,6 +138,7 @@ def _quantised(value: relax.Expr, scale: float, zero: int) -> Any:
     return relax.op.quantize(value, *_parameters(scale, zero), axis=-1, out_dtype="int8")
 
 
-def _parameters(scale: Any, zero: Any) -> tuple[Any, Any]:
-    zeros = np.asarray(zero) if np.ndim(zero) else np.int8(zero)
-    return relax.const(np.float32(scale) if np.ndim(scale) == 0 else scale), relax.const(zeros)
+def _parameters(scale: ArrayLike, zero: ArrayLike) -> tuple[Any, Any]:
+    zeros = np.asarray(zero, None if np.ndim(zero) else np.int8)
+    scales = np.asarray(scale, None if np.ndim(scale) else np.float32)
+    return relax.const(scales), relax.const(zeros)

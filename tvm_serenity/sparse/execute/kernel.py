@@ -70,11 +70,11 @@ class _Tile:
     """
 
     buffers: dict[str, Any]
-    number: Any
+    number: tirx.Expr
     tile: int
     width: int
     sums: list[Any]
-    at: Any
+    at: tirx.Expr
 
     def get(self, name: str, *indices: tirx.Expr | int) -> Any:
         return self.buffers[name][indices if len(indices) > 1 else indices[0]]
