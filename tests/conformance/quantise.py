@@ -194,3 +194,26 @@ class _Quantised:
             return bias
         self.tensors.append(made)
         return len(self.tensors) - 1
+
+
+def dynamic_file(net: Net, by_channel: bool) -> bytes:
+    """Return the network as a ``.tflite`` file of floats whose weights are int8.
+
+    A scale a channel, or one; depthwise convolutions always have one a channel.
+    """
+    tensors = []
+    for value in net.values:
+        if value.data is None or value.role != "weight":
+            dtype = "int32" if value.role == "index" else "float32"
+            tensors.append(T(value.shape, dtype, data=value.data))
+            continue
+        others = tuple(i for i in range(value.data.ndim) if i != value.axis)
+        reach = np.abs(value.data).max(
+            others if by_channel or value.axis == 3 else None, keepdims=True
+        )
+        scales = np.asarray(reach / 127, np.float32)
+        stored = np.clip(np.rint(value.data / scales), -127, 127).astype(np.int8)
+        held = [float(s) for s in scales.reshape(-1)]
+        tensors.append(T(value.shape, "int8", held, data=stored, axis=value.axis))
+    nodes = [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
+    return tflite(tensors, nodes, net.inputs, net.outputs)

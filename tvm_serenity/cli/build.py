@@ -11,6 +11,7 @@ from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, InPlace, Json, Model, Opaque, TimeLimit, sized
+from tvm_serenity.cli.quantized import DynamicRange
 from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
@@ -52,6 +53,7 @@ def build_command(
     quantized: Annotated[
         str, typer.Option(help="auto: integer kernels where the model is quantised; off: float.")
     ] = "auto",
+    dynamic_range: DynamicRange = "litert",
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak first.")
     ] = False,
@@ -95,6 +97,7 @@ def build_command(
         in_place=in_place,
         rewrite="all" if rewrite else "",
         quantized=quantized,
+        dynamic_range=dynamic_range,
         codegen=codegen,
         external_arena=external_arena,
         arena_limit_bytes=arena_limit,

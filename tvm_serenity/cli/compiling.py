@@ -10,7 +10,7 @@ import typer
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit, sized
-from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for, quantised_json
+from tvm_serenity.cli.quantized import DynamicRange, Quantized, Rounding, opened_for, quantised_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, check_schedule
@@ -42,6 +42,7 @@ def compile_command(
     ] = "all",
     quantized: Quantized = "auto",
     rounding: Rounding = "auto",
+    dynamic_range: DynamicRange = "litert",
     tuned: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
@@ -87,7 +88,7 @@ def compile_command(
         raise InputError("--rows and --rewrite: choose one")
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
-    start, rounding_used = opened_for(opened, module, quantized, rounding)
+    start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
     with show.progress(f"compiling {model}") as report:
         report.step("reading kernels")
         steps = Steps(

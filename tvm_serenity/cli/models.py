@@ -36,8 +36,8 @@ class ModelSource:
         graph = module_graph(self.module(), self.spec)
         return TextFile(Path(self.spec), graph)
 
-    def module(self, integers: str = "tflite") -> Any:
-        """Return the model as a Relax module; ``integers`` as :func:`to_relax` takes it."""
+    def module(self, integers: str = "tflite", dynamic_range: str = "litert") -> Any:
+        """Return the model as a Relax module; both as :func:`to_relax` takes them."""
         if self.is_zoo:
             from tvm_serenity import zoo
 
@@ -51,7 +51,7 @@ class ModelSource:
             raise type(error)(one_line(f"{self.spec}: {error}")) from None
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(model, self.dims, integers)
+        return to_relax(model, self.dims, integers, dynamic_range=dynamic_range)
 
 
 def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:

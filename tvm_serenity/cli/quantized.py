@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.cli.models import ModelSource
-from tvm_serenity.quantize.choices import AUTO, OFF, check_quantized, check_rounding
+from tvm_serenity.quantize.choices import AUTO, LITERT, OFF, check_quantized, check_rounding
 
 if TYPE_CHECKING:
     import tvm
@@ -30,21 +30,38 @@ Rounding = Annotated[
 ]
 
 
+DynamicRange = Annotated[
+    str,
+    typer.Option(
+        "--dynamic-range",
+        metavar="litert|float",
+        help="Float operators with 8-bit weights: as LiteRT, which stores activations as 8 bits "
+        "while they run, or in float.",
+    ),
+]
+
+
 def opened_for(
-    opened: ModelSource, module: "tvm.IRModule", quantized: str, rounding: str
+    opened: ModelSource,
+    module: "tvm.IRModule",
+    quantized: str,
+    rounding: str,
+    dynamic_range: str = LITERT,
 ) -> tuple[Any, str]:
     """Return the module whose kernels are made, and how its integers round.
 
     ``module`` is what was opened, in float: itself where integers are not read from the file.
     """
+    from tvm_serenity.relax.attributes import DYNAMIC_RANGE
     from tvm_serenity.relax.quantize import is_quantised
 
     check_quantized(quantized, "--quantized ")
     check_rounding(rounding)
     if rounding == AUTO:
         rounding = "float" if opened.spec.lower().endswith(".onnx") else "tflite"
-    read = quantized != OFF and opened.spec.lower().endswith(".tflite") and is_quantised(module)
-    return opened.module(rounding) if read else module, rounding
+    integers = is_quantised(module) or DYNAMIC_RANGE in (module["main"].attrs or {})
+    read = quantized != OFF and opened.spec.lower().endswith(".tflite") and integers
+    return opened.module(rounding, dynamic_range) if read else module, rounding
 
 
 def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:

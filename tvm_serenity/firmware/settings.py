@@ -7,7 +7,7 @@ from pathlib import Path
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.forms import FORMATS, OWN_ARENA, PROJECT
 from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES
-from tvm_serenity.quantize.choices import AUTO, OFF, QUANTIZED
+from tvm_serenity.quantize.choices import AUTO, DYNAMIC_RANGES, LITERT, OFF, QUANTIZED
 from tvm_serenity.schedule import Options
 
 Notify = Callable[[str], None]
@@ -32,6 +32,8 @@ class Settings:
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
       that dies. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
+    * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
+      bits while they run, or "float".
     * ``codegen``: "c", or "llvm" for kernels compiled here. ``tuned``: the kernel library is used
       where it applies ("c" alone).
     * ``external_arena``: the caller passes the arena. ``arena_limit_bytes``: no larger one.
@@ -54,6 +56,7 @@ class Settings:
     in_place: bool = False
     rewrite: str = ""
     quantized: str = AUTO
+    dynamic_range: str = LITERT
     codegen: str = "c"
     tuned: bool = True
     external_arena: bool = False
@@ -113,6 +116,7 @@ def _check_values(settings: Settings) -> None:
         ("--codegen", settings.codegen, CODEGENS),
         ("--order", settings.order, ORDERS),
         ("--quantized", settings.quantized, QUANTIZED),
+        ("--dynamic-range", settings.dynamic_range, DYNAMIC_RANGES),
         ("--format", settings.format, FORMATS),
     ):
         if value not in allowed:

@@ -17,8 +17,11 @@ from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.kernels.records import Convolution as Convolution
 from tvm_serenity.kernels.records import Dense as Dense
+from tvm_serenity.kernels.records import WindowSums
 
 Fetch = Callable[[Any, Any, Any, Any], Any]
+"""What reads image, row, column, channel."""
+Change = Callable[[Any, Any], Any]
 
 
 def convolution(spec: Convolution) -> Any:
@@ -28,7 +31,8 @@ def convolution(spec: Convolution) -> Any:
     sums, first = [], 0
     for source in sources:
         channels = spec.sizes(source.shape)[3]
-        sums.append(_sum(spec, _padded(spec, source), weight, first, int(channels)))
+        fetch = padded(spec, source, tirx.const(spec.input_zero, spec.dtype))
+        sums.append(summed(spec, fetch, weight, first, int(channels)))
         first += int(channels)
     finish = finished(spec.requantise, constants)
 
@@ -53,8 +57,11 @@ def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
     return weight, bias, constants
 
 
-def _padded(spec: Convolution, source: te.Tensor) -> Fetch:
-    """Read ``source`` with the zero point around it."""
+def padded(spec: WindowSums, source: te.Tensor, fill: Any, change: Change | None = None) -> Fetch:
+    """Return what reads ``source`` with ``fill`` around it.
+
+    ``change`` is applied to each value read, with the number of its image.
+    """
     _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
     top, left, bottom, right = spec.padding
 
@@ -69,15 +76,14 @@ def _padded(spec: Convolution, source: te.Tensor) -> Fetch:
         if right:
             inside.append(x < width + left)
         value = source(*spec.position(n, y - top, x - left, c))
-        if not inside:
-            return value
-        return te.if_then_else(te.all(*inside), value, tirx.const(spec.input_zero, spec.dtype))
+        value = value if change is None else change(value, n)
+        return te.if_then_else(te.all(*inside), value, fill) if inside else value
 
     return fetch
 
 
-def _sum(spec: Convolution, fetch: Fetch, weight: te.Tensor, first: int, channels: int) -> Any:
-    """The int32 sums over the input channels ``first``.. of the piece that ``fetch`` reads."""
+def summed(spec: WindowSums, fetch: Fetch, weight: te.Tensor, first: int, channels: int) -> Any:
+    """Return the int32 sums over the input channels ``first``.. of what ``fetch`` reads."""
     kh, kw = spec.weight_shape[:2]
     ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
     (sy, sx), (dy, dx) = spec.strides, spec.dilation
@@ -109,7 +115,7 @@ def _sum_type(dtype: str) -> str:
     return "int64" if dtype == "int16" else "int32"
 
 
-def _product(spec: Convolution, value: tirx.Expr, weight: tirx.Expr) -> Any:
+def _product(spec: WindowSums, value: tirx.Expr, weight: tirx.Expr) -> Any:
     factor = weight.astype("int32")
     if spec.weight_zero:
         factor = factor - i32(spec.weight_zero)

@@ -208,8 +208,12 @@ class FilterSum:
 
 
 @dataclass(frozen=True)
-class Convolution:
-    """One convolution: ``pieces`` are the shapes of its inputs, joined along the channels."""
+class WindowSums:
+    """What a convolution sums up: ``pieces`` are the shapes of its inputs, joined along channels.
+
+    ``padding`` is top, left, bottom, right. ``input_zero`` and ``weight_zero`` are what zero is
+    stored as.
+    """
 
     layout: str
     pieces: tuple[tuple[int, int, int, int], ...]
@@ -222,7 +226,6 @@ class Convolution:
     groups: int
     input_zero: int
     weight_zero: int
-    requantise: Requantise
 
     @property
     def depthwise(self) -> bool:
@@ -258,6 +261,13 @@ class Convolution:
         w = (width + left + right - self.dilation[1] * (kw - 1) - 1) // self.strides[1] + 1
         n, h, w, c = self.position(n, h, w, self.channels)
         return n, h, w, c
+
+
+@dataclass(frozen=True)
+class Convolution(WindowSums):
+    """One convolution of integers and how its sums become stored values."""
+
+    requantise: Requantise
 
     def of_piece(self, index: int) -> "tuple[Convolution, slice]":
         """Return a depthwise convolution of one piece alone, and which channels that makes."""

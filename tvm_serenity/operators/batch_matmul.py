@@ -1,16 +1,19 @@
 """BATCH_MATMUL: products of matrices that both vary, batches broadcast."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.dynamic_records import DynamicProduct, Steps
 from tvm_serenity.kernels.records import BatchMatmul, Pair
-from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators import dynamic_range as dynamic
+from tvm_serenity.operators.record import OnTheFly, Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
-_ADJOINT_X, _ADJOINT_Y = 0, 1
+_ADJOINT_X, _ADJOINT_Y, _ASYMMETRIC = range(3)
 
 
 def _read(scene: Scene) -> BatchMatmul:
@@ -77,6 +80,60 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("matmul", *parts)
 
 
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """Matrices of floats, ``turned`` first, times 8-bit ones."""
+
+    spec: DynamicProduct
+    turned: bool
+
+    @property
+    def steps(self) -> Steps:
+        """How the rows of the first operand are stored."""
+        left = self.spec.shapes[0]
+        return Steps((int(np.prod(left[:-1])), left[-1]), self.spec.asymmetric)
+
+
+def _read_dynamic(scene: Scene) -> Dynamic | None:
+    held, options = scene.operands[1], scene.options
+    if held is None or held.params is None or held.dtype != "int8" or held.params.zero_point:
+        return None
+    if scene.dtype(0) != "float32":
+        return None
+    if len(held.params.scales) != 1:
+        raise UnsupportedError("a scale a channel of 8-bit matrices")
+    left, right = scene.shape(0), held.shape
+    turned = bool(options.u8(_ADJOINT_X))
+    if turned:
+        left = (*left[:-2], left[-1], left[-2])
+    if sum(extent > 1 for extent in np.broadcast_shapes(left[:-2], right[:-2])) > 1:
+        raise UnsupportedError("LiteRT takes the scales of other matrices along a second batch")
+    adjoint, asymmetric = bool(options.u8(_ADJOINT_Y)), bool(options.u8(_ASYMMETRIC))
+    spec = DynamicProduct((left, right), adjoint, held.params.scale, asymmetric)
+    return Dynamic(spec, turned)
+
+
+def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.dynamic import product
+
+    left, x = op.spec.shapes[0], values[0]
+    if op.turned:
+        x = calls.apply("permute_dims", x, [*range(len(left) - 2), len(left) - 1, len(left) - 2])
+    stored, steps = dynamic.quantised(op.steps, calls.apply("reshape", x, op.steps.shape), calls)
+    stored = calls.apply("reshape", stored, left)
+    steps = calls.apply("reshape", steps, (*left[:-1], op.steps.steps_shape[1]))
+    return calls.kernel("d_matmul", product(op.spec), stored, steps, values[1])
+
+
+def _reference_dynamic(op: Dynamic, x: Array, y: Array) -> Array:
+    """``EvalHybrid`` of batch_matmul.cc."""
+    left, given = op.spec.shapes[0], np.swapaxes(x, -1, -2) if op.turned else x
+    whole, scale = dynamic.quantised_reference(given.reshape(op.steps.shape), op.spec.asymmetric)
+    other = np.swapaxes(y, -1, -2) if op.spec.adjoint else y
+    total = np.matmul(whole.reshape(left), other.astype(np.int64)).astype(np.float32)
+    return np.asarray(total * (scale * np.float32(op.spec.scale)).reshape(*left[:-1], 1))
+
+
 OPERATORS = (
     Operator(
         kinds=("BATCH_MATMUL",),
@@ -84,5 +141,6 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
     ),
 )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.records import Convolution
+from tvm_serenity.kernels.records import Convolution, WindowSums
 from tvm_serenity.operators.needs import SAME, Need, Seen, filter_height, windowed
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import (
@@ -24,7 +24,7 @@ from tvm_serenity.operators.weighted import (
 )
 from tvm_serenity.operators.windows import around
 
-_SOURCE, WEIGHTS, _BIAS = range(3)
+SOURCE, WEIGHTS, BIAS = range(3)
 _PADDING, _STRIDE_W, _STRIDE_H = range(3)
 
 
@@ -68,14 +68,22 @@ def by_rows(op: Seen, fields: Fields) -> tuple[Need, ...]:
 
 def read(scene: Scene, fields: Fields) -> Weighted | None:
     """Return the convolution that an operator is; None of floats with quantised weights."""
-    if scene.is_float(_SOURCE):
+    if scene.is_float(SOURCE):
         return None
-    source, result, options = scene.stored(_SOURCE), scene.result(), scene.options
+    source, result = scene.stored(SOURCE), scene.result()
     summable(scene.kind, source, result)
     scene.symmetric(source, result)
     found = filters_of(scene, WEIGHTS, fields.channels)
-    shape, made = four(source.shape), four(result.shape)
-    data, groups = _arranged(found.data, fields.channels, shape[3])
+    data, taps = taps_of(scene, fields, found.data)
+    layer = layer_of(scene, source, replace(found, data=data), (BIAS, fields.activation))
+    return convolution_of(layer, taps)
+
+
+def taps_of(scene: Scene, fields: Fields, weights: Array) -> tuple[Array, Taps]:
+    """Return weights with the output channels last, and where their taps lie."""
+    shape, made = four(scene.shape(SOURCE)), four(scene.results[0].shape)
+    data, groups = _arranged(weights, fields.channels, shape[3])
+    options = scene.options
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     dilation = (options.i32(fields.dilation_h, 1), options.i32(fields.dilation_w, 1))
     if min(*strides, *dilation) < 1:
@@ -84,9 +92,7 @@ def read(scene: Scene, fields: Fields) -> Weighted | None:
     reach = [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)]
     top, bottom = around(shape[1], made[1], reach[0], strides[0], same)
     left, right = around(shape[2], made[2], reach[1], strides[1], same)
-    taps = Taps("NHWC", strides, (top, left, bottom, right), dilation, groups)
-    layer = layer_of(scene, source, replace(found, data=data), (_BIAS, fields.activation))
-    return convolution_of(layer, taps)
+    return data, Taps("NHWC", strides, (top, left, bottom, right), dilation, groups)
 
 
 def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
@@ -108,10 +114,8 @@ def convolution_of(layer: WeightedLayer, taps: Taps) -> Weighted:
 
     It is depthwise where every group is one channel.
     """
-    shape, data = four(layer.source.shape), layer.filters.data
-    if 1 < taps.groups == shape[taps.layout.index("C")] and data.shape[2] == 1:
-        data = data[:, :, 0, :]
-    data = np.ascontiguousarray(data)
+    shape = four(layer.source.shape)
+    data = depthwise(layer.filters.data, taps, shape)
     spec = Convolution(
         layout=taps.layout,
         pieces=(shape,),
@@ -129,19 +133,26 @@ def convolution_of(layer: WeightedLayer, taps: Taps) -> Weighted:
     return Weighted(spec, data, layer.folded_bias())
 
 
+def depthwise(data: Array, taps: Taps, shape: tuple[int, int, int, int]) -> Array:
+    """Return filters of an image of ``shape``; three axes where every group is one channel."""
+    if 1 < taps.groups == shape[taps.layout.index("C")] and data.shape[2] == 1:
+        data = data[:, :, 0, :]
+    return np.ascontiguousarray(data)
+
+
 def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
     """Return the call of a convolution, or a concat of the calls of its pieces."""
     from tvm_serenity.kernels.convolution import convolution
 
-    spec, pieces = op.spec, [values[_SOURCE]]
-    inner = calls.within_border(values[_SOURCE], spec.input_zero, spec.layout)
+    spec, pieces = op.spec, [values[SOURCE]]
+    inner = calls.within_border(values[SOURCE], spec.input_zero, spec.layout)
     if inner is not None:
         (expr, shape, amounts) = inner
         pieces = [expr]
         top, left, bottom, right = (a + b for a, b in zip(spec.padding, amounts, strict=True))
         spec = replace(spec, pieces=(four(shape),), padding=(top, left, bottom, right))
     elif spec.groups in (1, spec.pieces[0][spec.channel_axis]):
-        joined = calls.pieces(_SOURCE, spec.channel_axis)
+        joined = calls.pieces(SOURCE, spec.channel_axis)
         if joined is not None:
             pieces = [expr for expr, _ in joined]
             spec = replace(spec, pieces=tuple(four(shape) for _, shape in joined))
@@ -160,14 +171,19 @@ def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
 
 def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
     """``reference_integer_ops::ConvPerChannel`` and ``DepthwiseConvPerChannel``."""
-    spec = op.spec
+    made = requantised(products(op.spec, op.filters, x) + op.bias, op.spec.requantise)
+    return made if op.spec.layout == "NHWC" else np.moveaxis(made, 3, 1)
+
+
+def products(spec: WindowSums, weights: Array, x: Array) -> npt.NDArray[np.int64]:
+    """Return the sums of products of a convolution, their channels last."""
     (top, left, bottom, right), (dy, dx) = spec.padding, spec.dilation
     borders = ((0, 0), (top, bottom), (left, right), (0, 0))
     image = x if spec.layout == "NHWC" else np.moveaxis(x, 1, 3)
     padded = np.pad(image.astype(np.int64), borders, constant_values=spec.input_zero)
     _, height, width, channels = spec.sizes(spec.output_shape)
-    total = np.zeros((x.shape[0], height, width, channels), np.int64) + op.bias
-    filters = op.filters.astype(np.int64) - spec.weight_zero
+    total = np.zeros((x.shape[0], height, width, channels), np.int64)
+    filters = weights.astype(np.int64) - spec.weight_zero
     every = channels // spec.groups
     for ky, kx in np.ndindex(*filters.shape[:2]):
         rows = slice(ky * dy, ky * dy + (height - 1) * spec.strides[0] + 1, spec.strides[0])
@@ -180,5 +196,4 @@ def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
         for group in range(spec.groups):
             some = slice(group * every, (group + 1) * every)
             total[..., some] += part[..., group * depth : (group + 1) * depth] @ taps[:, some]
-    made = requantised(total, spec.requantise)
-    return made if spec.layout == "NHWC" else np.moveaxis(made, 3, 1)
+    return total

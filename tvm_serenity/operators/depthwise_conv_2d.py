@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
+from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import Operator, Sums, WeightInput, int8_scratch
+from tvm_serenity.operators.record import OnTheFly, Operator, Sums, WeightInput, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=4, dilation_w=5, dilation_h=6, channels=3)
@@ -29,6 +30,7 @@ OPERATORS = (
         read=partial(read, fields=_FIELDS),
         compute=compute,
         reference=reference,
+        dynamic=OnTheFly(partial(dynamic.read, fields=_FIELDS), dynamic.compute, dynamic.reference),
         in_float=True,
     ),
 )

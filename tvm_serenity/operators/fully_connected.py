@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Dense, Requantise
+from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import Operator, Sums, no_scratch
+from tvm_serenity.operators.record import OnTheFly, Operator, Sums, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
 from tvm_serenity.operators.weighted import (
     WeightedLayer,
@@ -22,7 +24,7 @@ from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, _WEIGHTS, _BIAS = range(3)
-_ACTIVATION = 0
+_ACTIVATION, _ASYMMETRIC = 0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,54 @@ def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
     return calls.apply("multiply", calls.apply("astype", value, "float32"), steps)
 
 
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """Rows of floats times 8-bit ``weights`` [inputs, units], a scale and a bias each unit."""
+
+    spec: DynamicDense
+    source: Shape
+    made: Shape
+    weights: Array
+    scales: dynamic.Floats
+    bias: dynamic.Floats | None
+    activation: int
+
+
+def _read_dynamic(scene: Scene) -> Dynamic | None:
+    found = dynamic.weights_of(scene, _WEIGHTS, 0)
+    if found is None or scene.dtype(_SOURCE) != "float32":
+        return None
+    (weights, scales), shape = found, scene.shape(_SOURCE)
+    units, inputs = weights.shape
+    rows, rest = divmod(int(np.prod(shape)), inputs)
+    if rest:
+        raise UnsupportedError(f"an input of shape {list(shape)} in rows of {inputs}")
+    bias, activation = dynamic.bias_of(scene, _BIAS), scene.options.u8(_ACTIVATION)
+    limits = dynamic.limits_of(activation)
+    asymmetric = bool(scene.options.u8(_ASYMMETRIC))
+    spec = DynamicDense(rows, inputs, units, asymmetric, scales.size, bias is not None, limits)
+    data = np.ascontiguousarray(weights.T)
+    made = scene.results[0].shape
+    return Dynamic(spec, shape, made, data, scales, bias, 0 if limits else activation)
+
+
+def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+    spec = op.spec
+    given = reshaped(values[_SOURCE], op.source, (spec.rows, spec.inputs), calls)
+    made = dynamic.layer(spec, given, (op.weights, op.scales, op.bias), calls)
+    made = activated(calls, made, op.activation)
+    return reshaped(made, (spec.rows, spec.units), op.made, calls)
+
+
+def _reference_dynamic(op: Dynamic, x: Array, *_constants: Array) -> Array:
+    """``EvalHybridDense``."""
+    rows = x.reshape(op.spec.rows, op.spec.inputs)
+    whole, scale = dynamic.quantised_reference(rows, op.spec.asymmetric)
+    total = (whole @ op.weights.astype(np.int64)).astype(np.float32)
+    made = dynamic.finished(total * (scale[:, None] * op.scales), op.bias, op.spec.limits)
+    return (np.tanh(made) if op.activation else made).reshape(op.made)
+
+
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
@@ -133,6 +183,7 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
         in_float=True,
     ),
 )

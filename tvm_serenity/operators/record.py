@@ -48,6 +48,19 @@ class Sums:
     bias: int = 2
 
 
+@dataclass(frozen=True)
+class OnTheFly:
+    """An operator of floats with 8-bit weights, which stores its activations while it runs.
+
+    As ``read``, ``compute`` and ``reference`` of :class:`Operator`; ``read`` returns None where
+    LiteRT has no such kernel. There is no reference of what computes functions of floats.
+    """
+
+    read: Callable[[Scene], Any]
+    compute: Callable[[Any, Sequence[Expr], Calls], Expr]
+    reference: Callable[..., Any] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operator:
     """One kind of operator, or a family that differs in a parameter alone.
@@ -83,6 +96,7 @@ class Operator:
     ``compute``: the expression that computes a record from its inputs. ``reference``: the same on
     numpy arrays, written from LiteRT's documented kernels; of an operator with states it returns
     these too, after the result.
+    ``dynamic``: the same of one whose weights alone are quantised.
     ``states``: the inputs that it leaves changed for the next run.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
     ``moves``: it moves elements, stored ones as they
@@ -109,6 +123,7 @@ class Operator:
     read: Callable[[Scene], Any] | None = None
     compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
     reference: Callable[..., Any] | None = None
+    dynamic: OnTheFly | None = None
     states: tuple[int, ...] = ()
     in_float: bool = False
     moves: bool = False

@@ -3,7 +3,8 @@
 LSTM layers of integers have a file of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.plain import activated
@@ -28,17 +29,36 @@ def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and norms."""
-    options, extra = scene.options, [*values[9:12], *values[16:18], *values[20:]]
-    if any(value is not None for value in extra):
-        raise UnsupportedError("peepholes, projections and norms are unsupported")
-    if any(value is None for value in (*values[1:9], *values[12:16])):
-        raise UnsupportedError("coupled gates are unsupported")
+    check_plain(values)
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
+
+    def made(step: Expr, hidden: Expr) -> list[Expr]:
+        return [_gate(calls, step, hidden, gate) for gate in gates]
+
+    return lstm(scene, values, made, calls)
+
+
+def check_plain(given: Sequence[Any]) -> None:
+    """Refuse LSTM layers with other inputs than those of a plain one; None is left out."""
+    if any(value is not None for value in (*given[9:12], *given[16:18], *given[20:])):
+        raise UnsupportedError("peepholes, projections and norms are unsupported")
+    if any(value is None for value in (*given[1:9], *given[12:16])):
+        raise UnsupportedError("coupled gates are unsupported")
+
+
+def lstm(
+    scene: Scene,
+    values: Sequence[Expr],
+    gates: Callable[[Expr, Expr], Sequence[Expr]],
+    calls: Calls,
+) -> Expr:
+    """Return an LSTM layer; ``gates`` sums up a step and the state: input, forget, cell, output."""
+    options = scene.options
     given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
     activation, clip, made = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
     hidden, cell = (values[state] for state in _LSTM_STATES)
     for step in given:
-        into, keep, new, out = (_gate(calls, step, hidden, gate) for gate in gates)
+        into, keep, new, out = gates(step, hidden)
         fresh = activated(calls, new, activation)
         fresh = calls.apply("multiply", calls.apply("sigmoid", into), fresh)
         kept = calls.apply("multiply", calls.apply("sigmoid", keep), cell)

@@ -13,15 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import FilterSum, Requantise
+from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.record import OnTheFly, Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale, requantised
 from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, _FEATURE, _TIME, _BIAS, _STATE = range(5)
-_RANK, _ACTIVATION = 0, 1
+_RANK, _ACTIVATION, _ASYMMETRIC = range(3)
 _RELU = 1
 
 
@@ -137,22 +139,73 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     TVM's importer neither updates the state before it is weighted nor returns it.
     """
     filters, memory = scene.shape(_TIME)
-    batch, columns, rank = scene.shape(_SOURCE)[0], scene.shape(_FEATURE)[1], _rank(scene)
-
-    def weighted(value: Expr, operand: int, shape: Shape) -> Expr:
-        weights = calls.apply("reshape", calls.real(operand, values[operand]), shape)
-        return calls.apply("sum", calls.apply("multiply", value, weights), axis=[-1])
-
+    batch, columns = scene.shape(_SOURCE)[0], scene.shape(_FEATURE)[1]
     read = calls.real(_SOURCE, values[_SOURCE])
     read = calls.apply("reshape", read, (batch, 1, columns))
-    newest = calls.stored(weighted(read, _FEATURE, (1, filters, columns)), _STATE)
-    flat = calls.leave(_STATE, _shifted(values[_STATE], newest, (batch, filters, memory), calls))
-    units, taps = filters // rank, rank * memory
-    held = calls.apply("reshape", calls.real(_STATE, flat), (batch, units, taps))
-    total = weighted(held, _TIME, (1, units, taps))
+    feature = calls.real(_FEATURE, values[_FEATURE])
+    newest = _real_sums(read, feature, (1, filters, columns), calls)
+    shape = (batch, filters, memory, _rank(scene))
+    time = calls.real(_TIME, values[_TIME])
+    total = _over_time(calls.stored(newest, _STATE), time, values[_STATE], shape, calls)
     if values[_BIAS] is not None:
         total = calls.apply("add", total, calls.real(_BIAS, values[_BIAS]))
     return calls.stored(activated(calls, total, scene.options.u8(_ACTIVATION)))
+
+
+def _real_sums(value: Expr, weights: Expr, shape: Shape, calls: Calls) -> Expr:
+    held = calls.apply("reshape", weights, shape)
+    return calls.apply("sum", calls.apply("multiply", value, held), axis=[-1])
+
+
+def _over_time(
+    newest: Expr, time: Expr, state: Expr, shape: tuple[int, int, int, int], calls: Calls
+) -> Expr:
+    """The sums over a state, which ``newest`` has entered; batch, filters, memory and rank."""
+    batch, filters, memory, rank = shape
+    flat = calls.leave(_STATE, _shifted(state, newest, (batch, filters, memory), calls))
+    units, taps = filters // rank, rank * memory
+    held = calls.apply("reshape", calls.real(_STATE, flat), (batch, units, taps))
+    return _real_sums(held, time, (1, units, taps), calls)
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """Floats whose newest column is made of 8-bit ``feature`` [inputs, filters]; ``time`` is float.
+
+    ``shape``: batch, filters, memory and rank.
+    """
+
+    spec: DynamicDense
+    feature: Array
+    scales: dynamic.Floats
+    time: dynamic.Floats
+    shape: tuple[int, int, int, int]
+    activation: int
+
+
+def _read_dynamic(scene: Scene) -> Dynamic | None:
+    found, time = dynamic.weights_of(scene, _FEATURE, 0), scene.operands[_TIME]
+    if found is None or scene.dtype(_SOURCE) != "float32" or time is None or time.values is None:
+        return None
+    (feature, scales), held = found, np.asarray(time.values)
+    if time.params is not None:
+        if len(time.params.scales) != 1 or time.params.zero_point:
+            return None
+        held = held.astype(np.float32) * np.float32(time.params.scale)
+    (batch, inputs), (filters, memory) = scene.shape(_SOURCE), held.shape
+    asymmetric = bool(scene.options.u8(_ASYMMETRIC))
+    spec = DynamicDense(batch, inputs, filters, asymmetric, scales.size, False, None)
+    shape = (batch, filters, memory, _rank(scene))
+    data = np.ascontiguousarray(feature.T)
+    return Dynamic(spec, data, scales, held, shape, scene.options.u8(_ACTIVATION))
+
+
+def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+    newest = dynamic.layer(op.spec, values[_SOURCE], (op.feature, op.scales, None), calls)
+    total = _over_time(newest, op.time, values[_STATE], op.shape, calls)
+    if values[_BIAS] is not None:
+        total = calls.apply("add", total, values[_BIAS])
+    return activated(calls, total, op.activation)
 
 
 OPERATORS = (
@@ -164,6 +217,7 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
         in_float=True,
     ),
 )

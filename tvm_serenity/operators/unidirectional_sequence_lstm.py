@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Gate, Lstm
-from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.recurrent import lstm_of_floats
+from tvm_serenity.operators import dynamic_range as dynamic
+from tvm_serenity.operators.record import OnTheFly, Operator
+from tvm_serenity.operators.recurrent import check_plain, lstm, lstm_of_floats
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
 from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale
 from tvm_serenity.quantize import fixed16
@@ -23,7 +25,7 @@ from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
 
 _SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
 _PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
-_CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR = 1, 2, 3
+_CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR, _ASYMMETRIC = 1, 2, 3, 4
 _MADE_HIDDEN = 4
 """The tensor between operators that says how products of gates and cells are stored."""
 _GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
@@ -125,12 +127,14 @@ def _made(scene: Scene, hidden: Stored) -> Stored:
 
 
 def _compute(op: LstmLayer, values: Sequence[Expr], calls: Calls) -> Expr:
-    from tvm_serenity.kernels.lstm import lstm
+    from tvm_serenity.kernels import lstm as kernels
 
     flat = (op.spec.batch, op.spec.units)
     states = [calls.apply("reshape", values[state], flat) for state in (_HIDDEN, _CELL)]
     constants = (op.weights, op.recurrent, op.bias)
-    result, *left = calls.kernels("q_lstm", lstm(op.spec), 3, values[_SOURCE], *constants, *states)
+    result, *left = calls.kernels(
+        "q_lstm", kernels.lstm(op.spec), 3, values[_SOURCE], *constants, *states
+    )
     for state, value in zip((_HIDDEN, _CELL), left, strict=True):
         calls.leave(state, value)
     return result
@@ -174,6 +178,60 @@ def _narrow(x: Array) -> Array:
     return np.clip(x, -32768, 32767)
 
 
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """A layer of floats whose weights [inputs, 4 units] are 8-bit, with a scale each column.
+
+    ``recurrent``: those of the state, which has no bias.
+    """
+
+    scene: Scene
+    inputs: DynamicDense
+    state: DynamicDense
+    weights: tuple[Array, dynamic.Floats, dynamic.Floats]
+    recurrent: tuple[Array, dynamic.Floats, None]
+
+
+def _read_dynamic(scene: Scene) -> Dynamic | None:
+    check_plain(scene.operands)
+    found = [dynamic.weights_of(scene, _WEIGHTS + i, 0) for i in range(8)]
+    if scene.dtype(_SOURCE) != "float32" or any(held is None for held in found):
+        return None
+    parts = [held for held in found if held is not None]
+    biases = [dynamic.bias_of(scene, _BIASES + gate) for gate in range(4)]
+    bias = np.concatenate([held for held in biases if held is not None])
+    whole = [
+        (
+            np.ascontiguousarray(np.concatenate([w for w, _ in some]).T),
+            np.concatenate([np.broadcast_to(scales, len(w)) for w, scales in some]),
+        )
+        for some in (parts[:4], parts[4:])
+    ]
+    (weights, scales), (recurrent, recurrent_scales) = whole
+    batch = scene.shape(_HIDDEN)[0]
+    asymmetric = bool(scene.options.u8(_ASYMMETRIC))
+    units = weights.shape[1]
+    return Dynamic(
+        scene,
+        DynamicDense(batch, weights.shape[0], units, asymmetric, units, True, None),
+        DynamicDense(batch, recurrent.shape[0], units, asymmetric, units, False, None),
+        (weights, scales, bias),
+        (recurrent, recurrent_scales, None),
+    )
+
+
+def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Sums as LiteRT's, to the bit; the functions of floats after them are not its own."""
+
+    def gates(step: Expr, hidden: Expr) -> Sequence[Expr]:
+        made = dynamic.layer(op.inputs, step, op.weights, calls)
+        kept = dynamic.layer(op.state, hidden, op.recurrent, calls)
+        parts = calls.apply("split", calls.apply("add", made, kept), 4, axis=1)
+        return [parts[gate] for gate in range(4)]
+
+    return lstm(op.scene, values, gates, calls)
+
+
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",),
@@ -181,6 +239,7 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
         states=(_HIDDEN, _CELL),
     ),
 )

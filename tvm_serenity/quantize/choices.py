@@ -6,6 +6,9 @@ from tvm_serenity.quantize.fixed import ROUNDINGS
 AUTO, OFF = "auto", "off"
 QUANTIZED = (AUTO, OFF)
 """Integer kernels wherever the model has integers, or float ones as imported."""
+LITERT, FLOAT = "litert", "float"
+DYNAMIC_RANGES = (LITERT, FLOAT)
+"""How float operators with 8-bit weights are read: as LiteRT computes them, or all in float."""
 
 
 def check_quantized(value: str, option: str = "quantized=") -> None:
@@ -18,3 +21,9 @@ def check_rounding(rounding: str) -> None:
     """Raise :class:`InputError` unless there is a rounding of that name, or "auto"."""
     if rounding not in (AUTO, *ROUNDINGS):
         raise InputError(f"rounding={rounding!r}: there are {', '.join((AUTO, *ROUNDINGS))}")
+
+
+def check_dynamic_range(value: str, option: str = "dynamic_range=") -> None:
+    """Raise :class:`InputError` unless operators of dynamic range can be read so."""
+    if value not in DYNAMIC_RANGES:
+        raise InputError(f"{option}{value!r}: there are {', '.join(DYNAMIC_RANGES)}")

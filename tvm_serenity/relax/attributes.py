@@ -9,6 +9,9 @@ ROUNDING = "serenity.rounding"
 OPERATORS = "serenity.operators"
 """Attribute of ``main`` of a ``.tflite`` file: what a message calls each variable's operator."""
 
+DYNAMIC_RANGE = "serenity.dynamic_range"
+"""Attribute of ``main`` of a file with float operators of 8-bit weights: how these were read."""
+
 INPUTS, OUTPUTS = "serenity.inputs", "serenity.outputs"
 """Attributes of ``main``: what the file calls its inputs and outputs, states excepted."""
 

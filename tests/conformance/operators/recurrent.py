@@ -11,7 +11,10 @@ from tests.conformance.operators.draws import Draw, case
 from tests.conformance.writer import Node, T
 
 
-def _weights(d: Draw, *shape: int) -> T:
+def _weights(d: Draw, *shape: int, dynamic: bool = False) -> T:
+    """Floats; if the range is ``dynamic``, 8-bit integers."""
+    if dynamic:
+        return T(shape, "int8", d.scale(0.004), 0, np.maximum(d.values(shape, "int8"), -127))
     return T(shape, "float32", data=d.values(shape, "float32") / 4)
 
 
@@ -22,9 +25,9 @@ def _layer(draw: Any, lstm: bool) -> Case:
     swapped = d.chance()
     lead = (steps, batch) if swapped else (batch, steps)
     gates = 4 if lstm else 1
-    tensors = [T((*lead, inputs), "float32")]
-    tensors += [_weights(d, units, inputs) for _ in range(gates)]
-    tensors += [_weights(d, units, units) for _ in range(gates)]
+    tensors, dynamic = [T((*lead, inputs), "float32")], lstm and d.chance()
+    tensors += [_weights(d, units, inputs, dynamic=dynamic) for _ in range(gates)]
+    tensors += [_weights(d, units, units, dynamic=dynamic) for _ in range(gates)]
     tensors += [_weights(d, units) for _ in range(gates)]
     states = [T((batch, units), "float32", variable=True) for _ in range(2 if lstm else 1)]
     count = len(tensors)
@@ -36,6 +39,7 @@ def _layer(draw: Any, lstm: bool) -> Case:
     options: dict[str, Any] = {"timeMajor": swapped, "fusedActivationFunction": 4}
     if lstm:
         options["cellClip"] = d.one((0.0, 0.0, 0.3))
+        options["asymmetricQuantizeInputs"] = dynamic and d.chance()
     else:
         options["fusedActivationFunction"] = d.one((0, 1, 4))
     node = Node(kind, read, [len(tensors) - 1], options)
@@ -52,10 +56,12 @@ def _svdf(draw: Any) -> Case:
     filters, held = rank * units, d.one(("int16", "int8", "float32"))
     if held == "float32":
         x, y = T((batch, inputs), held), T((batch, units), held)
-        feature, time = _weights(d, filters, inputs), _weights(d, filters, memory)
+        dynamic = d.chance()
+        feature = _weights(d, filters, inputs, dynamic=dynamic)
+        time = _weights(d, filters, memory, dynamic=dynamic)
         bias, state = _weights(d, units), T((batch, filters * memory), held, variable=True)
     else:
-        wide = held == "int16"
+        wide, dynamic = held == "int16", False
         x, y = d.tensor((batch, inputs), "int8"), d.tensor((batch, units), "int8", 0.3)
         feature = T(
             (filters, inputs), "int8", d.scale(0.01), 0, d.values((filters, inputs), "int8")
@@ -70,6 +76,7 @@ def _svdf(draw: Any) -> Case:
         bias = T((units,), "int32", steps * scale, 0, offsets)
     tensors, without = [x, feature, time, bias, state, y], held != "int8" and d.number(0, 4) == 0
     options = {"rank": rank, "fusedActivationFunction": d.one((0, 1)) if held == "float32" else 1}
+    options["asymmetricQuantizeInputs"] = dynamic and d.chance()
     node = Node("SVDF", [0, 1, 2, -1 if without else 3, 4], [5], options)
     feeds = tuple((d.values(x.shape, x.dtype),) for _ in range(5))
     return case("SVDF", tensors, node, feeds=feeds)

@@ -29,7 +29,9 @@ def opened(model: "Model", settings: Settings) -> tuple[Any, str | None]:
         read = load(file, settings.dims, settings.opaque)  # before TVM, whose import takes seconds
         from tvm_serenity.frontends.relax import to_relax
 
-        return to_relax(read, settings.dims, integers, stand_ins=True), file
+        how = settings.dynamic_range
+        made = to_relax(read, settings.dims, integers, stand_ins=True, dynamic_range=how)
+        return made, file
     if settings.dims:
         raise InputError(f"{file or 'the model'}: only dimensions of a file have names")
     if settings.opaque:

@@ -24,6 +24,7 @@ from tvm_serenity.frontends.relax._converter import Integers
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
+from tvm_serenity.quantize.choices import LITERT
 from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def to_relax(
     *,
     fold_concat: bool = True,
     stand_ins: bool = False,
+    dynamic_range: str = LITERT,
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
@@ -51,9 +53,10 @@ def to_relax(
     ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float what TVM's
     importer has in float. With ``fold_concat`` a concat of integers that only convolutions read is
     not materialised: they read its pieces. With ``stand_ins`` an operator that the user computes is
-    a kernel of zeros for whoever calls the user's function in its place. Raises
-    :class:`InputError` for what ``load`` refuses and :class:`UnsupportedError` naming the operator
-    that cannot be converted.
+    a kernel of zeros for whoever calls the user's function in its place. ``dynamic_range``: float
+    operators with 8-bit weights store their activations as 8 bits while they run, as "litert" does,
+    or are "float"; with ``integers="off"`` they are float. Raises :class:`InputError` for what
+    ``load`` refuses and :class:`UnsupportedError` naming the operator that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
     if not isinstance(model, TfliteFile | OnnxFile | TextFile):
@@ -68,7 +71,7 @@ def to_relax(
             ops = [op for op in model.graph.ops if op.kind in model.opaque]
             raise refused([(op.kind, f" ({op.name})", why) for op in ops])
         _check_sizes(model.graph)
-        made = _convert(model, dims or {}, Integers(integers, fold_concat))
+        made = _convert(model, dims or {}, Integers(integers, fold_concat, dynamic_range))
         return _named(_checked(made), model.graph)
     except SerenityError as error:
         raise type(error)(one_line(f"{path}: {error}")) from None

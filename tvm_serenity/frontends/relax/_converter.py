@@ -1,6 +1,6 @@
 """What operators of a ``.tflite`` file are read through: TVM's converter, as far as it is used."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -9,7 +9,7 @@ from tvm import relax
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators.scene import Array
-from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.quantize.choices import LITERT, OFF, check_dynamic_range
 from tvm_serenity.quantize.fixed import ROUNDINGS
 
 if TYPE_CHECKING:
@@ -22,12 +22,19 @@ class Integers:
 
     rounding: str = "tflite"
     fold_concat: bool = True
+    dynamic_range: str = LITERT
 
     def __post_init__(self) -> None:
         if self.rounding not in (*ROUNDINGS, OFF):
             raise InputError(
                 f"rounding={self.rounding!r}: there are {', '.join((*ROUNDINGS, OFF))}"
             )
+        check_dynamic_range(self.dynamic_range, "dynamic_range=")
+
+    @property
+    def on_the_fly(self) -> bool:
+        """Whether float activations of 8-bit weights are stored as integers while they run."""
+        return self.dynamic_range == LITERT and self.rounding != OFF
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class ReadOperator:
     """An operator of a file as it was read; its inputs by their numbers, constants with values.
 
     An input that is left out has the number -1. ``states`` are the inputs that are states, with
-    what they hold before the first run.
+    what they hold before the first run. ``reference`` computes the record in numpy.
     """
 
     kind: str
@@ -43,6 +50,7 @@ class ReadOperator:
     inputs: tuple[int, ...]
     constants: dict[int, Array]
     states: dict[int, Array]
+    reference: Callable[..., Any] | None
 
 
 class Wrapper(Protocol):
@@ -100,6 +108,12 @@ class Converter(Protocol):
 
     def has_expr(self, input_tensor_idx: int) -> bool:
         """Return whether a tensor is computed, or is an input of the network."""
+
+    def weights_alone(self, inputs: Sequence[Wrapper], outputs: Sequence[Wrapper]) -> bool:
+        """Return whether other inputs than the first are quantised, and nothing else is."""
+
+    def dequantise_weights(self, weights: Sequence[Wrapper]) -> None:
+        """Make floats of quantised constants."""
 
     def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> relax.Expr:
         """Return the real numbers of stored values."""

@@ -37,7 +37,7 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
         return opaque_call(converter, op, kind, FileWriter(converter, op))
     known = operator(kind)
     quantised = _is_quantised(converter, op, known)
-    made = _in_integers(converter, op, kind, known) if quantised else None
+    made = (_in_integers if quantised else _on_the_fly)(converter, op, kind, known)
     if made is not None or known.plain is None or (quantised and not (known.moves or known.stored)):
         return made
     writer = FileWriter(converter, op)
@@ -46,8 +46,10 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
 
 
 def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) -> bool:
-    """Whether an operator has quantised tensors, other than the weights of a sum of floats."""
+    """Whether an operator has quantised tensors, other than the weights of floats."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
+    if known.dynamic is not None and converter.weights_alone(given, made):
+        return False
     if known.sums is not None:
         given = [given[known.sums.source]]
     return any(tensor.qnn_params is not None for tensor in (*given, *made))
@@ -75,7 +77,26 @@ def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: 
     return known.compute(record, _values(converter, op), FileWriter(converter, op))
 
 
+def _on_the_fly(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
+    """What computes an operator of floats with 8-bit weights as LiteRT does; None of any other."""
+    given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
+    dynamic, integers = known.dynamic, converter.model.integers
+    if dynamic is None or not integers.on_the_fly or not converter.weights_alone(given, made):
+        return None
+    record = dynamic.read(scene_of(converter, op, kind))
+    if record is None:  # LiteRT has none of these types
+        converter.dequantise_weights(given[1:])
+        return None
+    if converter.model.readings is not None:
+        converter.model.readings.append(_reading(converter, op, kind, record))
+    return dynamic.compute(record, _values(converter, op), FileWriter(converter, op))
+
+
 def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any) -> ReadOperator:
+    known = operator(kind)
+    reference = known.reference
+    if known.dynamic is not None and not _is_quantised(converter, op, known):
+        reference = known.dynamic.reference
     wrappers = [w for w in converter.get_input_tensors(op) if w.tensor_idx != -1]
     constants = {
         w.tensor_idx: np.asarray(converter.get_tensor_value(w))
@@ -85,7 +106,7 @@ def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any
     given = converter.get_input_tensors(op)
     states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in operator(kind).states}
     inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
-    return ReadOperator(kind, record, inputs, constants, states)
+    return ReadOperator(kind, record, inputs, constants, states, reference)
 
 
 def _at_first(converter: Converter, wrapper: Wrapper) -> Array:
@@ -167,9 +188,9 @@ class FileWriter(Writer):
         self.converter, self.op = converter, op
 
     def real(self, operand: int, value: Expr) -> Expr:
-        """Return the real numbers of a stored input; ``value`` where it is not quantised."""
+        """Return the real numbers of a stored input; ``value`` where these are stored."""
         wrapper = self.converter.get_input_tensors(self.op)[operand]
-        if wrapper.qnn_params is None:
+        if wrapper.qnn_params is None or compat.dtype_name(value.ty).startswith("float"):
             return value
         return self.builder.emit(self.converter.dequantize(value, wrapper))
 

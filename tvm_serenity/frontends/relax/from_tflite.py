@@ -10,8 +10,8 @@ no operator's own are closed here, each as an override of one method:
 * the channel axis of a tensor with one scale is taken literally and may exceed its rank
   (person_detect);
 * AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
-* weights stored as integers for float operators ("dynamic range") are refused: here they are
-  dequantised, while LiteRT also rounds the activations to integers on the fly;
+* weights stored as integers for float operators ("dynamic range") are refused: here activations
+  are stored as integers on the fly, as LiteRT does, or the weights are dequantised;
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
@@ -34,8 +34,16 @@ from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import OPERATORS as KNOWN
 from tvm_serenity.operators import Sums, operator
 from tvm_serenity.operators.scene import LIMITS
+from tvm_serenity.quantize.choices import FLOAT
 from tvm_serenity.quantize.fixed import half_away
-from tvm_serenity.relax.attributes import INPUT_SCALES, OPERATORS, OUTPUT_SCALES, ROUNDING, STATES
+from tvm_serenity.relax.attributes import (
+    DYNAMIC_RANGE,
+    INPUT_SCALES,
+    OPERATORS,
+    OUTPUT_SCALES,
+    ROUNDING,
+    STATES,
+)
 
 try:
     import tflite
@@ -57,6 +65,9 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
     main = main.with_attr(INPUT_SCALES, inputs).with_attr(OUTPUT_SCALES, outputs)
     main = main.with_attr(ROUNDING, integers.rounding) if root.rounds else main
+    if root.dynamic:
+        how = integers.dynamic_range if integers.on_the_fly else FLOAT
+        main = main.with_attr(DYNAMIC_RANGE, how)
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
@@ -83,6 +94,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         kinds = [op.kind for op in model.graph.ops]
         self.states = state_tensors(super().Subgraphs(0), kinds)
         self.labels: dict[str, str] = {}
+        self.dynamic = False
         self.data, self.graph = model.data, model.graph
         self.integers = integers
         self.rounds = False
@@ -223,8 +235,10 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             why = self._lacking(kind, inputs, outputs)
             if why:
                 found.append((kind, _making(self, op), why))
-            elif self._weights_alone(inputs, outputs):
-                self._dequantise_weights(inputs[1:])
+            elif self.weights_alone(inputs, outputs):
+                self.model.dynamic = True
+                if not self._on_the_fly(kind):
+                    self.dequantise_weights(inputs[1:])
         if found:
             raise refused(found)
 
@@ -239,12 +253,17 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             return f"quantised {kind} is unsupported"
         if self._sums_in_32_bits(inputs, operator(kind).sums):
             return "32-bit sums of 16-bit values"
-        if self._weights_alone(inputs, outputs) and operator(kind).sums is None:
+        known = operator(kind).sums or operator(kind).dynamic
+        if self.weights_alone(inputs, outputs) and known is None:
             return f"quantised weights of a float {kind}"
         return ""
 
-    def _weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
-        """Whether other inputs than the first are quantised, and nothing else is."""
+    def _on_the_fly(self, kind: str) -> bool:
+        """Whether an operator stores its activations as integers while it runs."""
+        return operator(kind).dynamic is not None and bool(self.model.integers.on_the_fly)
+
+    def weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
+        """Return whether other inputs than the first are quantised, and nothing else is."""
         if not inputs or any(t.qnn_params is not None for t in (inputs[0], *outputs)):
             return False
         return any(t.qnn_params is not None for t in inputs[1:])
@@ -257,7 +276,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         found = [self.get_tensor_type_str(t.tensor.Type()) for t in pair]
         return found == ["int16", "int32"]
 
-    def _dequantise_weights(self, weights: list[Any]) -> None:
+    def dequantise_weights(self, weights: list[Any]) -> None:
+        """Make floats of quantised constants."""
         for weight in weights:
             if weight.tensor_idx == -1 or weight.qnn_params is None:
                 continue

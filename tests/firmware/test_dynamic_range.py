@@ -1,0 +1,69 @@
+"""Networks of floats with 8-bit weights: as LiteRT computes them, whole, to the bit, in C too."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.builder import Net
+from tests.conformance.quantise import dynamic_file
+from tests.conformance.writer import Array
+from tests.quantize.running import Machine, judge_of
+from tvm_serenity.boards import board
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.building import build
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.relax.quantize import quantized_module
+
+
+def network(seed: int = 1) -> Net:
+    """Return a network of every operator that keeps its weights in 8 bits."""
+    net = Net(seed)
+    x = net.input(1, 12, 10, 3)
+    x = net.conv(x, 8, 3, stride=2, activation="RELU")
+    y = net.depthwise(x, 3, activation="RELU6")
+    x = net.add(net.conv(y, 8, 1), x)
+    x = net.dense(net.reshape(x, 1, -1), 20, activation="RELU")
+    net.output(net.dense(x, 4))
+    return net
+
+
+def results(data: bytes, folder: Path, mode: str) -> tuple[list[Array], list[Array]]:
+    """Return ours and LiteRT's."""
+    path = folder / "model.tflite"
+    path.write_bytes(data)
+    judge = judge_of(data)
+    machine = Machine(quantized_module(to_relax(path, dynamic_range=mode)))
+    inputs = judge.inputs(3)
+    return machine.run(inputs), list(judge.run(inputs).outputs)
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_a_whole_network_is_litert_to_the_bit(tmp_path: Path, by_channel: bool) -> None:
+    ours, theirs = results(dynamic_file(network(), by_channel), tmp_path, "litert")
+    assert np.array_equal(ours[0], theirs[0])
+
+
+def test_in_float_it_is_near(tmp_path: Path) -> None:
+    ours, theirs = results(dynamic_file(network(), by_channel=False), tmp_path, "float")
+    assert not np.array_equal(ours[0], theirs[0])
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("mode", ["litert", "float"])
+def test_weights_stay_8_bits_in_flash(tmp_path: Path, mode: str) -> None:
+    net = network(2)
+    path = tmp_path / "dynamic.tflite"
+    path.write_bytes(dynamic_file(net, by_channel=True))
+    held = [v for v in net.values if v.data is not None]
+    weights = sum(v.data.size * (1 if v.role == "weight" else 4) for v in held)
+    settings = Settings(name="dynamic", output=tmp_path / "made", dynamic_range=mode)
+    made = build(path, board("netduinoplus2"), settings)
+    assert made.report.whole is not None and made.report.whole.judged
+    assert made.facts["flash"]["constants_bytes"] <= 1.1 * weights
+
+
+def test_there_are_two_modes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--dynamic-range 'int8': there are litert, float"):
+        Settings(dynamic_range="int8")

@@ -1,0 +1,210 @@
+"""Kernels of float activations and 8-bit weights, as LiteRT computes them ("hybrid").
+
+Three in a row: the steps that each batch is stored in, the stored batch, and a layer of integers
+whose sums become floats. The order of operations on floats is LiteRT's, so that results are the
+same to the bit; a value is rounded half away from zero.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import i32
+from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.convolution import padded, summed
+from tvm_serenity.kernels.dynamic_records import (
+    DynamicConvolution,
+    DynamicDense,
+    DynamicProduct,
+    Limits,
+    Steps,
+)
+from tvm_serenity.kernels.fixed_pairs import broadcast
+
+SCALE, INVERSE, ZERO = range(3)
+"""Columns of an array of steps."""
+_LEAST, _MOST = -128, 127
+
+
+def steps(spec: Steps) -> Any:
+    """Return the kernel ``(x, steps)``."""
+    x = te.placeholder(spec.shape, "float32", "x")
+    axes = [te.reduce_axis((0, extent), f"k{i}") for i, extent in enumerate(spec.shape[1:])]
+
+    def end(n: tirx.Var, e: tirx.Var) -> Any:
+        value = x(n, *axes)
+        if not spec.asymmetric:
+            return te.max(te.max(value, _f32(-1) * value), axis=axes)
+        return te.max(te.if_then_else(e == 0, _f32(-1) * value, value), axis=axes)
+
+    ends = te.compute((spec.shape[0], 2 if spec.asymmetric else 1), end, name="ends")
+    of = _asymmetric if spec.asymmetric else _symmetric
+
+    def column(n: tirx.Var, c: tirx.Var) -> Any:
+        found = of(ends, n)
+        made = found[-1]
+        for number in range(len(found) - 2, -1, -1):
+            made = te.if_then_else(c == number, found[number], made)
+        return made
+
+    return prim_func([x, te.compute(spec.steps_shape, column, name="out")])
+
+
+def _symmetric(ends: te.Tensor, n: tirx.Var) -> tuple[Any, Any]:
+    """Scale and its inverse: the largest magnitude is stored as 127."""
+    reach, one, zero = ends[n, 0], _f32(1), _f32(0)
+    nothing = reach == zero
+    scale = te.if_then_else(nothing, one, reach / _f32(_MOST))
+    return scale, te.if_then_else(nothing, zero, _f32(_MOST) / reach)
+
+
+def _asymmetric(ends: te.Tensor, n: tirx.Var) -> tuple[Any, Any, Any]:
+    """Scale, its inverse and the zero point, which is the nearer of those that both ends give."""
+    zero = _f32(0)
+    down, up = te.max(ends[n, 0], zero), te.max(ends[n, 1], zero)
+    span = up + down
+    nothing = span == zero
+    step = te.if_then_else(nothing, _f64(1), span.astype("float64") / _f64(_MOST - _LEAST))
+    below, above = down.astype("float64") / step, up.astype("float64") / step
+    nearer = _f64(-_LEAST) + below < _f64(_MOST) + above
+    point = te.if_then_else(nearer, below + _f64(_LEAST), _f64(_MOST) - above)
+    point = te.max(te.min(point, _f64(_MOST)), _f64(_LEAST))
+    scale = step.astype("float32")
+    inverse = te.if_then_else(nothing, zero, _f32(1) / scale)
+    stored = te.if_then_else(nothing, zero, _nearest(point, "float64").astype("float32"))
+    return scale, inverse, stored
+
+
+def _nearest(x: Any, dtype: str) -> Any:
+    """The integer nearest to a small float of type ``dtype``, halves away from zero."""
+    whole = x.astype("int32")
+    rest = x - whole.astype(dtype)
+    half = tirx.const(0.5, dtype)
+    up = tirx.Select(rest >= half, i32(1), i32(0))
+    return whole + tirx.Select(rest <= -half, i32(-1), up)
+
+
+def stored(spec: Steps) -> Any:
+    """Return the kernel ``(x, steps, result)`` that stores a float as int8."""
+    x = te.placeholder(spec.shape, "float32", "x")
+    steps_of = te.placeholder(spec.steps_shape, "float32", "steps")
+
+    def value(n: tirx.Var, *at: tirx.Var) -> Any:
+        whole = _nearest(x(n, *at) * steps_of[n, INVERSE], "float32")
+        least = _LEAST if spec.asymmetric else -_MOST
+        if spec.asymmetric:
+            whole = whole + steps_of[n, ZERO].astype("int32")
+        return te.max(te.min(whole, i32(_MOST)), i32(least)).astype("int8")
+
+    return prim_func([x, steps_of, te.compute(spec.shape, value, name="out")])
+
+
+def convolution(spec: DynamicConvolution) -> Any:
+    """Return the kernel ``(x, steps, weight, scales, bias if there is one, result)``."""
+    taps, (shape,) = spec.taps, spec.taps.pieces
+    x = te.placeholder(shape, "int8", "x")
+    steps_of = te.placeholder((shape[0], 3 if spec.asymmetric else 2), "float32", "steps")
+    weight = te.placeholder(taps.weight_shape, "int8", "w")
+    scales, own = _scales(spec.scales)
+    bias = _bias(taps.channels, spec.biased)
+
+    def centred(value: Any, n: Any) -> Any:
+        wide = value.astype("int32")
+        return wide - steps_of[n, ZERO].astype("int32") if spec.asymmetric else wide
+
+    total = summed(taps, padded(taps, x, i32(0), centred), weight, 0, shape[3])
+
+    def value(n: tirx.Var, row: tirx.Var, column: tirx.Var, c: tirx.Var) -> Any:
+        made, scale = total(n, row, column, c).astype("float32"), steps_of[n, SCALE]
+        made = made * own(c) * scale if spec.channel_first else made * (own(c) * scale)
+        return _finished(made, bias, c, spec.limits)
+
+    out = te.compute(taps.output_shape, value, name="out")
+    return prim_func([x, steps_of, weight, scales, *bias, out])
+
+
+def dense(spec: DynamicDense) -> Any:
+    """Return the kernel ``(x, steps, weight, sums if asymmetric, scales, bias if any, result)``.
+
+    ``sums`` are those of the weights of each unit, which the zero point is multiplied by.
+    """
+    x = te.placeholder((spec.rows, spec.inputs), "int8", "x")
+    steps_of = te.placeholder((spec.rows, 3 if spec.asymmetric else 2), "float32", "steps")
+    weight = te.placeholder((spec.inputs, spec.units), "int8", "w")
+    sums = [te.placeholder((spec.units,), "int32", "sums")] if spec.asymmetric else []
+    scales, own = _scales(spec.scales)
+    bias = _bias(spec.units, spec.biased)
+    k = te.reduce_axis((0, spec.inputs), "k")
+    total = te.compute(
+        (spec.rows, spec.units),
+        lambda i, j: te.sum(x[i, k].astype("int32") * weight[k, j].astype("int32"), axis=[k]),
+        name="sum",
+    )
+
+    def value(i: tirx.Var, j: tirx.Var) -> Any:
+        whole = total[i, j]
+        if spec.asymmetric:
+            whole = whole - steps_of[i, ZERO].astype("int32") * sums[0][j]
+        made = whole.astype("float32") * (steps_of[i, SCALE] * own(j))
+        return _finished(made, bias, j, spec.limits)
+
+    out = te.compute(total.shape, value, name="out")
+    return prim_func([x, steps_of, weight, *sums, scales, *bias, out])
+
+
+def product(spec: DynamicProduct) -> Any:
+    """Return the kernel ``(x, steps, y, result)``; steps are those of the rows of ``x``."""
+    left, right = spec.shapes
+    x, y = te.placeholder(left, "int8", "x"), te.placeholder(right, "int8", "y")
+    count = 3 if spec.asymmetric else 2
+    steps_of = te.placeholder((*left[:-1], count), "float32", "steps")
+    k = te.reduce_axis((0, left[-1]), "k")
+
+    def term(*at: tirx.Var) -> Any:
+        *batch, row, column = at
+        own = broadcast(batch, left[:-2])
+        wide = x(*own, row, k).astype("int32")
+        if spec.asymmetric:
+            wide = wide - steps_of(*own, row, ZERO).astype("int32")
+        other = (column, k) if spec.adjoint else (k, column)
+        return te.sum(wide * y(*broadcast(batch, right[:-2]), *other).astype("int32"), axis=[k])
+
+    total = te.compute(spec.output_shape, term, name="sum")
+
+    def value(*at: tirx.Var) -> Any:
+        *batch, row, _ = at
+        scale = steps_of(*broadcast(batch, left[:-2]), row, SCALE) * _f32(
+            float(np.float32(spec.scale))
+        )
+        return total(*at).astype("float32") * scale
+
+    return prim_func([x, steps_of, y, te.compute(spec.output_shape, value, name="out")])
+
+
+def _scales(count: int) -> tuple[Any, Callable[[Any], Any]]:
+    """The parameter of the weights' scales, and what reads that of a channel."""
+    scales = te.placeholder((count,), "float32", "scales")
+    return scales, lambda channel: scales[channel if count > 1 else 0]
+
+
+def _bias(count: int, biased: bool) -> list[Any]:
+    return [te.placeholder((count,), "float32", "b")] if biased else []
+
+
+def _finished(made: Any, bias: Sequence[Any], channel: tirx.Var, limits: Limits) -> Any:
+    for held in bias:
+        made = made + held[channel]
+    if limits is None:
+        return made
+    low, high = (_f32(limit) for limit in limits)
+    return te.min(te.max(made, low), high)
+
+
+def _f32(value: float) -> Any:
+    return tirx.const(float(value), "float32")
+
+
+def _f64(value: float) -> Any:
+    return tirx.const(float(value), "float64")
