@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm import te, tirx
+from tvm import s_tir, te, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
@@ -37,4 +37,5 @@ def written(
         buffers = [T.arg(name, T.Buffer(*held)) for name, held in parameters.items()]
         body(*buffers)
     made: tirx.PrimFunc = builder.get()
-    return made
+    block = s_tir.SBlock([], [], [], "written", made.body)
+    return made.with_body(s_tir.SBlockRealize([], True, block))

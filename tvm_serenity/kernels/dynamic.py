@@ -1,18 +1,20 @@
 """Kernels of float activations and 8-bit weights, as LiteRT computes them ("hybrid").
 
-Three in a row: the steps that each batch is stored in, the stored batch, and a layer of integers
-whose sums become floats. The order of operations on floats is LiteRT's, so that results are the
-same to the bit; a value is rounded half away from zero.
+One after the other: how far each batch reaches, the steps that it is stored in, the stored batch,
+and a layer of integers whose sums become floats. The order of operations on floats is LiteRT's, so
+that results are the same to the bit; a value is rounded half away from zero.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from tvm import te, tirx
+from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.build import prim_func, written
 from tvm_serenity.kernels.convolution import padded, summed
 from tvm_serenity.kernels.dynamic_records import (
     DynamicConvolution,
@@ -21,6 +23,7 @@ from tvm_serenity.kernels.dynamic_records import (
     Limits,
     Steps,
 )
+from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.fixed_pairs import broadcast
 
 SCALE, INVERSE, ZERO = range(3)
@@ -28,8 +31,11 @@ SCALE, INVERSE, ZERO = range(3)
 _LEAST, _MOST = -128, 127
 
 
-def steps(spec: Steps) -> Any:
-    """Return the kernel ``(x, steps)``."""
+def ends(spec: Steps) -> Any:
+    """Return the kernel ``(x, ends)``: how far each batch reaches below and above 0.
+
+    Symmetric ones: in either direction.
+    """
     x = te.placeholder(spec.shape, "float32", "x")
     axes = [te.reduce_axis((0, extent), f"k{i}") for i, extent in enumerate(spec.shape[1:])]
 
@@ -39,42 +45,44 @@ def steps(spec: Steps) -> Any:
             return te.max(te.max(value, _f32(-1) * value), axis=axes)
         return te.max(te.if_then_else(e == 0, _f32(-1) * value, value), axis=axes)
 
-    ends = te.compute((spec.shape[0], 2 if spec.asymmetric else 1), end, name="ends")
-    of = _asymmetric if spec.asymmetric else _symmetric
-
-    def column(n: tirx.Var, c: tirx.Var) -> Any:
-        found = of(ends, n)
-        made = found[-1]
-        for number in range(len(found) - 2, -1, -1):
-            made = te.if_then_else(c == number, found[number], made)
-        return made
-
-    return prim_func([x, te.compute(spec.steps_shape, column, name="out")])
+    return prim_func([x, te.compute(spec.ends_shape, end, name="out")])
 
 
-def _symmetric(ends: te.Tensor, n: tirx.Var) -> tuple[Any, Any]:
+def steps(spec: Steps) -> Any:
+    """Return the kernel ``(ends, steps)``."""
+    held = {"ends": (spec.ends_shape, "float32"), "steps": (spec.steps_shape, "float32")}
+    return written(held, partial(_steps, spec))
+
+
+def _steps(spec: Steps, reach: Any, made: Any) -> None:
+    with T.serial(spec.shape[0]) as n:
+        columns = (_asymmetric if spec.asymmetric else _symmetric)(reach, n)
+        for column, value in enumerate(columns):
+            T.buffer_store(made, value, [n, column])
+
+
+def _symmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
     """Scale and its inverse: the largest magnitude is stored as 127."""
-    reach, one, zero = ends[n, 0], _f32(1), _f32(0)
-    nothing = reach == zero
-    scale = te.if_then_else(nothing, one, reach / _f32(_MOST))
-    return scale, te.if_then_else(nothing, zero, _f32(_MOST) / reach)
+    most, nothing = _f32(_MOST), reach[n, 0] == _f32(0)
+    held = named(tirx.if_then_else(nothing, most, reach[n, 0]), "float32")
+    return held / most, tirx.if_then_else(nothing, _f32(0), most / held)
 
 
-def _asymmetric(ends: te.Tensor, n: tirx.Var) -> tuple[Any, Any, Any]:
+def _asymmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
     """Scale, its inverse and the zero point, which is the nearer of those that both ends give."""
     zero = _f32(0)
-    down, up = te.max(ends[n, 0], zero), te.max(ends[n, 1], zero)
-    span = up + down
+    down, up = (named(tirx.max(reach[n, e], zero), "float32") for e in range(2))
+    span = named(up + down, "float32")
     nothing = span == zero
-    step = te.if_then_else(nothing, _f64(1), span.astype("float64") / _f64(_MOST - _LEAST))
-    below, above = down.astype("float64") / step, up.astype("float64") / step
+    step = span.astype("float64") / _f64(_MOST - _LEAST)
+    step = named(tirx.if_then_else(nothing, _f64(1), step), "float64")
+    below, above = (named(end.astype("float64") / step, "float64") for end in (down, up))
     nearer = _f64(-_LEAST) + below < _f64(_MOST) + above
-    point = te.if_then_else(nearer, below + _f64(_LEAST), _f64(_MOST) - above)
-    point = te.max(te.min(point, _f64(_MOST)), _f64(_LEAST))
-    scale = step.astype("float32")
-    inverse = te.if_then_else(nothing, zero, _f32(1) / scale)
-    stored = te.if_then_else(nothing, zero, _nearest(point, "float64").astype("float32"))
-    return scale, inverse, stored
+    point = tirx.if_then_else(nearer, below + _f64(_LEAST), _f64(_MOST) - above)
+    point = named(tirx.max(tirx.min(point, _f64(_MOST)), _f64(_LEAST)), "float64")
+    scale = named(step.astype("float32"), "float32")
+    stored = tirx.if_then_else(nothing, zero, _nearest(point, "float64").astype("float32"))
+    return scale, tirx.if_then_else(nothing, zero, _f32(1) / scale), stored
 
 
 def _nearest(x: Any, dtype: str) -> Any:

@@ -26,6 +26,11 @@ class Steps:
     asymmetric: bool
 
     @property
+    def ends_shape(self) -> Shape:
+        """The shape of the array of how far batches reach."""
+        return (self.shape[0], 2 if self.asymmetric else 1)
+
+    @property
     def steps_shape(self) -> Shape:
         """The shape of the array of steps."""
         return (self.shape[0], 3 if self.asymmetric else 2)

@@ -16,12 +16,12 @@ from tvm_serenity.quantize.fixed16 import (
 )
 
 
-def named(value: tirx.Expr) -> Any:
-    """Return 32-bit ``value``, which is computed once, in a variable of its own.
+def named(value: tirx.Expr, dtype: str = "int32") -> Any:
+    """Return ``value`` of ``dtype``, which is computed once, in a variable of its own.
 
     A variable that is bound (``T.bind``) would be put into its place again, over and over.
     """
-    held = T.alloc_buffer((1,), "int32")
+    held = T.alloc_buffer((1,), dtype)
     T.buffer_store(held, value, [0])
     return held[0]
 

@@ -61,7 +61,8 @@ def quantised(spec: Steps, value: Expr, calls: Calls) -> tuple[Expr, Expr]:
     """Return an input of shape ``spec.shape`` as int8, and the steps of its batches."""
     from tvm_serenity.kernels import dynamic
 
-    found = calls.kernel("d_steps", dynamic.steps(spec), value)
+    reach = calls.kernel("d_ends", dynamic.ends(spec), value)
+    found = calls.kernel("d_steps", dynamic.steps(spec), reach)
     return calls.kernel("d_stored", dynamic.stored(spec), value, found), found
 
 
