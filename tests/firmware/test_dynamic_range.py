@@ -56,8 +56,8 @@ def test_weights_stay_8_bits_in_flash(tmp_path: Path, mode: str) -> None:
     net = network(2)
     path = tmp_path / "dynamic.tflite"
     path.write_bytes(dynamic_file(net, by_channel=True))
-    held = [v for v in net.values if v.data is not None]
-    weights = sum(v.data.size * (1 if v.role == "weight" else 4) for v in held)
+    held = [(v.data, v.role) for v in net.values]
+    weights = sum(a.size * (1 if role == "weight" else 4) for a, role in held if a is not None)
     settings = Settings(name="dynamic", output=tmp_path / "made", dynamic_range=mode)
     made = build(path, board("netduinoplus2"), settings)
     assert made.facts["check"]["referee"]
