@@ -21,11 +21,11 @@ def network(seed: int = 1) -> Net:
     """Return a network of every operator that keeps its weights in 8 bits."""
     net = Net(seed)
     x = net.input(1, 12, 10, 3)
-    x = net.conv(x, 8, 3, stride=2, activation="RELU")
+    x = net.conv(x, 32, 3, stride=2, activation="RELU")
     y = net.depthwise(x, 3, activation="RELU6")
-    x = net.add(net.conv(y, 8, 1), x)
-    x = net.dense(net.reshape(x, 1, -1), 20, activation="RELU")
-    net.output(net.dense(x, 4))
+    x = net.add(net.conv(y, 32, 1), x)
+    x = net.dense(net.reshape(x, 1, -1), 30, activation="RELU")
+    net.output(net.dense(x, 10))
     return net
 
 
