@@ -17,11 +17,11 @@ from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import prim_func, written
 from tvm_serenity.kernels.convolution import padded, summed
 from tvm_serenity.kernels.dynamic_records import (
+    BatchSteps,
     DynamicConvolution,
     DynamicDense,
     DynamicProduct,
     Limits,
-    Steps,
 )
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.fixed_pairs import broadcast
@@ -31,7 +31,7 @@ SCALE, INVERSE, ZERO = range(3)
 _LEAST, _MOST = -128, 127
 
 
-def ends(spec: Steps) -> Any:
+def ends(spec: BatchSteps) -> Any:
     """Return the kernel ``(x, ends)``: how far each batch reaches below and above 0.
 
     Symmetric ones: in either direction.
@@ -48,13 +48,13 @@ def ends(spec: Steps) -> Any:
     return prim_func([x, te.compute(spec.ends_shape, end, name="out")])
 
 
-def steps(spec: Steps) -> Any:
+def steps(spec: BatchSteps) -> Any:
     """Return the kernel ``(ends, steps)``."""
     held = {"ends": (spec.ends_shape, "float32"), "steps": (spec.steps_shape, "float32")}
     return written(held, partial(_steps, spec))
 
 
-def _steps(spec: Steps, reach: Any, made: Any) -> None:
+def _steps(spec: BatchSteps, reach: Any, made: Any) -> None:
     with T.serial(spec.shape[0]) as n:
         columns = (_asymmetric if spec.asymmetric else _symmetric)(reach, n)
         for column, value in enumerate(columns):
@@ -94,7 +94,7 @@ def _nearest(x: Any, dtype: str) -> Any:
     return whole + tirx.Select(rest <= -half, i32(-1), up)
 
 
-def stored(spec: Steps) -> Any:
+def stored(spec: BatchSteps) -> Any:
     """Return the kernel ``(x, steps, result)`` that stores a float as int8."""
     x = te.placeholder(spec.shape, "float32", "x")
     steps_of = te.placeholder(spec.steps_shape, "float32", "steps")

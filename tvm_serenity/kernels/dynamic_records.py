@@ -15,7 +15,7 @@ Limits = tuple[float, float] | None
 
 
 @dataclass(frozen=True)
-class Steps:
+class BatchSteps:
     """How each of ``shape[0]`` batches is stored as int8: symmetric, or with a zero point.
 
     The steps are an array (batches, 3): scale, what a value is multiplied by, zero point; the

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.dynamic_records import DynamicProduct, Steps
+from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicProduct
 from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.record import OnTheFly, Operator
@@ -81,20 +81,20 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamic:
+class ProductOnTheFly:
     """Matrices of floats, ``turned`` first, times 8-bit ones."""
 
     spec: DynamicProduct
     turned: bool
 
     @property
-    def steps(self) -> Steps:
+    def steps(self) -> BatchSteps:
         """How the rows of the first operand are stored."""
         left = self.spec.shapes[0]
-        return Steps((int(np.prod(left[:-1])), left[-1]), self.spec.asymmetric)
+        return BatchSteps((int(np.prod(left[:-1])), left[-1]), self.spec.asymmetric)
 
 
-def _read_dynamic(scene: Scene) -> Dynamic | None:
+def _read_dynamic(scene: Scene) -> ProductOnTheFly | None:
     held, options = scene.operands[1], scene.options
     if held is None or held.params is None or held.dtype != "int8" or held.params.zero_point:
         return None
@@ -110,10 +110,10 @@ def _read_dynamic(scene: Scene) -> Dynamic | None:
         raise UnsupportedError("LiteRT takes the scales of other matrices along a second batch")
     adjoint, asymmetric = bool(options.u8(_ADJOINT_Y)), bool(options.u8(_ASYMMETRIC))
     spec = DynamicProduct((left, right), adjoint, held.params.scale, asymmetric)
-    return Dynamic(spec, turned)
+    return ProductOnTheFly(spec, turned)
 
 
-def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute_dynamic(op: ProductOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.dynamic import product
 
     left, x = op.spec.shapes[0], values[0]
@@ -125,7 +125,7 @@ def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.kernel("d_matmul", product(op.spec), stored, steps, values[1])
 
 
-def _reference_dynamic(op: Dynamic, x: Array, y: Array) -> Array:
+def _reference_dynamic(op: ProductOnTheFly, x: Array, y: Array) -> Array:
     """``EvalHybrid`` of batch_matmul.cc."""
     left, given = op.spec.shapes[0], np.swapaxes(x, -1, -2) if op.turned else x
     whole, scale = dynamic.quantised_reference(given.reshape(op.steps.shape), op.spec.asymmetric)

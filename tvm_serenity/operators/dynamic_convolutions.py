@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.dynamic_records import DynamicConvolution, Steps
+from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicConvolution
 from tvm_serenity.kernels.records import WindowSums
 from tvm_serenity.operators.convolutions import (
     BIAS,
@@ -36,7 +36,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamic:
+class ConvolutionOnTheFly:
     """A convolution, its filters as in :class:`Weighted`, the scale and the bias of each channel.
 
     ``activation`` follows the convolution, where ``spec.limits`` do not say it.
@@ -49,7 +49,7 @@ class Dynamic:
     activation: int
 
 
-def read(scene: Scene, fields: Fields) -> Dynamic | None:
+def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
     """Return the convolution that an operator is; None where LiteRT has none of these types."""
     found, alone = weights_of(scene, WEIGHTS, fields.channels), fields.channels == 3
     if found is None or scene.dtype(SOURCE) != "float32":
@@ -84,15 +84,15 @@ def read(scene: Scene, fields: Fields) -> Dynamic | None:
     channel_first = by_channel and not alone
     asymmetric, biased = by_channel or alone, bias is not None
     spec = DynamicConvolution(sums, asymmetric, scales.size, channel_first, biased, limits)
-    return Dynamic(spec, data, scales, bias, 0 if limits else activation)
+    return ConvolutionOnTheFly(spec, data, scales, bias, 0 if limits else activation)
 
 
-def compute(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+def compute(op: ConvolutionOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     """Return the calls that store the image and sum it up."""
     from tvm_serenity.kernels.dynamic import convolution
 
     spec = op.spec
-    source = Steps(spec.taps.pieces[0], spec.asymmetric)
+    source = BatchSteps(spec.taps.pieces[0], spec.asymmetric)
     given = quantised(source, values[SOURCE], calls)
     held = constants(op.filters, op.scales, op.bias)
     name = "d_depthwise" if spec.taps.depthwise else "d_conv"
@@ -100,7 +100,7 @@ def compute(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
     return activated(calls, made, op.activation)
 
 
-def reference(op: Dynamic, x: Array, *_constants: Array) -> Array:
+def reference(op: ConvolutionOnTheFly, x: Array, *_constants: Array) -> Array:
     """``HybridConv``, ``HybridConvPerChannel`` and ``DepthwiseConvHybridPerChannel``."""
     spec = op.spec
     whole, scale = quantised_reference(x.reshape(len(x), -1), spec.asymmetric)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.dynamic_records import DynamicDense, Limits, Steps
+from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicDense, Limits
 from tvm_serenity.operators.scene import LIMITS, Array, Calls, Expr, Scene
 
 Floats = npt.NDArray[np.float32]
@@ -57,7 +57,7 @@ def limits_of(activation: int) -> Limits:
     return (-most if low is None else low, most if high is None else high)
 
 
-def quantised(spec: Steps, value: Expr, calls: Calls) -> tuple[Expr, Expr]:
+def quantised(spec: BatchSteps, value: Expr, calls: Calls) -> tuple[Expr, Expr]:
     """Return an input of shape ``spec.shape`` as int8, and the steps of its batches."""
     from tvm_serenity.kernels import dynamic
 
@@ -76,7 +76,7 @@ def layer(
     from tvm_serenity.kernels.dynamic import dense
 
     weights, scales, bias = held
-    given = quantised(Steps((spec.rows, spec.inputs), spec.asymmetric), value, calls)
+    given = quantised(BatchSteps((spec.rows, spec.inputs), spec.asymmetric), value, calls)
     sums = weights.sum(0, dtype=np.int32) if spec.asymmetric else None
     return calls.kernel("d_dense", dense(spec), *given, *constants(weights, sums, scales, bias))
 

@@ -124,7 +124,7 @@ def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamic:
+class DenseOnTheFly:
     """Rows of floats times 8-bit ``weights`` [inputs, units], a scale and a bias each unit."""
 
     spec: DynamicDense
@@ -136,7 +136,7 @@ class Dynamic:
     activation: int
 
 
-def _read_dynamic(scene: Scene) -> Dynamic | None:
+def _read_dynamic(scene: Scene) -> DenseOnTheFly | None:
     found = dynamic.weights_of(scene, _WEIGHTS, 0)
     if found is None or scene.dtype(_SOURCE) != "float32":
         return None
@@ -151,10 +151,10 @@ def _read_dynamic(scene: Scene) -> Dynamic | None:
     spec = DynamicDense(rows, inputs, units, asymmetric, scales.size, bias is not None, limits)
     data = np.ascontiguousarray(weights.T)
     made = scene.results[0].shape
-    return Dynamic(spec, shape, made, data, scales, bias, 0 if limits else activation)
+    return DenseOnTheFly(spec, shape, made, data, scales, bias, 0 if limits else activation)
 
 
-def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute_dynamic(op: DenseOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     spec = op.spec
     given = reshaped(values[_SOURCE], op.source, (spec.rows, spec.inputs), calls)
     made = dynamic.layer(spec, given, (op.weights, op.scales, op.bias), calls)
@@ -162,7 +162,7 @@ def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
     return reshaped(made, (spec.rows, spec.units), op.made, calls)
 
 
-def _reference_dynamic(op: Dynamic, x: Array, *_constants: Array) -> Array:
+def _reference_dynamic(op: DenseOnTheFly, x: Array, *_constants: Array) -> Array:
     """``EvalHybridDense``."""
     rows = x.reshape(op.spec.rows, op.spec.inputs)
     whole, scale = dynamic.quantised_reference(rows, op.spec.asymmetric)

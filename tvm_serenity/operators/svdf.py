@@ -169,7 +169,7 @@ def _over_time(
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamic:
+class SvdfOnTheFly:
     """Floats whose newest column is made of 8-bit ``feature`` [inputs, filters]; ``time`` is float.
 
     ``shape``: batch, filters, memory and rank.
@@ -183,7 +183,7 @@ class Dynamic:
     activation: int
 
 
-def _read_dynamic(scene: Scene) -> Dynamic | None:
+def _read_dynamic(scene: Scene) -> SvdfOnTheFly | None:
     found, time = dynamic.weights_of(scene, _FEATURE, 0), scene.operands[_TIME]
     if found is None or scene.dtype(_SOURCE) != "float32" or time is None or time.values is None:
         return None
@@ -197,10 +197,10 @@ def _read_dynamic(scene: Scene) -> Dynamic | None:
     spec = DynamicDense(batch, inputs, filters, asymmetric, scales.size, False, None)
     shape = (batch, filters, memory, _rank(scene))
     data = np.ascontiguousarray(feature.T)
-    return Dynamic(spec, data, scales, held, shape, scene.options.u8(_ACTIVATION))
+    return SvdfOnTheFly(spec, data, scales, held, shape, scene.options.u8(_ACTIVATION))
 
 
-def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute_dynamic(op: SvdfOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     newest = dynamic.layer(op.spec, values[_SOURCE], (op.feature, op.scales, None), calls)
     total = _over_time(newest, op.time, values[_STATE], op.shape, calls)
     if values[_BIAS] is not None:

@@ -179,7 +179,7 @@ def _narrow(x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamic:
+class LstmOnTheFly:
     """A layer of floats whose weights [inputs, 4 units] are 8-bit, with a scale each column.
 
     ``recurrent``: those of the state, which has no bias.
@@ -192,7 +192,7 @@ class Dynamic:
     recurrent: tuple[Array, dynamic.Floats, None]
 
 
-def _read_dynamic(scene: Scene) -> Dynamic | None:
+def _read_dynamic(scene: Scene) -> LstmOnTheFly | None:
     check_plain(scene.operands)
     found = [dynamic.weights_of(scene, _WEIGHTS + i, 0) for i in range(8)]
     if scene.dtype(_SOURCE) != "float32" or any(held is None for held in found):
@@ -211,7 +211,7 @@ def _read_dynamic(scene: Scene) -> Dynamic | None:
     batch = scene.shape(_HIDDEN)[0]
     asymmetric = bool(scene.options.u8(_ASYMMETRIC))
     units = weights.shape[1]
-    return Dynamic(
+    return LstmOnTheFly(
         scene,
         DynamicDense(batch, weights.shape[0], units, asymmetric, units, True, None),
         DynamicDense(batch, recurrent.shape[0], units, asymmetric, units, False, None),
@@ -220,7 +220,7 @@ def _read_dynamic(scene: Scene) -> Dynamic | None:
     )
 
 
-def _compute_dynamic(op: Dynamic, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute_dynamic(op: LstmOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     """Sums as LiteRT's, to the bit; the functions of floats after them are not its own."""
 
     def gates(step: Expr, hidden: Expr) -> Sequence[Expr]:
