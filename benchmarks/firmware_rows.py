@@ -77,11 +77,15 @@ def instructions(models: list[str]) -> None:
             ours, before = found["instructions"], whole["instructions"]
             grown = _flash(found) - _flash(whole)
             print(
-                f"| {name} | {rows} | {facts['arena_bytes']:,} | {split['arena_bytes']:,} "
+                f"| {name} | {rows} | {_arenas(facts)} | {_arenas(split)} "
                 f"| {ours / 1e6:.4g} / {before / 1e6:.4g} | {ours / before:.2f} | {grown:,} "
                 f"| {split['rows']['table_bytes']:,} |",
                 flush=True,
             )
+
+
+def _arenas(facts: dict[str, Any]) -> str:
+    return " + ".join(f"{size:,}" for size in facts["arena_bytes"].values())
 
 
 def _flash(found: dict[str, Any]) -> int:

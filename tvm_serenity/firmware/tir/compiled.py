@@ -37,7 +37,7 @@ class Compiled:
     """
 
     program: Program
-    lowered: Any
+    lowered: tvm.IRModule
     region: BoundGraph
     sources: tuple[Source, ...]
     tensors: tuple[int | None, ...]

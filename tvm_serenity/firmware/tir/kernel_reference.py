@@ -28,7 +28,7 @@ class Reference:
     """
 
     name: str
-    source: Any
+    source: tirx.PrimFunc
     given: tuple[int | Array, ...]
     written: tuple[int, ...]
 
