@@ -11,6 +11,8 @@ from tvm_serenity.quantize.fixed import Multiplier
 
 _LARGE = 0x7FFF0000
 """Multipliers from here on do not round to 15 bits without an overflow."""
+_DEAD = 24
+"""Right shifts from here on are those of dead channels, whose bias may be near 2**31."""
 
 
 def i32(value: int) -> Any:
@@ -30,21 +32,28 @@ def high_product(a: tirx.Expr, b: tirx.Expr) -> Any:
 
 
 def divided_by_power(x: tirx.Expr, exponent: int) -> Any:
-    """Return ``round(x / 2**exponent)``, halves away from zero, for a known exponent."""
+    """Return ``round(x / 2**exponent)``, halves away from zero, for a known exponent.
+
+    Of a large one ``x`` may be anything; else so far from 2**31 that half of it can be added.
+    """
     if exponent == 0:
         return x
+    if exponent >= _DEAD:
+        return _divided(x, i32(exponent), False)
     return tirx.shift_right(
         x + i32(1 << (exponent - 1)) + tirx.shift_right(x, i32(31)), i32(exponent)
     )
 
 
 def _divided(x: tirx.Expr, exponent: tirx.Expr, may_be_zero: bool) -> Any:
-    half = tirx.shift_left(i32(1), exponent - i32(1))
-    if not may_be_zero:
-        return tirx.shift_right(x + half + tirx.shift_right(x, i32(31)), exponent)
-    half = tirx.shift_right(tirx.shift_left(i32(1), exponent), i32(1))
-    negative = tirx.shift_right(x, i32(31)) * tirx.min(exponent, i32(1))
-    return tirx.shift_right(x + half + negative, exponent)
+    """Return ``round(x / 2**exponent)`` for an exponent up to 31: nothing overflows."""
+    below = tirx.shift_right(x, i32(31))
+    last = exponent - i32(1)
+    if may_be_zero:
+        below, last = below * tirx.min(exponent, i32(1)), tirx.max(last, i32(0))
+    half = tirx.shift_right(x + below, last)
+    rounded = tirx.shift_right(half + i32(1), i32(1))
+    return tirx.Select(exponent > i32(0), rounded, x) if may_be_zero else rounded
 
 
 def scaled(x: tirx.Expr, m: Multiplier, rounding: str = "tflite") -> Any:

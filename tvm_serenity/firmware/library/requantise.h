@@ -80,8 +80,7 @@ INLINED int32_t requantised(
         const int32_t right = shift > 0 ? 0 : -shift;
         const int32_t left = shift > 0 ? shift : 0;
         const int32_t high = high_product((int32_t)((uint32_t)sum << left), multiplier);
-        const int32_t half = (int32_t)((1u << right) >> 1);
-        value = (high + half + (right > 0 ? high >> 31 : 0)) >> right;
+        value = right > 0 ? (((high + (high >> 31)) >> (right - 1)) + 1) >> 1 : high;
     }
     return clamped(value + to->zero_point, to->low, to->high);
 }
