@@ -17,6 +17,7 @@ __all__ = ["SerenityRewrite", "SerenitySchedule"]
 if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
     from tvm_serenity.passes.relax import (
         LeanKernels,
+        SerenityChannelsLast,
         SerenityPlanMemory,
         SerenityQuantize,
         SerenityRewrite,
@@ -24,13 +25,25 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
         serenity_pipeline,
     )
 
-    __all__ += ["LeanKernels", "SerenityPlanMemory", "SerenityQuantize", "serenity_pipeline"]
+    __all__ += [
+        "LeanKernels",
+        "SerenityChannelsLast",
+        "SerenityPlanMemory",
+        "SerenityQuantize",
+        "serenity_pipeline",
+    ]
 else:
     from tvm_serenity.passes.relay import SerenityRewrite, SerenitySchedule
 
 
 def __getattr__(name: str) -> object:
     """Name what is missing: passes that only Relax has need another TVM."""
-    if name in ("LeanKernels", "SerenityPlanMemory", "SerenityQuantize", "serenity_pipeline"):
+    if name in (
+        "LeanKernels",
+        "SerenityChannelsLast",
+        "SerenityPlanMemory",
+        "SerenityQuantize",
+        "serenity_pipeline",
+    ):
         tvm_installed.require_relax()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

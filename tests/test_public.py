@@ -11,6 +11,7 @@ import tvm_serenity
 SURFACE = {
     "Graph",
     "LeanKernels",
+    "SerenityChannelsLast",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

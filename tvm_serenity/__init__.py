@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tvm_serenity.objective import peak_bytes, peak_bytes_batch
     from tvm_serenity.passes import (
         LeanKernels,
+        SerenityChannelsLast,
         SerenityPlanMemory,
         SerenityQuantize,
         SerenityRewrite,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Graph": "tvm_serenity.graph",
     "LeanKernels": "tvm_serenity.passes",
+    "SerenityChannelsLast": "tvm_serenity.passes",
     "SerenityPlanMemory": "tvm_serenity.passes",
     "SerenityQuantize": "tvm_serenity.passes",
     "SerenityRewrite": "tvm_serenity.passes",
@@ -49,6 +51,7 @@ numpy."""
 __all__ = [
     "Graph",
     "LeanKernels",
+    "SerenityChannelsLast",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

@@ -250,6 +250,14 @@ def call_like(call: relax.Call, arguments: Sequence[Any]) -> Any:
     return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
 
 
+def call_with(call: relax.Call, arguments: Sequence[Any], **changed: Any) -> Any:
+    """Return the call of an operator again, with other arguments and some attributes changed."""
+    kind = type(call.attrs).__tvm_ffi_type_info__
+    held = {field.name: getattr(call.attrs, field.name) for field in kind.fields}
+    attrs = tvm.ir.make_node(kind.type_key, **{**held, **changed})
+    return relax.Call(call.op, list(arguments), attrs, call.ty_args)
+
+
 def fuse_primitives() -> Any:
     """Return the passes that make one kernel of each function with the attribute Primitive."""
     return tvm.transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseTIR()])

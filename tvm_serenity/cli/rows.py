@@ -113,10 +113,11 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
         if not isinstance(file, TfliteFile):
             raise InputError(f"{model}: --graph reads .tflite files")
         return from_file(file)
-    from tvm_serenity.relax.pipeline import prepared
+    from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
 
-    found: Network = read_rows(prepared(opened.module()).plain, model).network
+    ready = prepared(opened.module(), Steps(layout="last"))
+    found: Network = read_rows(ready.plain, model).network
     return found
 
 

@@ -19,10 +19,11 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.quantize.choices import AUTO, check_quantized, check_rounding
+from tvm_serenity.relax.channels_last import channels_last
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
-from tvm_serenity.relax.quantize import kept_float, quantized_module, rounding_of
+from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module, rounding_of
 from tvm_serenity.relax.rewrite import Rewriting, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
@@ -31,12 +32,18 @@ from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
 
 
+LAYOUTS = (AUTO, "given", "last")
+"""The order of the axes of images: as fits, as the model has them, channels last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """What is done to a module on its way to kernels.
 
     * ``quantized``: "auto" turns quantised models into integer kernels that round as ``rounding``
       ("auto": as the module was imported, else "tflite"); "off" leaves them float.
+    * ``layout``: "last" computes on images with their channels last (NHWC) wherever it can, "given"
+      as the model has them. "auto": last in rows and in integers, else as given.
     * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
       ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
@@ -47,6 +54,7 @@ class Steps:
 
     quantized: str = AUTO
     rounding: str = AUTO
+    layout: str = AUTO
     rewrite: str = ""
     rows: bool = False
     time_limit_s: float | None = None
@@ -56,6 +64,8 @@ class Steps:
 
     def __post_init__(self) -> None:
         check_quantized(self.quantized)
+        if self.layout not in LAYOUTS:
+            raise InputError(f"layout={self.layout!r}: there are {', '.join(LAYOUTS)}")
         check_rounding(self.rounding)
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
@@ -128,7 +138,7 @@ def prepared(
     steps = steps or Steps()
     machine = compat.current_target() if target is None else tvm.target.Target(target)
     with machine:
-        integers = _integers(mod, steps)
+        integers = _integers(_turned(mod, steps), steps)
         changed, rewriting, rows = _changed(integers, steps, machine)
         plain = lowered(changed, machine)
     return Prepared(
@@ -188,6 +198,14 @@ def serenity_pipeline(
 def _pass(name: str, apply: Callable[[Any], Any], mod: tvm.IRModule) -> Any:
     """Apply a step as the pass ``name``: instruments see it, a context may disable it."""
     return tvm.transform.Sequential([compat.named_pass(name, apply)])(mod)
+
+
+def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
+    """Return the module with channels last where that is wanted."""
+    fits = steps.rows or (steps.quantized != "off" and is_quantised(mod))
+    if steps.layout == "last" or (steps.layout == "auto" and fits):
+        return _pass("SerenityChannelsLast", channels_last, mod)
+    return mod
 
 
 def _integers(mod: tvm.IRModule, steps: Steps) -> Any:

@@ -22,9 +22,13 @@ from tvm_serenity.relax.read import BoundGraph, read_function
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
-    """Return ``module`` quantised, rewritten and lowered; lean kernels without register tiles."""
+    """Return ``module`` quantised, rewritten and lowered; lean kernels without register tiles.
+
+    Channels are last: so the kernel library reads images, and rows are cut.
+    """
     steps = Steps(
         quantized=settings.quantized,
+        layout="last",
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
         tiling=SCALAR,

@@ -1,0 +1,102 @@
+"""Channels last: what is turned, what is left, and results against stock TVM's as given."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.relax import op
+
+from tests.passes import nets
+from tests.passes.random_images import network
+from tvm_serenity import compat
+from tvm_serenity.passes import SerenityChannelsLast
+from tvm_serenity.relax import channels_last as turning
+
+SEEDS = 6
+
+
+def results(module: Any, inputs: Sequence[Any]) -> list[Any]:
+    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    made = machine["main"](*(tvm.runtime.tensor(x) for x in inputs))
+    return [part.numpy() for part in (made if isinstance(made, Sequence) else [made])]
+
+
+def calls(module: Any, *names: str) -> list[Any]:
+    return [
+        binding.value
+        for block in module["main"].body.blocks
+        for binding in block.bindings
+        if compat.is_call(binding.value) and compat.op_name(binding.value) in names
+    ]
+
+
+def differs(seed: int) -> str | None:
+    """How the turned network of a seed differs from the one as given, run by stock TVM."""
+    module = network(seed)
+    made = SerenityChannelsLast()(module)
+    convolutions = calls(made, "relax.nn.conv2d")
+    if any(str(call.attrs.data_layout) != "NHWC" for call in convolutions):
+        return "a convolution is not turned"
+    shape = compat.static_shape(module["main"].params[0].ty, "x")
+    x = np.random.default_rng(seed).integers(-3, 4, shape).astype("float32")
+    pairs = zip(results(module, [x]), results(made, [x]), strict=True)
+    for index, (want, got) in enumerate(pairs):
+        if want.shape != got.shape:
+            return f"result {index}: shape {got.shape}, not {want.shape}"
+        if not np.allclose(got, want, rtol=0, atol=1e-5):
+            return f"result {index}: {np.abs(got - want).max()} apart"
+    return None
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_it_computes_the_same(seed: int) -> None:
+    assert differs(seed) is None
+
+
+def test_wrong_axes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "TO_LAST", (0, 3, 2, 1))
+    found = []
+    for seed in range(4):
+        try:
+            found.append(differs(seed))
+        except Exception as error:  # shapes that do not fit
+            found.append(str(error))
+    assert any(found)
+
+
+def test_a_chain_of_layers_is_turned_once() -> None:
+    def body(builder: Any, x: Any) -> Any:
+        y = nets.conv(builder, x, 8, 3)
+        y = builder.emit(op.concat([y, nets.conv(builder, y, 4, 1)], axis=1))
+        y = builder.emit(op.nn.max_pool2d(y, (2, 2), (2, 2)))
+        return builder.emit(op.mean(nets.conv(builder, y, 5, 3), [2, 3]))
+
+    made = SerenityChannelsLast()(nets.module((1, 3, 8, 8), body))
+    (once,) = [c for c in calls(made, "relax.permute_dims") if not compat.is_constant(c.args[0])]
+    assert once.args[0].same_as(made["main"].params[0])
+    (mean,) = calls(made, "relax.mean")
+    assert [int(a) for a in mean.attrs.axis] == [1, 2]
+
+
+def test_what_moves_axes_of_one_element_is_a_reshape() -> None:
+    made = SerenityChannelsLast()(nets.module((1, 1, 8, 8), lambda b, x: nets.conv(b, x, 3, 3)))
+    moved = [c for c in calls(made, "relax.permute_dims") if not compat.is_constant(c.args[0])]
+    assert len(moved) == 1  # of the result
+    assert compat.static_shape(made["main"].body.body.ty, "result") == (1, 3, 8, 8)
+
+
+def test_a_transpose_of_the_file_is_taken_back() -> None:
+    def body(builder: Any, x: Any) -> Any:
+        y = nets.conv(builder, builder.emit(op.permute_dims(x, [0, 3, 1, 2])), 4, 3)
+        return builder.emit(op.permute_dims(y, [0, 2, 3, 1]))
+
+    made = SerenityChannelsLast()(nets.module((1, 8, 8, 3), body))
+    assert not [c for c in calls(made, "relax.permute_dims") if not compat.is_constant(c.args[0])]
+
+
+def test_a_module_without_images_is_left() -> None:
+    module = nets.module((2, 3), lambda builder, x: builder.emit(op.nn.relu(x)))
+    tvm.ir.assert_structural_equal(SerenityChannelsLast()(module), module)

@@ -1,0 +1,271 @@
+"""Images with their channels last: a Relax module in NCHW made one in NHWC that computes the same.
+
+Kernels on microcontrollers read the channels of a pixel side by side, and rows are cut along the
+second axis, so both want NHWC; ONNX and PyTorch say NCHW. Every result of four axes that a
+convolution makes, and all that follows from it, gets a *turned* form, its axes in the order of
+NHWC. An operator is computed on turned forms where its attributes can say so:
+
+* windows name their layout (convolutions, pools, resizing), and weights are turned with them;
+* what works along axes names these (joins, splits, sums, softmax, borders, scales a channel);
+* operators on elements need their operands turned alike.
+
+Anything else reads the order of the file, into which a turned form is turned back where it is
+read. Turning moves elements and computes nothing, so what an operator means stays the same; floats
+are added up in another order, integers come out equal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.operators import RELAX
+
+FIRST, LAST = "NCHW", "NHWC"
+TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+WEIGHTS, TURNED_WEIGHTS = "OIHW", "HWIO"
+TO_TURNED_WEIGHTS = (2, 3, 1, 0)
+
+
+def channels_last(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with ``main`` computed in NHWC as far as it can be; parameters as they are.
+
+    A module without convolutions of constant weights in NCHW is returned as it is.
+    """
+    function = _main(mod)
+    if function is None or not any(_seeds(value) for _, value in _bindings(function)):
+        return mod
+    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others))
+    params = [relax.Var(p.name, p.ty) for p in function.params]
+    turning = _Turning(builder, dict(zip(function.params, params, strict=True)))
+    with builder.function("main", params):
+        with builder.dataflow():
+            for var, value in _bindings(function):
+                turning.bind(var, value)
+            result = builder.emit_output(turning.given(function.body.body))
+        builder.emit_func_output(result)
+    made = builder.finalize()
+    made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
+    made = relax.transform.DeadCodeElimination(["main"])(made)
+    return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs)
+
+
+def _main(mod: tvm.IRModule) -> Any:
+    """The function ``main`` where it is one block of dataflow on tensors that can be rewritten."""
+    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
+        return None
+    function = mod["main"]
+    return function if len(function.body.blocks) == 1 else None
+
+
+def _bindings(function: relax.Function) -> list[tuple[Any, Any]]:
+    return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
+
+
+def _seeds(value: relax.Expr) -> bool:
+    """Whether an expression is a convolution of images in NCHW."""
+    if not compat.is_call(value) or not isinstance(value.attrs, relax.op.op_attrs.Conv2DAttrs):
+        return False
+    attrs = value.attrs
+    return str(attrs.data_layout) == FIRST and str(attrs.kernel_layout) == WEIGHTS
+
+
+def _rank(expr: relax.Expr) -> int | None:
+    """The axes of a tensor; None of anything else."""
+    if not compat.is_tensor(expr.ty):
+        return None
+    return int(expr.ty.ndim)
+
+
+@dataclass
+class _Turning:
+    """Writes a function anew; ``new``: what stands for a variable, ``turned``: its turned form.
+
+    A variable is in either or in both.
+    """
+
+    builder: relax.BlockBuilder
+    new: dict[Any, Any]
+    turned: dict[Any, Any] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Write one binding, turned where it can be."""
+        self.values[var] = value
+        made = self.made_turned(value)
+        if made is not None:
+            self.turned[var] = self.builder.emit(made, var.name)
+            return
+        made = self.from_turned(value)
+        self.new[var] = self.emitted(self.given(value) if made is None else made, var.name)
+
+    def made_turned(self, value: relax.Expr) -> Any:
+        """The turned form of an expression, made of turned forms; None where it has none."""
+        if isinstance(value, relax.TupleGetItem):
+            source = self.turned.get(value.tuple_value)
+            return None if source is None else relax.TupleGetItem(source, value.index)
+        if isinstance(value, relax.Var):
+            return self.turned.get(value)
+        if not compat.is_call(value):
+            return None
+        if _seeds(value):
+            weights = self.moved(self.given(value.args[1]), TO_TURNED_WEIGHTS)
+            layouts = {"data_layout": LAST, "out_layout": LAST, "kernel_layout": TURNED_WEIGHTS}
+            return compat.call_with(value, [self.last(value.args[0]), weights], **layouts)
+        operands = [part for argument in value.args for part in _parts(argument)]
+        if not any(part in self.turned for part in operands if isinstance(part, relax.Var)):
+            return None
+        known = RELAX.get(compat.op_name(value))
+        if known is not None and known.maps and getattr(value.attrs, "axis", None) is None:
+            return self.on_elements(value)
+        changed = _turned_attributes(value)
+        if changed is None:
+            return None
+        data, *others = value.args
+        if _rank(data) not in (4, None):
+            return None
+        given = [self.given(other) for other in others]
+        return compat.call_with(value, [self.last_of(data), *given], **changed)
+
+    def from_turned(self, value: relax.Expr) -> Any:
+        """What is not turned, but read from a turned form; None where that does not help."""
+        source = value.args[0] if compat.is_call(value) and value.args else None
+        if source not in self.turned or source in self.new or _rank(source) != 4:
+            return None
+        if compat.op_name(value) == "relax.permute_dims":
+            return self.moved(self.turned[source], [TO_FIRST[a] for a in _axes(value)])
+        axes = _summed(value)
+        if axes is None:
+            return None
+        left = [a for a in TO_LAST if a not in axes]
+        if left != sorted(left):
+            return None
+        turned = [TO_LAST.index(a) for a in axes]
+        return compat.call_with(value, [self.turned[source]], axis=turned)
+
+    def on_elements(self, call: relax.Call) -> Any:
+        """A call of an operator on elements whose operands are turned alike."""
+        if _rank(call) != 4:
+            return None
+        arguments = [self.last(a) if _rank(a) is not None else self.given(a) for a in call.args]
+        return compat.call_like(call, arguments)
+
+    def last_of(self, data: relax.Expr) -> Any:
+        """The turned form of a tensor, or of every part of a tuple."""
+        if isinstance(data, relax.Tuple):
+            return relax.Tuple([self.last(part) for part in data.fields])
+        return self.last(data)
+
+    def last(self, expr: relax.Expr) -> Any:
+        """The turned form of a tensor that is broadcast to four axes at most."""
+        if expr in self.turned:
+            return self.turned[expr]
+        value = self.values.get(expr)
+        shape = compat.static_shape(expr.ty, "operand")
+        if all(extent == 1 for extent in shape) and len(shape) < 4:
+            return self.given(expr)
+        turned = None
+        if value is not None and compat.is_call(value) and len(shape) == 4:
+            name = compat.op_name(value)
+            if name == "relax.permute_dims" and _axes(value) == list(TO_FIRST):
+                turned = self.given(value.args[0])
+        if turned is None:
+            whole = self.given(expr)
+            if len(shape) < 4:
+                whole = self.shaped(whole, (1,) * (4 - len(shape)) + shape)
+            turned = self.moved(whole, TO_LAST)
+        if isinstance(expr, relax.Var):
+            self.turned[expr] = turned
+        return turned
+
+    def given(self, expr: relax.Expr) -> Any:
+        """An expression of the old function, its variables replaced, in the order of the file."""
+        if isinstance(expr, relax.Var):
+            if expr not in self.new:
+                self.new[expr] = self.turned_back(expr)
+            return self.new[expr]
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.given(part) for part in expr.fields])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
+        if compat.is_call(expr):
+            return compat.call_like(expr, [self.given(a) for a in expr.args])
+        return expr
+
+    def turned_back(self, var: relax.Var) -> Any:
+        """A turned form, or every part of a turned tuple, in the order of the file."""
+        turned = self.turned[var]
+        if compat.is_tensor(turned.ty):
+            return self.moved(turned, TO_FIRST)
+        parts = [relax.TupleGetItem(turned, i) for i in range(len(turned.ty.fields))]
+        return relax.Tuple([self.moved(self.builder.emit(part), TO_FIRST) for part in parts])
+
+    def moved(self, expr: relax.Expr, axes: Sequence[int]) -> Any:
+        """A tensor with its axes in another order; one that keeps its bytes is only reshaped."""
+        if list(axes) == sorted(axes):
+            return expr
+        shape = compat.static_shape(expr.ty, "tensor")
+        if compat.is_constant(expr):
+            return compat.constant(compat.constant_array(expr).transpose(axes).copy())
+        kept = [a for a in axes if shape[a] != 1]
+        if kept == sorted(kept):
+            return self.shaped(expr, [shape[a] for a in axes])
+        return self.builder.emit(relax.op.permute_dims(expr, list(axes)))
+
+    def shaped(self, expr: relax.Expr, shape: Sequence[int]) -> Any:
+        """A tensor under another shape."""
+        if compat.is_constant(expr):
+            return compat.constant(compat.constant_array(expr).reshape(shape))
+        return self.builder.emit(relax.op.reshape(expr, list(shape)))
+
+    def emitted(self, expr: relax.Expr, name: str) -> Any:
+        """``expr`` bound to a variable."""
+        if isinstance(expr, relax.Var) or compat.is_constant(expr):
+            return expr
+        return self.builder.emit(expr, name)
+
+
+def _parts(argument: relax.Expr) -> Sequence[relax.Expr]:
+    return argument.fields if isinstance(argument, relax.Tuple) else [argument]
+
+
+def _axes(call: relax.Call) -> list[int]:
+    """The axes of a ``permute_dims``, from 0 on."""
+    rank = _rank(call.args[0]) or 0
+    axes = call.attrs.axes
+    return list(reversed(range(rank))) if axes is None else [int(a) % rank for a in axes]
+
+
+ALONG_ONE = ("Concat", "Split", "Softmax", "Quantize", "Flip", "Scanop", "PRelu")
+"""Attributes whose ``axis`` is one axis of operand and result alike."""
+
+
+def _turned_attributes(call: relax.Call) -> dict[str, Any] | None:
+    """The attributes that say the same of turned forms; None where there are none."""
+    attrs = call.attrs
+    kind = type(attrs).__name__.removesuffix("Attrs")
+    if kind in ("Pool2D", "AdaptivePool2D", "Resize2D"):
+        if str(attrs.layout) != FIRST or str(getattr(attrs, "out_layout", FIRST)) != FIRST:
+            return None
+        return {"layout": LAST} | ({"out_layout": LAST} if hasattr(attrs, "out_layout") else {})
+    if kind == "Pad":
+        pairs = [attrs.pad_width[2 * a : 2 * a + 2] for a in TO_LAST]
+        return {"pad_width": [int(p) for pair in pairs for p in pair]}
+    if kind in ALONG_ONE and attrs.axis is not None:
+        return {"axis": TO_LAST.index(int(attrs.axis) % 4)}
+    axes = _summed(call)
+    if axes is not None and attrs.keepdims:
+        return {"axis": [TO_LAST.index(a) for a in axes]}
+    return None
+
+
+def _summed(call: relax.Call) -> list[int] | None:
+    """The axes of four over which a call makes one number (a sum, a mean, a greatest)."""
+    attrs = call.attrs
+    if not isinstance(attrs, relax.op.op_attrs.StatisticalAttrs) or attrs.axis is None:
+        return None
+    return [int(a) % 4 for a in attrs.axis]
