@@ -20,6 +20,7 @@ from typing import Any
 
 import tvm
 from tvm import relax
+from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
@@ -28,6 +29,17 @@ FIRST, LAST = "NCHW", "NHWC"
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 WEIGHTS, TURNED_WEIGHTS = "OIHW", "HWIO"
 TO_TURNED_WEIGHTS = (2, 3, 1, 0)
+ALONG_ONE = (
+    op_attrs.ConcatAttrs,
+    op_attrs.FlipAttrs,
+    op_attrs.PReluAttrs,
+    op_attrs.QuantizeAttrs,
+    op_attrs.ScanopAttrs,
+    op_attrs.SoftmaxAttrs,
+    op_attrs.SplitAttrs,
+)
+"""Attributes whose ``axis`` is one axis of operand and result alike."""
+WINDOWS = (op_attrs.Pool2DAttrs, op_attrs.AdaptivePool2DAttrs, op_attrs.Resize2DAttrs)
 
 
 def channels_last(mod: tvm.IRModule) -> Any:
@@ -68,7 +80,7 @@ def _bindings(function: relax.Function) -> list[tuple[Any, Any]]:
 
 def _seeds(value: relax.Expr) -> bool:
     """Whether an expression is a convolution of images in NCHW."""
-    if not compat.is_call(value) or not isinstance(value.attrs, relax.op.op_attrs.Conv2DAttrs):
+    if not compat.is_call(value) or not isinstance(value.attrs, op_attrs.Conv2DAttrs):
         return False
     attrs = value.attrs
     return str(attrs.data_layout) == FIRST and str(attrs.kernel_layout) == WEIGHTS
@@ -240,22 +252,17 @@ def _axes(call: relax.Call) -> list[int]:
     return list(reversed(range(rank))) if axes is None else [int(a) % rank for a in axes]
 
 
-ALONG_ONE = ("Concat", "Split", "Softmax", "Quantize", "Flip", "Scanop", "PRelu")
-"""Attributes whose ``axis`` is one axis of operand and result alike."""
-
-
 def _turned_attributes(call: relax.Call) -> dict[str, Any] | None:
     """The attributes that say the same of turned forms; None where there are none."""
     attrs = call.attrs
-    kind = type(attrs).__name__.removesuffix("Attrs")
-    if kind in ("Pool2D", "AdaptivePool2D", "Resize2D"):
+    if isinstance(attrs, WINDOWS):
         if str(attrs.layout) != FIRST or str(getattr(attrs, "out_layout", FIRST)) != FIRST:
             return None
         return {"layout": LAST} | ({"out_layout": LAST} if hasattr(attrs, "out_layout") else {})
-    if kind == "Pad":
+    if isinstance(attrs, op_attrs.PadAttrs):
         pairs = [attrs.pad_width[2 * a : 2 * a + 2] for a in TO_LAST]
         return {"pad_width": [int(p) for pair in pairs for p in pair]}
-    if kind in ALONG_ONE and attrs.axis is not None:
+    if isinstance(attrs, ALONG_ONE) and attrs.axis is not None:
         return {"axis": TO_LAST.index(int(attrs.axis) % 4)}
     axes = _summed(call)
     if axes is not None and attrs.keepdims:
@@ -266,6 +273,6 @@ def _turned_attributes(call: relax.Call) -> dict[str, Any] | None:
 def _summed(call: relax.Call) -> list[int] | None:
     """The axes of four over which a call makes one number (a sum, a mean, a greatest)."""
     attrs = call.attrs
-    if not isinstance(attrs, relax.op.op_attrs.StatisticalAttrs) or attrs.axis is None:
+    if not isinstance(attrs, op_attrs.StatisticalAttrs) or attrs.axis is None:
         return None
     return [int(a) % 4 for a in attrs.axis]
