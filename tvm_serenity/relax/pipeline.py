@@ -31,7 +31,6 @@ from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
 
-
 LAYOUTS = (AUTO, "given", "last")
 """The order of the axes of images: as fits, as the model has them, channels last."""
 
