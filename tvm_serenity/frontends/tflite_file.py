@@ -9,6 +9,7 @@ alone: the file keeps its size and every other byte. Nothing else in the schema 
 by their place, except two kinds of metadata, which are refused by name.
 """
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,11 @@ from pathlib import Path
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
+from tvm_serenity.frontends._flexbuffer import flexible
 from tvm_serenity.frontends._tflite_schema import (
     BUILTIN_OPERATORS,
     CUSTOM,
+    TENSOR_TYPES,
     BufferField,
     CodeField,
     MetadataField,
@@ -32,8 +35,10 @@ from tvm_serenity.frontends.model_file import check_order, printable, refused, u
 from tvm_serenity.frontends.opaque import advised, laid, with_workspaces
 from tvm_serenity.frontends.tflite_metadata import planned_offsets, write_metadata
 from tvm_serenity.graph import Graph, Op, Role, Tensor
-from tvm_serenity.operators import OPERATORS
+from tvm_serenity.operators import OPERATORS, operator
 
+BYTES = {name: bits // 8 for name, bits in TENSOR_TYPES}
+"""Of an element of a type, where it is a whole number of them."""
 OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
     "model_control_dependencies": "control dependencies between operators by their place",
@@ -56,6 +61,8 @@ class TfliteFile:
     """Tensors that the file lists for subgraph 0."""
     lent: tuple[Mapping[int, int], ...] = ()
     """Of each operator, the inputs that nothing makes: offsets in its workspace by tensor."""
+    kept: tuple[tuple[int, ...], ...] = ()
+    """Of each operator, its states that the file does not list; they are its last inputs."""
     opaque: Mapping[str, int] = field(default_factory=dict)
     """Operators that the user computes, by kind, and the workspace that each is given."""
 
@@ -125,7 +132,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     if not subgraphs:
         raise InputError("the model has no subgraph")
-    graph, lent = _read_graph(path.name, model, subgraphs[0], data)
+    graph, lent, kept = _read_graph(path.name, model, subgraphs[0], data)
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
     count = len(subgraphs[0].tables(SubgraphField.TENSORS))
     return TfliteFile(
@@ -137,13 +144,17 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
         subgraphs=len(subgraphs),
         tensors=count,
         lent=lent,
+        kept=kept,
     )
 
 
 def _read_graph(
     name: str, model: Table, main: Table, data: bytes
-) -> tuple[Graph, tuple[dict[int, int], ...]]:
-    """The graph, and what each operator borrows: inputs that nothing makes, at their offsets."""
+) -> tuple[Graph, tuple[dict[int, int], ...], tuple[tuple[int, ...], ...]]:
+    """The graph, and what each operator borrows (inputs that nothing makes, at their offsets)
+
+    and keeps (states that the file does not list).
+    """
     tables = main.tables(SubgraphField.OPERATORS)
     kinds = _kinds(model, tables)
     inputs = [_indices(op, OperatorField.INPUTS) for op in tables]
@@ -160,6 +171,7 @@ def _read_graph(
         for index, (kind, made_here) in enumerate(zip(kinds, outputs, strict=True))
     )
     planned = planned_offsets(data, OFFLINE_PLAN)
+    tensors, kept = _with_states(tensors, tables, kinds, inputs)
     lent, workspaces = [], []
     for index, kind in enumerate(kinds):
         borrowed = [] if kind in BUILTIN_OPERATORS else _unmade(tensors, inputs[index], made)
@@ -171,7 +183,37 @@ def _read_graph(
         workspaces.append(size)
     parts = zip(labels, kinds, inputs, outputs, workspaces, strict=True)
     ops = tuple(Op(*part) for part in parts)
-    return Graph(name, tuple(tensors), ops, entry, result), tuple(lent)
+    return Graph(name, tuple(tensors), ops, entry, result), tuple(lent), kept
+
+
+def _with_states(
+    tensors: list[Tensor],
+    tables: Sequence[Table],
+    kinds: Sequence[str],
+    inputs: list[tuple[int, ...]],
+) -> tuple[list[Tensor], tuple[tuple[int, ...], ...]]:
+    """The tensors with the states that operators keep to themselves; these become inputs."""
+    tensors, kept = list(tensors), []
+    for index, kind in enumerate(kinds):
+        keeps, own = operator(kind).keeps, list[int]()
+        if keeps is not None:
+            shapes = [tensors[t].shape or () for t in inputs[index]]
+            for shape, dtype in keeps(shapes, flexible(custom_options(tables[index]))):
+                name = f"{kind.lower()}_{index}:state{len(own)}"
+                size = math.prod(shape) * BYTES[dtype]
+                own.append(len(tensors))
+                tensors.append(Tensor(name, size, shape, dtype, Role.STATE))
+        inputs[index] = (*inputs[index], *own)
+        kept.append(tuple(own))
+    return tensors, tuple(kept)
+
+
+def custom_options(op: Table) -> bytes:
+    """Return the bytes of an operator's custom options; none where it has none."""
+    if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
+        raise UnsupportedError("options behind the flatbuffer")
+    start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
+    return op.source.data[start : start + size]
 
 
 def _unmade(tensors: Sequence[Tensor], inputs: Sequence[int], made: set[int]) -> list[int]:

@@ -26,16 +26,20 @@ def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
 
 
 def written(
-    parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None]
+    parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None], inputs: int = 2
 ) -> tirx.PrimFunc:
     """Return a kernel of buffers (shape and type by name); ``body`` emits what it does with them.
 
-    The results are the last parameters. Fusion leaves it alone.
+    The results are the last parameters; of one ``inputs`` is said. Fusion leaves it alone.
     """
     with IRBuilder() as builder, T.prim_func():
         T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
         buffers = [T.arg(name, T.Buffer(*held)) for name, held in parameters.items()]
-        body(*buffers)
+        if inputs == 1:  # TVM asks kernels of one input for the form of a reshape
+            with T.sblock("whole"):
+                body(*buffers)
+        else:
+            body(*buffers)
     made: tirx.PrimFunc = builder.get()
     block = s_tir.SBlock([], [], [], "written", made.body)
     return made.with_body(s_tir.SBlockRealize([], True, block))

@@ -342,3 +342,20 @@ class Lstm:
 
 Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Product | Sum
 """What a kernel keeps of its making (``spec``)."""
+
+
+@dataclass(frozen=True)
+class Subtraction:
+    """Levels of ``channels`` less an estimate of noise that is smoothed over time.
+
+    Coefficients are fractions of ``bits`` bits, of even and of odd channels; levels are scaled up
+    by ``scale`` bits.
+    """
+
+    channels: int
+    smoothing: tuple[int, int]
+    rest: tuple[int, int]
+    least: int
+    scale: int
+    bits: int
+    clamps: bool

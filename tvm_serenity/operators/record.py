@@ -1,6 +1,6 @@
 """What one kind of operator is: the record that each file of this package fills in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -98,6 +98,9 @@ class Operator:
     these too, after the result.
     ``dynamic``: the same of one whose weights alone are quantised.
     ``states``: the inputs that it leaves changed for the next run.
+    ``keeps``: of one that is read, the states that its file does not list, by the shapes of its
+    inputs and its options: shape and type of each, zeros at first; they count as further inputs.
+    ``exact``: it is read whether its tensors are quantised or not.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
     ``moves``: it moves elements, stored ones as they
     are; ``stored``: its plain form reads stored values by itself. ``float_only``: LiteRT has none
@@ -125,6 +128,8 @@ class Operator:
     reference: Callable[..., Any] | None = None
     dynamic: OnTheFly | None = None
     states: tuple[int, ...] = ()
+    keeps: Callable[[Sequence[Shape], Mapping[str, Any]], Sequence[tuple[Shape, str]]] | None = None
+    exact: bool = False
     in_float: bool = False
     moves: bool = False
     stored: bool = False

@@ -1,7 +1,7 @@
 """An operator of a ``.tflite`` file with quantised tensors: what ``read`` makes a record of."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,6 +126,7 @@ class Scene:
 
     ``rounding`` is how integer sums are asked to be rounded (``quantize.fixed``).
     ``intermediates``: tensors within the operator, of which the file says how they are stored.
+    ``custom``: the options of a custom operator by name.
     """
 
     kind: str
@@ -135,6 +136,19 @@ class Scene:
     has_options: bool = True
     rounding: str = "tflite"
     intermediates: Sequence[SceneTensor] = ()
+    custom: Mapping[str, Any] = field(default_factory=dict)
+
+    def option(self, name: str) -> int:
+        """Return a whole number among the options of a custom operator."""
+        return whole(self.kind, self.custom, name)
+
+    def types(self, given: Sequence[str], made: Sequence[str]) -> None:
+        """Refuse inputs, states included, and results of other types, as TFLM does."""
+        found = [None if operand is None else operand.dtype for operand in self.operands]
+        results = [result.dtype for result in self.results]
+        if found != list(given) or results != list(made):
+            said = f"{', '.join(map(str, found))} to {', '.join(results)}"
+            raise UnsupportedError(f"no {self.kind} from {said} in TFLM")
 
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first``, all of which are quantised."""
@@ -203,6 +217,14 @@ class Scene:
         """Refuse a result in another scale than its input, as LiteRT does."""
         if abs(source.scale - result.scale) > _SAME_SCALE or source.zero != result.zero:
             raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
+
+
+def whole(kind: str, options: Mapping[str, Any], name: str) -> int:
+    """Return an option; :class:`UnsupportedError` where it is left out, or no whole number."""
+    value = options.get(name)
+    if not isinstance(value, int):
+        raise UnsupportedError(f"{kind} without the option {name!r}")
+    return int(value)
 
 
 def only(kind: str, dtypes: Sequence[str], *tensors: Stored) -> None:

@@ -14,6 +14,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 
 _INT16, _INT8 = 7, 9
+_SIGNAL = "Signal"
 _SUM = BUILTIN_OPERATORS.index("SUM")
 _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
@@ -24,17 +25,26 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
 
     LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end, and its
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
-    those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape.
+    those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
+    has none of the operators of TFLM's signal library.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
         return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
+    if _has_signals(data):
+        return "tflm"
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     if _is_fed_a_shape(data, main):
         return "tflm"
     if _reads(data, main, _SVDF, _SVDF_STATE, (_INT8,)):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
+
+
+def _has_signals(data: bytes) -> bool:
+    """Whether a file has operators of TFLM's signal library."""
+    codes = root_table(data, b"TFL3").tables(ModelField.OPERATOR_CODES)
+    return any(code.string(CodeField.CUSTOM_CODE).startswith(_SIGNAL) for code in codes)
 
 
 def _is_fed_a_shape(data: bytes, main: Table) -> bool:

@@ -72,6 +72,7 @@ class TfliteModel(Protocol):
     readings: list[ReadOperator] | None
     opaque: Mapping[str, int]
     lent: Mapping[int, Mapping[int, int]]
+    kept: Mapping[int, Sequence[int]]
 
 
 class ExpressionTable(Protocol):

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax
 
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._flatbuffer import FileBytes, table_at
-from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.frontends.opaque import laid
 from tvm_serenity.frontends.relax._converter import Converter, Wrapper
+from tvm_serenity.frontends.tflite_file import custom_options
 from tvm_serenity.kernels.opaque import Opaque, Passed, stand_in
-from tvm_serenity.operators.scene import Array, Shape
+from tvm_serenity.operators.scene import Shape
 from tvm_serenity.relax.calls import Writer, shape_of
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ def opaque_call(converter: Converter, op: "tflite.Operator", kind: str, writer: 
             inputs.append(Passed(len(arguments), size_bytes=_bytes(*held)))
             parameters[f"a{len(arguments)}"] = held
             arguments.append(value)
-    options = custom_options(converter.model.data, op)
+    table = table_at(FileBytes(converter.model.data), op._tab.Pos)
+    options = np.frombuffer(custom_options(table), np.uint8).copy()
     if options.size:
         parameters["options"] = (options.shape, "uint8")
         arguments.append(options)
@@ -61,15 +61,6 @@ def opaque_call(converter: Converter, op: "tflite.Operator", kind: str, writer: 
     if len(outputs) == 1:
         return writer.kernel("opaque", kernel, *arguments)
     return relax.Tuple(writer.kernels("opaque", kernel, len(outputs), *arguments))
-
-
-def custom_options(data: bytes, op: "tflite.Operator") -> Array:
-    """Return the bytes of an operator's custom options; none where it has none."""
-    table = table_at(FileBytes(data), op._tab.Pos)
-    if table.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
-        raise UnsupportedError("options behind the flatbuffer")
-    start, size = table.span(OperatorField.CUSTOM_OPTIONS, 1)
-    return np.frombuffer(data, np.uint8, size, start).copy()
 
 
 def _shape(wrapper: Wrapper) -> Shape:

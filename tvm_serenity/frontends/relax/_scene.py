@@ -9,12 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import FileBytes, empty_table, table_at
+from tvm_serenity.frontends._flexbuffer import flexible
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.frontends.relax._converter import Converter, ReadOperator, Wrapper
 from tvm_serenity.frontends.relax._opaque import opaque_call
+from tvm_serenity.frontends.tflite_file import custom_options
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
 from tvm_serenity.operators.pieces import Reader, read_in_pieces
@@ -36,8 +39,10 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
     if kind in converter.model.opaque:
         return opaque_call(converter, op, kind, FileWriter(converter, op))
     known = operator(kind)
-    quantised = _is_quantised(converter, op, known)
+    quantised = known.exact or _is_quantised(converter, op, known)
     made = (_in_integers if quantised else _on_the_fly)(converter, op, kind, known)
+    if isinstance(made, list):
+        return relax.Tuple(made)
     if made is not None or known.plain is None or (quantised and not (known.moves or known.stored)):
         return made
     writer = FileWriter(converter, op)
@@ -104,7 +109,9 @@ def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any
         if not converter.has_expr(w.tensor_idx)
     }
     given = converter.get_input_tensors(op)
-    states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in operator(kind).states}
+    known, own = operator(kind), converter.model.kept.get(op._tab.Pos, ())
+    places = (*known.states, *range(len(given) - len(own), len(given)))
+    states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in places}
     inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
     return ReadOperator(kind, record, inputs, constants, states, reference)
 
@@ -127,6 +134,7 @@ def scene_of(converter: Converter, op: "tflite.Operator", kind: str) -> Scene:
         options is not None,
         converter.model.integers.rounding,
         [_tensor(converter, wrapper, False) for wrapper in _intermediates(converter, op)],
+        flexible(custom_options(table)),
     )
 
 

@@ -15,7 +15,7 @@ no operator's own are closed here, each as an override of one method:
 * tensors are known by name although names may repeat or be missing: ours are unique.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,8 +29,9 @@ from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrap
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
 from tvm_serenity.frontends.relax._scene import converted
-from tvm_serenity.frontends.relax._states import initial_values, state_tensors
+from tvm_serenity.frontends.relax._states import initial_values, state_tensors, unlisted
 from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.graph import Tensor
 from tvm_serenity.operators import OPERATORS as KNOWN
 from tvm_serenity.operators import Sums, operator
 from tvm_serenity.operators.scene import LIMITS
@@ -92,7 +93,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.Init(root._tab.Bytes, root._tab.Pos)
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
         kinds = [op.kind for op in model.graph.ops]
-        self.states = state_tensors(super().Subgraphs(0), kinds)
+        self.states = state_tensors(super().Subgraphs(0), kinds, model.kept)
         self.labels: dict[str, str] = {}
         self.dynamic = False
         self.data, self.graph = model.data, model.graph
@@ -102,6 +103,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.opaque = model.opaque
         graph = super().Subgraphs(0)
         self.lent = {graph.Operators(i)._tab.Pos: lent for i, lent in enumerate(model.lent)}
+        self.kept = {graph.Operators(i)._tab.Pos: own for i, own in enumerate(model.kept)}
         self.kinds = {graph.Operators(i).OpcodeIndex(): kind for i, kind in enumerate(kinds)}
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
@@ -111,6 +113,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
         named = _SubGraph()
         named.Init(plain._tab.Bytes, plain._tab.Pos)
         named.names, named.states = self.names, self.states
+        named.listed, named.own = plain.TensorsLength(), self.graph.tensors
         return named
 
 
@@ -119,6 +122,11 @@ class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
 
     names: list[bytes]
     states: list[int]
+    listed: int
+    own: Sequence[Tensor]
+
+    def TensorsLength(self) -> int:  # noqa: N802
+        return len(self.own)
 
     def InputsLength(self) -> int:  # noqa: N802
         return int(super().InputsLength()) + len(self.states)
@@ -133,7 +141,7 @@ class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
         return np.array([*super().OutputsAsNumpy(), *self.states], np.int32)
 
     def Tensors(self, j: int) -> Any:  # noqa: N802
-        plain = super().Tensors(j)
+        plain = super().Tensors(j) if j < self.listed else unlisted(self.own[j])
         named = _Tensor()
         named.Init(plain._tab.Bytes, plain._tab.Pos)
         named.name = self.names[j]
@@ -331,6 +339,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def get_input_tensors(self, op: tflite.Operator) -> list[Any]:
         """The inputs, without a bias that is left out."""
         found: list[Any] = super().get_input_tensors(op)
+        found += self.get_tensors(self.model.kept.get(op._tab.Pos, ()))
         sums = operator(self.get_op_code_str(op)).sums
         if sums is not None and len(found) == sums.bias + 1 and found[-1].tensor_idx == -1:
             found.pop()

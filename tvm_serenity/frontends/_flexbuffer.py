@@ -1,0 +1,74 @@
+"""Options of custom operators: the scalars of a FlexBuffer's map, every offset checked.
+
+Layout: https://flatbuffers.dev/flexbuffers/. The last byte is the width of the root, the one before
+it its type; offsets point backwards.
+"""
+
+import struct
+from collections.abc import Mapping
+
+from tvm_serenity.errors import InputError
+
+Scalar = int | float | bool
+
+_INT, _UINT, _FLOAT, _INDIRECT_INT, _INDIRECT_FLOAT, _MAP, _BOOL = 1, 2, 3, 6, 8, 9, 26
+_SIGNED = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}
+_REAL = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def flexible(data: bytes) -> Mapping[str, Scalar]:
+    """Return the scalars of a map by their keys; other values are left out.
+
+    Nothing for no bytes. Raises :class:`InputError` where the bytes are no map.
+    """
+    if not data:
+        return {}
+    try:
+        return _map(data)
+    except (struct.error, IndexError, KeyError, ValueError) as error:
+        raise InputError(f"the options of a custom operator are corrupt ({error})") from None
+
+
+def _map(data: bytes) -> dict[str, Scalar]:
+    width, packed = data[-1], data[-2]
+    if packed >> 2 != _MAP:
+        raise ValueError("no map")
+    place = len(data) - 2 - width
+    start, width = place - _unsigned(data, place, width), 1 << (packed & 3)
+    size = _unsigned(data, start - width, width)
+    keys = start - 3 * width - _unsigned(data, start - 3 * width, width)
+    key_width = _unsigned(data, start - 2 * width, width)
+    if size > len(data):
+        raise ValueError("more values than bytes")
+    found = {}
+    for i in range(size):
+        at = keys + i * key_width
+        name = at - _unsigned(data, at, key_width)
+        key = data[name : data.index(0, name)].decode()
+        value = _scalar(data, start + i * width, width, data[start + size * width + i])
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def _unsigned(data: bytes, place: int, width: int) -> int:
+    if width not in _SIGNED or place < 0 or place + width > len(data):
+        raise ValueError("an offset leads outside")
+    return int.from_bytes(data[place : place + width], "little")
+
+
+def _scalar(data: bytes, place: int, width: int, packed: int) -> Scalar | None:
+    kind = packed >> 2
+    if _INDIRECT_INT <= kind <= _INDIRECT_FLOAT:
+        place, width = place - _unsigned(data, place, width), 1 << (packed & 3)
+        kind -= _INDIRECT_INT - _INT
+    if kind not in (_INT, _UINT, _FLOAT, _BOOL):
+        return None
+    number = _unsigned(data, place, width)
+    if kind == _BOOL:
+        return bool(number)
+    if kind == _UINT:
+        return number
+    form = _SIGNED if kind == _INT else _REAL
+    value: Scalar = struct.unpack_from(form[width], data, place)[0]
+    return value

@@ -1,0 +1,53 @@
+"""SignalEnergy: squared magnitudes of a spectrum, of TFLM's signal library.
+
+TFLM leaves what is outside of ``start_index`` to ``end_index`` as it is in memory; here it is 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Of ``size`` complex numbers those from ``start`` to before ``end``."""
+
+    size: int
+    start: int
+    end: int
+
+
+def _read(scene: Scene) -> Energy:
+    shape, made = scene.shape(0), scene.results[0].shape
+    scene.types(("int16",), ("uint32",))
+    start, end = scene.option("start_index"), scene.option("end_index")
+    if len(shape) != 1 or shape[0] % 2 or made != (shape[0] // 2,):
+        raise UnsupportedError(f"{scene.kind} from {list(shape)} to {list(made)}")
+    if not 0 <= start <= end <= made[0]:
+        raise UnsupportedError(f"{scene.kind} from {start} to {end} of {made[0]}")
+    return Energy(made[0], start, end)
+
+
+def _compute(op: Energy, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.signal import energy
+
+    pairs = calls.apply("reshape", values[0], (op.size, 2))
+    return calls.kernel("q_energy", energy(op.size, op.start, op.end), pairs)
+
+
+def _reference(op: Energy, x: Array) -> Array:
+    squares = (x.reshape(-1, 2).astype(np.int64) ** 2).sum(axis=1)
+    index = np.arange(op.size)
+    return np.where((index >= op.start) & (index < op.end), squares, 0).astype(np.uint32)
+
+
+OPERATORS = (
+    Operator(
+        kinds=("SignalEnergy",), exact=True, read=_read, compute=_compute, reference=_reference
+    ),
+)
