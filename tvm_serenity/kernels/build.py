@@ -14,6 +14,10 @@ OPAQUE = 8
 """Operator pattern that fusion leaves alone."""
 
 
+TOTAL = "serenity.total"
+"""Attribute of kernels that compute something of any values."""
+
+
 def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
     """Return the kernel with ``tensors`` as its parameters; fusion does not extend it.
 
@@ -26,20 +30,21 @@ def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
 
 
 def written(
-    parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None], inputs: int = 2
+    parameters: dict[str, tuple[tuple[int, ...], str]],
+    body: Callable[..., None],
+    *,
+    total: bool = False,
 ) -> tirx.PrimFunc:
     """Return a kernel of buffers (shape and type by name); ``body`` emits what it does with them.
 
-    The results are the last parameters; of one ``inputs`` is said. Fusion leaves it alone.
+    The results are the last parameters. ``total``: it may be given any values, whatever it indexes.
+    Fusion leaves it alone.
     """
     with IRBuilder() as builder, T.prim_func():
         T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
         buffers = [T.arg(name, T.Buffer(*held)) for name, held in parameters.items()]
-        if inputs == 1:  # TVM asks kernels of one input for the form of a reshape
-            with T.sblock("whole"):
-                body(*buffers)
-        else:
-            body(*buffers)
+        body(*buffers)
     made: tirx.PrimFunc = builder.get()
     block = s_tir.SBlock([], [], [], "written", made.body)
-    return made.with_body(s_tir.SBlockRealize([], True, block))
+    made = made.with_body(s_tir.SBlockRealize([], True, block))
+    return made.with_attr(TOTAL, True) if total else made

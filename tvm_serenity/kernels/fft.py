@@ -13,12 +13,14 @@ from typing import Any
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
-from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.build import written as plainly_written
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.quantize.fourier import FRACTION, WIDE, factors
 
 Pair = tuple[Any, Any]
 """Real and imaginary part, in the wide type."""
+
+written = partial(plainly_written, total=True)
 
 
 @dataclass(frozen=True)

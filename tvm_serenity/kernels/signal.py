@@ -7,8 +7,10 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.build import written as plainly_written
 from tvm_serenity.kernels.fixed16 import named
+
+written = partial(plainly_written, total=True)
 
 
 def window(count: int, size: int, shift: int) -> tirx.PrimFunc:
@@ -44,7 +46,7 @@ def auto_scale(size: int) -> tirx.PrimFunc:
             value = tirx.shift_left(x[i].astype("int32"), bits[0])
             T.buffer_store(result, value.astype("int16"), [i])
 
-    return written({"x": samples, "result": samples, "bits": ((1,), "int32")}, body, 1)
+    return written({"x": samples, "result": samples, "bits": ((1,), "int32")}, body)
 
 
 def energy(size: int, start: int, end: int) -> tirx.PrimFunc:
@@ -58,7 +60,7 @@ def energy(size: int, start: int, end: int) -> tirx.PrimFunc:
             zero = tirx.const(0, "uint32")
             T.buffer_store(result, tirx.Select(inside, first + second, zero), [i])
 
-    return written({"x": ((size, 2), "int16"), "result": ((size,), "uint32")}, body, 1)
+    return written({"x": ((size, 2), "int16"), "result": ((size,), "uint32")}, body)
 
 
 def filter_bank(size: int, channels: int, weights: tuple[int, int]) -> tirx.PrimFunc:

@@ -7,12 +7,14 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.build import written as plainly_written
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.records import Subtraction
 
 SEGMENT_BITS = 9
 """Of a fraction of 16 bits those within a segment of the table of logarithms."""
+
+written = partial(plainly_written, total=True)
 
 
 def _u32(value: int) -> Any:

@@ -13,6 +13,7 @@ from tvm import relax, s_tir, sym, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity import compat
+from tvm_serenity.kernels.build import TOTAL
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.read import read_function
@@ -29,6 +30,8 @@ def parameter_ranges(
     Parameters that may hold anything are left out. ``wanted``: what results must lie within.
     Without ``clips`` an index that the kernel clips counts as if it did not.
     """
+    if TOTAL in (kernel.attrs or {}):
+        return {}
     reader = _Kernel(kernel, clips)
     for position, allowed in (wanted or {}).items():
         reader.need[kernel.params[position]] = allowed
