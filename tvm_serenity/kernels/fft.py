@@ -220,7 +220,10 @@ def _irfft(spec: Fourier, x: Any, roots: Any, turns: Any, result: Any) -> None:
         _stages(spec, numbers, work, roots)
         with T.serial(n) as i:
             for part in range(2):
-                T.buffer_store(result, work[i, part], [c, i * 2 + part])
+                value = work[i, part]
+                if spec.dtype == "float32":
+                    value = value * tirx.const(1 / spec.size, "float32")
+                T.buffer_store(result, value, [c, i * 2 + part])
 
 
 def _ordered(n: int, radices: Sequence[int], read: Any) -> None:

@@ -82,21 +82,21 @@ def filter_bank(size: int, channels: int, weights: tuple[int, int]) -> tirx.Prim
 
 def _filter_bank(channels: int, *buffers: Any) -> None:
     x, weights, unweights, starts, places, widths, result = buffers
-    zero = tirx.const(0, "uint64")
-    sums = T.alloc_buffer((1,), "uint64")
-    rest = T.alloc_buffer((1,), "uint64")
+    zero = tirx.const(0, "int64")  # signed sums fit; as unsigned ones they wrap around
+    sums = T.alloc_buffer((1,), "int64")
+    rest = T.alloc_buffer((1,), "int64")
     T.buffer_store(rest, zero, [0])
     with T.serial(channels + 1) as c:
         T.buffer_store(sums, rest[0], [0])
         T.buffer_store(rest, zero, [0])
         with T.serial(widths[c].astype("int32")) as j:
-            value = named(x[starts[c].astype("int32") + j].astype("uint64"), "uint64")
+            value = named(x[starts[c].astype("int32") + j].astype("int64"), "int64")
             place = places[c].astype("int32") + j
             for total, factors in ((sums, weights), (rest, unweights)):
-                factor = factors[place].astype("int64").astype("uint64")
+                factor = factors[place].astype("int64")
                 T.buffer_store(total, total[0] + factor * value, [0])
         with T.If(c > 0), T.Then():
-            T.buffer_store(result, sums[0], [c - 1])
+            T.buffer_store(result, sums[0].astype("uint64"), [c - 1])
 
 
 def _narrow(x: Any) -> Any:

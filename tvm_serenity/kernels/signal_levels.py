@@ -170,5 +170,7 @@ def _log(value: Any, table: Any, scale: int) -> Any:
     base2 = _unsigned(named(whole + fraction + low + rise).astype("uint32"))
     product = base2.astype("uint64") * _u64(45426) + _u64(32768)
     natural = _unsigned(tirx.shift_right(product, _u64(16)).astype("uint32"))
-    scaled = _unsigned(natural * _u32(scale) + _u32(32768))
+    # TVM's compilers take it that no sum or product of unsigned numbers wraps around.
+    low = _unsigned((natural.astype("uint64") * _u64(scale)).astype("uint32"))
+    scaled = _unsigned((low.astype("uint64") + _u64(32768)).astype("uint32"))
     return _unsigned(tirx.shift_right(scaled, _u32(16)))

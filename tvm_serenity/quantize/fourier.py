@@ -79,6 +79,8 @@ def irfft(x: Array, size: int) -> Array:
         packed[..., k, :] = arithmetic.stored(even + odd)
         packed[..., n - k, :] = arithmetic.stored(arithmetic.stored(even - odd) * np.array([1, -1]))
     made = arithmetic.transformed(packed, True)
+    if not arithmetic.exact:  # in fixed point the stages have divided by the size
+        made = made * np.float32(1 / size)
     return made.astype(x.dtype).reshape(*x.shape[:-1], size)
 
 

@@ -21,6 +21,7 @@ GROUPS = (
     "activations",
     "counting",
     "recurrent",
+    "signals",
 )
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {
