@@ -24,7 +24,11 @@ def table() -> str:
         rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
         cells = (
             kind,
-            "refused" if record.refused else "own form" if record.plain else "importer",
+            "refused"
+            if record.refused
+            else "own form"
+            if record.plain or record.exact
+            else "importer",
             integers(kind, record),
             specified,
             rows,
@@ -33,7 +37,7 @@ def table() -> str:
         )
         return f"| {' | '.join(cells)} |"
 
-    rows = [row(k, r) for k, r in sorted(OPERATORS.items()) if k.isupper()]
+    rows = [row(k, r) for k, r in sorted(OPERATORS.items()) if r.exact or k.isupper()]
     head = (
         "| operator | floats | quantised | specified in numpy | by rows | fast kernel | memory |\n"
         "|---|---|---|---|---|---|---|\n"
@@ -43,6 +47,8 @@ def table() -> str:
 
 def integers(kind: str, record: Any) -> str:
     """Return which stored types it is computed on, or how else quantised ones are treated."""
+    if record.exact:
+        return "of TFLM's types"
     if record.read is not None:
         return " ".join(t for t in ("int8", "uint8", "int16") if _reads(kind, record, t))
     if record.float_only:
