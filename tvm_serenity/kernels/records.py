@@ -308,10 +308,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class Lstm:
-    """An LSTM layer of int8 whose cells are int16, TFLite's "8x8_16" without projection.
+    """An LSTM layer whose cells are int16: TFLite's "8x8_16", or TFLM's of int16.
 
     ``gates``: input, forget, cell, output. ``cell_bits``: integer bits of the cells. ``clip``:
     what cells are kept below, 0 for nothing. The state is stored as the result is.
+    ``dtype``: of the input, the state and the result.
     """
 
     batch: int
@@ -324,6 +325,13 @@ class Lstm:
     clip: int
     hidden: Multiplier
     zero: int
+    dtype: str = "int8"
+
+    @property
+    def cell_steps(self) -> tuple[int, int]:
+        """Factor and right shift that bring cells to steps of 1 / (3 * 4096)."""
+        right = 3 - self.cell_bits
+        return (3, right) if right > 0 else (3 << -right, 0)
 
     @property
     def source_shape(self) -> Shape:

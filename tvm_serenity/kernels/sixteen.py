@@ -1,6 +1,7 @@
 """Integer kernels that map 16-bit elements one by one, as LiteRT's reference kernels do."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,43 +48,50 @@ def logistic(shape: Shape, factor: int, shift: int) -> Any:
     ``factor`` and ``shift`` bring ``x`` to steps of 1 / (3 * 4096).
     """
     samples = te.placeholder((256,), "int32", "samples")
-
-    def value(x: tirx.Expr, table: te.Tensor) -> Any:
-        at = _in_steps(x, factor, shift)
-        size = tirx.abs(at)
-        index = tirx.shift_right(size, i32(9))
-        low = table[te.min(index, i32(254))]
-        high = table[te.min(index, i32(254)) + i32(1)]
-        inner = tirx.shift_left(low, i32(9)) + tirx.bitwise_and(size, i32(511)) * (high - low)
-        result = tirx.Select(index >= i32(255), i32(0x7FFF << 10), inner)
-        signed = tirx.Select(
-            at >= i32(0), result + i32(1 << 9), i32((1 << 25) + (1 << 9) - 1) - result
-        )
-        return tirx.shift_right(signed, i32(10)).astype("int16")
-
-    return elementwise(shape, "int16", value, (samples,))
+    value = partial(logistic_of, factor=factor, shift=shift)
+    return elementwise(shape, "int16", lambda x, t: value(x, t).astype("int16"), (samples,))
 
 
 def tanh(shape: Shape, factor: int, shift: int) -> Any:
     """Return the kernel ``(x, samples, result)`` of tanh, in steps of 2**-15; see ``logistic``."""
     samples = te.placeholder((256,), "int32", "samples")
+    value = partial(tanh_of, factor=factor, shift=shift)
+    return elementwise(shape, "int16", lambda x, t: value(x, t).astype("int16"), (samples,))
 
-    def value(x: tirx.Expr, table: te.Tensor) -> Any:
-        at = _in_steps(x, factor, shift)
-        size = tirx.abs(at)
-        index = tirx.shift_right(size, i32(8))
-        low = table[te.min(index, i32(254))]
-        high = table[te.min(index, i32(254)) + i32(1)]
-        inner = tirx.shift_left(low, i32(8)) + tirx.bitwise_and(size, i32(255)) * (high - low)
-        result = tirx.Select(index >= i32(255), i32(0xFFFF << 8), inner)
-        signed = tirx.Select(
-            at >= i32(0),
-            result + i32((1 << 7) - (1 << 23)),
-            i32((1 << 23) + (1 << 7) - 1) - result,
-        )
-        return tirx.shift_right(signed, i32(8)).astype("int16")
 
-    return elementwise(shape, "int16", value, (samples,))
+def logistic_of(x: tirx.Expr, samples: Any, factor: int, shift: int) -> Any:
+    """Return the logistic function of a 16-bit value (as int32), in steps of 2**-15."""
+    at, size = _sized(x, factor, shift)
+    inner = _sampled(size, samples, 9)
+    result = tirx.Select(tirx.shift_right(size, i32(9)) >= i32(255), i32(0x7FFF << 10), inner)
+    signed = tirx.Select(at >= i32(0), result + i32(1 << 9), i32((1 << 25) + (1 << 9) - 1) - result)
+    return tirx.shift_right(signed, i32(10))
+
+
+def tanh_of(x: tirx.Expr, samples: Any, factor: int, shift: int) -> Any:
+    """Return tanh of a 16-bit value (as int32), in steps of 2**-15."""
+    at, size = _sized(x, factor, shift)
+    inner = _sampled(size, samples, 8)
+    result = tirx.Select(tirx.shift_right(size, i32(8)) >= i32(255), i32(0xFFFF << 8), inner)
+    signed = tirx.Select(
+        at >= i32(0),
+        result + i32((1 << 7) - (1 << 23)),
+        i32((1 << 23) + (1 << 7) - 1) - result,
+    )
+    return tirx.shift_right(signed, i32(8))
+
+
+def _sized(x: tirx.Expr, factor: int, shift: int) -> tuple[Any, Any]:
+    at = _in_steps(x, factor, shift)
+    return at, tirx.abs(at)
+
+
+def _sampled(size: tirx.Expr, samples: Any, bits: int) -> Any:
+    """A value between two samples that are ``2 ** bits`` steps apart."""
+    index = te.min(tirx.shift_right(size, i32(bits)), i32(254))
+    low = samples[index]
+    rest = tirx.bitwise_and(size, i32((1 << bits) - 1))
+    return tirx.shift_left(low, i32(bits)) + rest * (samples[index + i32(1)] - low)
 
 
 def _in_steps(x: tirx.Expr, factor: int, shift: int) -> Any:

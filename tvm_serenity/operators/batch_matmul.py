@@ -11,7 +11,7 @@ from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.record import OnTheFly, Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
-from tvm_serenity.quantize.fixed import multiplier, scaled
+from tvm_serenity.quantize.fixed import multiplier, scaled, scaled_wide
 
 _ADJOINT_X, _ADJOINT_Y, _ASYMMETRIC = range(3)
 
@@ -57,16 +57,10 @@ def _reference(op: BatchMatmul, *arrays: Array) -> Array:
     total, result = np.matmul(*turned), op.result
     product = np.float32(op.sources[0].scale) * np.float32(op.sources[1].scale)
     m = multiplier(float(product) / result.scale)
-    round_ = wide if result.dtype == "int16" else scaled
+    round_ = scaled_wide if result.dtype == "int16" else scaled
     value = round_(total, m.value[0], m.shift[0])
     limited = np.clip(value + result.zero_point, *result.limits)
     return np.asarray(limited).astype(result.dtype)
-
-
-def wide(total: Array, value: int, shift: int) -> Array:
-    """Return 64-bit sums times a multiplier of 15 bits, rounded once."""
-    short = (value + (1 << 15)) >> 16 if value < 0x7FFF0000 else 0x7FFF
-    return np.asarray((total * short + (1 << (14 - shift))) >> (15 - shift))
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:

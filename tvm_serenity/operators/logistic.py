@@ -42,6 +42,25 @@ def _tanh(op: Function, x: Expr, calls: Calls) -> Expr:
     return _sigmoid(op, x, calls, _steps("TANH", op, 1), sixteen.tanh)
 
 
+def logistic_reference(x: Array, steps: tuple[int, int]) -> Array:
+    """Return the logistic function of 16-bit values in steps of 2**-15; ``steps``: factor, shift.
+
+    These bring values to steps of 1 / (3 * 4096).
+    """
+    found, positive = _interpolated(x, steps, 9)
+    size = np.where(found < 0, 0x7FFF << 10, found)
+    rounded = np.where(positive, size + (1 << 9), (1 << 25) + (1 << 9) - 1 - size)
+    return np.asarray(rounded >> 10).astype(np.int16)
+
+
+def tanh_reference(x: Array, steps: tuple[int, int]) -> Array:
+    """Return tanh of 16-bit values in steps of 2**-15; see :func:`logistic_reference`."""
+    found, positive = _interpolated(x, steps, 8)
+    size = np.where(found < 0, 0xFFFF << 8, found)
+    rounded = np.where(positive, size + (1 << 7) - (1 << 23), (1 << 23) + (1 << 7) - 1 - size)
+    return np.asarray(rounded >> 8).astype(np.int16)
+
+
 def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, Array]:
     """The size of each value's sigmoid in ``bits`` more bits than its samples, and its sign.
 
@@ -58,17 +77,11 @@ def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, A
 
 
 def _logistic_reference(op: Function, x: Array) -> Array:
-    found, positive = _interpolated(x, _steps("LOGISTIC", op, 0), 9)
-    size = np.where(found < 0, 0x7FFF << 10, found)
-    rounded = np.where(positive, size + (1 << 9), (1 << 25) + (1 << 9) - 1 - size)
-    return np.asarray(rounded >> 10).astype(np.int16)
+    return logistic_reference(x, _steps("LOGISTIC", op, 0))
 
 
 def _tanh_reference(op: Function, x: Array) -> Array:
-    found, positive = _interpolated(x, _steps("TANH", op, 1), 8)
-    size = np.where(found < 0, 0xFFFF << 8, found)
-    rounded = np.where(positive, size + (1 << 7) - (1 << 23), (1 << 23) + (1 << 7) - 1 - size)
-    return np.asarray(rounded >> 8).astype(np.int16)
+    return tanh_reference(x, _steps("TANH", op, 1))
 
 
 OPERATORS = (

@@ -1,8 +1,9 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM layer whose two states are kept from run to run.
 
 Of int8 with cells of int16, as LiteRT's "8x8_16" kernels compute it: sums of each gate saturated to
-16 bits, gemmlowp's logistic function and tanh, cells in steps of a power of two. Peepholes,
-projections, norms and coupled gates are refused by name.
+16 bits, gemmlowp's logistic function and tanh, cells in steps of a power of two. Of int16 as TFLM
+computes it, where LiteRT has none: 64-bit sums, straight lines between samples for both functions.
+Peepholes, projections, norms and coupled gates are refused by name.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,20 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Gate, Lstm
 from tvm_serenity.operators import dynamic_range as dynamic
+from tvm_serenity.operators.logistic import logistic_reference, tanh_reference
 from tvm_serenity.operators.record import OnTheFly, Operator
 from tvm_serenity.operators.recurrent import check_plain, lstm, lstm_of_floats
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
-from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale
+from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.weighted import MOST_WIDE_SHIFT, bias_of, folded, narrow, of_one_scale
 from tvm_serenity.quantize import fixed16
-from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
+from tvm_serenity.quantize.fixed import (
+    Multiplier,
+    divided_by_power,
+    multiplier,
+    scaled,
+    scaled_wide,
+)
+from tvm_serenity.quantize.lookups import sigmoid_samples
 
 _SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
 _PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
@@ -46,7 +55,7 @@ def _read(scene: Scene) -> LstmLayer | None:
         return None
     source, result = scene.stored(_SOURCE), scene.result()
     hidden, cell = scene.stored(_HIDDEN), scene.stored(_CELL)
-    scene.only(("int8",), source, hidden, result)
+    scene.only(SIGNED, source, hidden, result)
     _plain(scene)
     if cell.dtype != "int16":
         raise UnsupportedError(f"no {scene.kind} with cells of {cell.dtype} in LiteRT")
@@ -55,12 +64,7 @@ def _read(scene: Scene) -> LstmLayer | None:
     units = recurrent[0][0].shape[0]
     gates, biases = [], []
     for g, ((w, scale), (r, r_scale)) in enumerate(zip(weights, recurrent, strict=True)):
-        gates.append(
-            Gate(
-                multiplier(source.scale * scale / _GATE_SCALE),
-                multiplier(hidden.scale * r_scale / _GATE_SCALE),
-            )
-        )
+        gates.append(Gate(_into_gate(source, scale), _into_gate(hidden, r_scale)))
         bias = bias_of(scene, _BIASES + g, units)
         biases.append((bias + folded(source, w, 1), folded(hidden, r, 1)))
     spec = _layer(scene, source, (hidden, cell), (gates[0], gates[1], gates[2], gates[3]), units)
@@ -70,6 +74,16 @@ def _read(scene: Scene) -> LstmLayer | None:
         np.stack([r for r, _ in recurrent]),
         narrow(np.stack([np.stack(part) for part in zip(*biases, strict=True)])),
     )
+
+
+def _into_gate(source: Stored, scale: float) -> Multiplier:
+    """What brings sums to the scale of a gate; TFLM multiplies scales of 16-bit values in float."""
+    if source.dtype != "int16":
+        return multiplier(source.scale * scale / _GATE_SCALE)
+    made = multiplier(float(np.float32(source.scale) * np.float32(scale)) / _GATE_SCALE)
+    if made.shift[0] > MOST_WIDE_SHIFT:
+        raise UnsupportedError("its sums are scaled up by more than TFLM can")
+    return made
 
 
 def _plain(scene: Scene) -> None:
@@ -103,7 +117,10 @@ def _layer(
     if fraction != 0.5 or cell.zero or not 0 <= bits <= 11:
         raise UnsupportedError(f"{scene.kind} whose cells are stored in steps of {cell.scale}")
     clip = options.f32(_CELL_CLIP)
-    made = _made(scene, hidden)
+    wide = source.dtype == "int16"
+    if wide:
+        scene.symmetric(source, hidden)
+    made = hidden if wide else _made(scene, hidden)
     return Lstm(
         second if time_major else first,
         first if time_major else second,
@@ -115,6 +132,7 @@ def _layer(
         int(min(max(clip / cell.scale, -32768), 32767)) if clip > 0 else 0,
         multiplier(_PRODUCT_SCALE / made.scale),
         made.zero,
+        source.dtype,
     )
 
 
@@ -131,7 +149,8 @@ def _compute(op: LstmLayer, values: Sequence[Expr], calls: Calls) -> Expr:
 
     flat = (op.spec.batch, op.spec.units)
     states = [calls.apply("reshape", values[state], flat) for state in (_HIDDEN, _CELL)]
-    constants = (op.weights, op.recurrent, op.bias)
+    samples = [sigmoid_samples()] if op.spec.dtype == "int16" else []
+    constants = (op.weights, op.recurrent, op.bias, *samples)
     result, *left = calls.kernels(
         "q_lstm", kernels.lstm(op.spec), 3, values[_SOURCE], *constants, *states
     )
@@ -146,12 +165,12 @@ def _reference(op: LstmLayer, *arrays: Array) -> tuple[Array, Array, Array]:
     steps = x if spec.time_major else np.swapaxes(x, 0, 1)
     hidden = arrays[_HIDDEN].reshape(spec.batch, spec.units).astype(np.int64)
     cell = arrays[_CELL].reshape(spec.batch, spec.units).astype(np.int64)
-    made = []
+    made, wide = [], spec.dtype == "int16"
     for step in steps:
-        hidden, cell = _stepped(op, step, hidden, cell)
+        hidden, cell = (_of_int16 if wide else _stepped)(op, step, hidden, cell)
         made.append(hidden)
     whole = np.stack(made, axis=0 if spec.time_major else 1)
-    return whole.astype(np.int8), hidden.astype(np.int8), cell.astype(np.int16)
+    return whole.astype(spec.dtype), hidden.astype(spec.dtype), cell.astype(np.int16)
 
 
 def _stepped(op: LstmLayer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
@@ -172,6 +191,30 @@ def _stepped(op: LstmLayer, x: Array, hidden: Array, cell: Array) -> tuple[Array
     product = out * fixed16.tanh(cell, spec.cell_bits)
     made = scaled(product, spec.hidden.value[0], spec.hidden.shift[0]) + spec.zero
     return np.clip(made, -128, 127), cell
+
+
+def _of_int16(op: LstmLayer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    """``lstm_internal::LstmStep`` of TFLM for int16."""
+    spec, gates = op.spec, []
+    for g, gate in enumerate(spec.gates):
+        parts = []
+        for value, weights, bias, how in (
+            (x, op.weights[g], op.bias[0, g], gate.inputs),
+            (hidden, op.recurrent[g], op.bias[1, g], gate.state),
+        ):
+            total = value @ weights.astype(np.int64).T + bias
+            parts.append(_narrow(scaled_wide(total, how.value[0], how.shift[0])))
+        of = tanh_reference if g == 2 else logistic_reference
+        gates.append(of(_narrow(parts[0] + parts[1]), (3, 0)).astype(np.int64))
+    into, forget, new, out = gates
+    kept = multiplier(2.0**-15), multiplier(2.0 ** -(15 + spec.cell_bits))
+    pairs = zip((forget * cell, into * new), kept, strict=True)
+    old, more = (_narrow(scaled(p, m.value[0], m.shift[0])) for p, m in pairs)
+    cell = _narrow(old + more)
+    if spec.clip:
+        cell = np.clip(cell, -spec.clip, spec.clip)
+    product = out * tanh_reference(cell, spec.cell_steps).astype(np.int64)
+    return _narrow(scaled(product, spec.hidden.value[0], spec.hidden.shift[0])), cell
 
 
 def _narrow(x: Array) -> Array:

@@ -15,7 +15,7 @@ from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.scene import Array, Scene, Stored
 from tvm_serenity.quantize.fixed import divided_by_power, half_away, high_product, multiplier
 
-_MOST_WIDE_SHIFT = 7
+MOST_WIDE_SHIFT = 7
 """LiteRT's 64-bit sums are not scaled up by more."""
 
 
@@ -54,7 +54,7 @@ class WeightedLayer:
         made, rounding = multiplier(reals), self.rounding
         if self.result.dtype == "int16" and rounding != "float":
             rounding = "wide"
-            if max(made.shift) > _MOST_WIDE_SHIFT:
+            if max(made.shift) > MOST_WIDE_SHIFT:
                 raise UnsupportedError("its sums are scaled up by more than LiteRT can")
         return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
 

@@ -96,3 +96,9 @@ def half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return ``x`` rounded to integers, halves away from zero, in its own precision."""
     x = np.asarray(x)
     return np.asarray(np.trunc(x + np.copysign(x.dtype.type(0.5), x)))
+
+
+def scaled_wide(total: Ints, value: int, shift: int) -> Ints:
+    """Return 64-bit sums times a multiplier of 15 bits, rounded once."""
+    short = (value + (1 << 15)) >> 16 if value < 0x7FFF0000 else 0x7FFF
+    return np.asarray((total * short + (1 << (14 - shift))) >> (15 - shift))

@@ -17,6 +17,7 @@ _INT16, _INT8 = 7, 9
 _SIGNAL = "Signal"
 _SUM = BUILTIN_OPERATORS.index("SUM")
 _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
+_LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -26,7 +27,7 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end, and its
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
-    has none of the operators of TFLM's signal library.
+    has no LSTM layers of int16 and none of the operators of TFLM's signal library.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
@@ -37,6 +38,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     if _is_fed_a_shape(data, main):
         return "tflm"
     if _reads(data, main, _SVDF, _SVDF_STATE, (_INT8,)):
+        return "tflm"
+    if _reads(data, main, _LSTM, 0, (_INT16,)):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
 

@@ -84,30 +84,32 @@ def _svdf(draw: Any) -> Case:
 
 @st.composite
 def _integers(draw: Any) -> Case:
-    """An LSTM layer of int8 with cells of int16."""
+    """An LSTM layer of int8 or int16 with cells of int16."""
     d = Draw(draw)
     batch, steps, inputs, units = (d.number(1, 6) for _ in range(4))
     swapped = d.chance()
     lead = (steps, batch) if swapped else (batch, steps)
-    steps_of = (d.scale(), d.scale(2**-7))
-    x = T((*lead, inputs), "int8", steps_of[0], d.zero("int8"))
-    made = T((*lead, units), "int8", steps_of[1], d.zero("int8"))
+    dtype = d.one(("int8", "int16"))
+    wide = 256 if dtype == "int16" else 1
+    steps_of = (d.scale(0.05 / wide), d.scale(2**-7 / wide))
+    x = T((*lead, inputs), dtype, steps_of[0], d.zero(dtype))
+    made = T((*lead, units), dtype, steps_of[1], d.zero(dtype))
     cells = T((batch, units), "int16", 2.0 ** -d.number(9, 15), variable=True)
     tensors = [x]
     scales: list[float] = []
     for size, source in zip((inputs, units), steps_of, strict=True):
         for _ in range(4):
             weights = d.values((units, size), "int8")
-            scales.append(d.scale(2.0 ** d.number(-3, 3) / (64 * 64 * source)))
+            scales.append(d.scale(2.0 ** d.number(-3, 3) / (64 * 64 * source * wide)))
             tensors.append(T((units, size), "int8", scales[-1], data=weights))
     for gate in range(4):
-        bias = d.values((units,), "int16").astype(np.int32)
+        bias = d.values((units,), "int16").astype(np.int64 if wide > 1 else np.int32)
         product = float(np.float32(steps_of[0]) * np.float32(scales[gate]))
-        tensors.append(T((units,), "int32", product, data=bias))
-    state = T((batch, units), "int8", made.scale, made.zero, variable=True)
+        tensors.append(T((units,), str(bias.dtype), product, data=bias))
+    state = T((batch, units), dtype, made.scale, made.zero, variable=True)
     empty = T((0,), "float32")
     count = len(tensors)
-    tensors += [state, cells, made, empty, T((0,), "int8", made.scale, made.zero)]
+    tensors += [state, cells, made, empty, T((0,), dtype, made.scale, made.zero)]
     read = [*range(9), -1, -1, -1, *range(9, 13), -1, -1, count, count + 1, *[-1] * 4]
     options: dict[str, Any] = {"timeMajor": swapped, "fusedActivationFunction": 4}
     if d.number(0, 3) == 0:
@@ -115,7 +117,7 @@ def _integers(draw: Any) -> Case:
     within = [*[count + 3] * 4, count + 4]
     kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
     node = Node(kind, read, [count + 2], options, intermediates=within)
-    feeds = tuple((d.values(x.shape, "int8"),) for _ in range(4))
+    feeds = tuple((d.values(x.shape, dtype),) for _ in range(4))
     return case(kind, tensors, node, feeds=feeds)
 
 
