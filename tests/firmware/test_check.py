@@ -44,7 +44,7 @@ def whole(**changes: Any) -> Program:
     )
     tensors = tuple(Tensor(name, (8,), "uint8") for name in "xab")
     bands = tuple(Bands.whole("sram", offset) for offset in (0, 8, 0))
-    made = Program("net", kernels, (), tensors, bands, steps, (0,), (2,), {"sram": 20})
+    made = Program("net", kernels, (), tensors, bands, steps, (0,), (2,), {"sram": 24}, 4)
     return replace(made, **changes)
 
 
@@ -124,9 +124,10 @@ WRONG = {
         moved(whole(), 2, 4),
         r"call 1 \(second\): .*'a' is overwritten by 'b'",
     ),
-    "a outside": (moved(whole(), 1, 13), "outside of the arena in sram"),
+    "a outside": (moved(whole(), 1, 17), "outside of the arena in sram"),
     "scratch on a": (scratched(12), "its scratch overlaps tensor 'a'"),
-    "scratch outside": (scratched(18), "its scratch is outside"),
+    "scratch outside": (scratched(22), "its scratch is outside"),
+    "scratch between words": (scratched(18), "its scratch is not aligned"),
     "a call left out": (without(0, whole()), r"call 0 \(second\): tensor 'a' is overwritten by"),
     "other parameters": (whole(kernels=(Kernel("first", (X, OUT), ""),)), "does not fit"),
     "a row left out": (without(1, rows()), r"call 1 \(copied\): row 1 of tensor 'a'"),

@@ -163,3 +163,21 @@ def test_a_batch_is_why_there_are_no_rows() -> None:
     layers = (Layer("l", "ADD", (0,), (1,), (None,)),)
     with pytest.raises(Exception, match="x is 20x16x50x40; rows are those of 4-D tensors with a"):
         check_splittable(Network("net", features, layers, (0,), (1,)))
+
+
+@needs_host
+@pytest.mark.parametrize("options", [(), ("--external-arena",)])
+def test_bands_are_spread_over_two_memories(
+    options: tuple[str, ...], monkeypatch: Patch, tmp_path: Path, capsys: Printed
+) -> None:
+    board = tmp_path / "hole.toml"
+    small = TWO_MEMORIES.replace("9_216", "1_360").replace("8_192", "192")
+    board.write_text(small)
+    options = ("--board", str(board), "--rows", "2", "--json", *options)
+    assert build(monkeypatch, windows(), tmp_path, *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["arena_bytes"]) == {"sram", "ccm"}
+    assert found["fits"]
+    assert found["rows"]["met"]
+    assert found["check"]["tensors"] > 5
+    assert max(found["arena_bytes"].values()) < found["rows"]["arena_bytes"]

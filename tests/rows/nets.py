@@ -138,7 +138,8 @@ def program(built: Built, streaming: Streaming) -> Program:
 
 
 def unchecked(built: Built, streaming: Streaming) -> Program:
-    from tvm_serenity.firmware.tir.banded import banded_program, in_region
+    from tvm_serenity.firmware.tir.banded import banded_program
+    from tvm_serenity.firmware.tir.lying import in_region
 
     lying = in_region(streaming, "sram")
     return banded_program(built.kernels, streaming, "net", lying)

@@ -156,6 +156,8 @@ class _Memory:
         span = _Span(at.region, at.offset_bytes, at.offset_bytes + argument.size_bytes)
         if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
             raise CheckError(f"{where}: its scratch is outside of the arena")
+        if span.start % self.program.alignment_bytes:
+            raise CheckError(f"{where}: its scratch is not aligned")
         for rows in touched:
             if any(span.meets(other) for other in self.spans(rows)):
                 raise CheckError(f"{where}: its scratch overlaps {self.named(rows)}")
@@ -176,6 +178,8 @@ class _Memory:
             span = _Span(place.region, place.offset_bytes, stop, byte)
             if not 0 <= span.start <= span.stop <= program.arena_bytes[place.region]:
                 raise CheckError(f"{self.named(rows)}: outside of the arena in {place.region}")
+            if span.start % np.dtype(program.tensors[rows.tensor].dtype).itemsize:
+                raise CheckError(f"{self.named(rows)}: is not aligned")
             apart = before and (before.region, before.stop) != (span.region, span.start)
             if rows.whole and apart:
                 raise CheckError(f"{self.named(rows)}: its rows do not follow each other")

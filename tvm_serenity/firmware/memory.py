@@ -66,16 +66,27 @@ def place(
     for one in room:
         if whole.arena_bytes <= one.arena_bytes:
             return _single(kept, whole, one.region.name, True)
-    if len(room) > 1:
-        buffers = [
-            Buffer(f"{i}", r.start, r.stop, r.size_bytes, alignment) for i, r in enumerate(kept)
-        ]
-        regions = tuple(Region(one.region.name, one.arena_bytes) for one in room)
-        found = plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
-        if found.offsets:
-            sizes = {name: size for name, size in found.region_bytes.items() if size}
-            return Placed(kept, tuple(found.regions), tuple(found.offsets), sizes, True)
-    return _single(kept, whole, room[0].region.name, False)
+    found = spread(kept, room, [alignment] * len(kept), time_limit_s) if len(room) > 1 else None
+    return found or _single(kept, whole, room[0].region.name, False)
+
+
+def spread(
+    ranges: Sequence[LiveRange],
+    room: Sequence[Room],
+    alignments: Sequence[int],
+    time_limit_s: float | None,
+) -> Placed | None:
+    """Return ``ranges`` placed over all of ``room``, None where no such place was found."""
+    buffers = [
+        Buffer(f"{i}", r.start, r.stop, r.size_bytes, alignment)
+        for i, (r, alignment) in enumerate(zip(ranges, alignments, strict=True))
+    ]
+    regions = tuple(Region(one.region.name, one.arena_bytes) for one in room)
+    found = plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
+    if not found.offsets:
+        return None
+    sizes = {name: size for name, size in found.region_bytes.items() if size}
+    return Placed(tuple(ranges), tuple(found.regions), tuple(found.offsets), sizes, True)
 
 
 def with_unread(

@@ -19,6 +19,8 @@ from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
 from tvm_serenity.schedule.result import Progress
 
+WORKSPACE_ALIGNMENT = 16
+"""What kernels expect of their workspace, whatever they keep there; no core asks for more."""
 BASES = 12
 """Places for the inputs that are tried, and the share of the peak they may cost."""
 SLACK = 75
@@ -249,6 +251,7 @@ def place_bands(
     buffers = []
     for index, live in enumerate(ranges):
         align = max([1, *(features[banded.bands[t].feature].align for t in live.tensors)])
+        align = align if live.workspace_of is None else WORKSPACE_ALIGNMENT
         place = fixed.get(live.tensors[0]) if live.tensors else None
         name = f"{index} {live.name}"
         buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))

@@ -1,7 +1,7 @@
 """The program of a network in bands of rows: tensors in bands, steps that make rows of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,6 @@ from tvm_serenity.firmware.program import (
     Data,
     Fed,
     Kernel,
-    Place,
     Program,
     Row,
     Scratch,
@@ -27,36 +26,13 @@ from tvm_serenity.firmware.tir.compiled import Source
 from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, named
 from tvm_serenity.firmware.tir.library import COUNT
+from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.firmware.tir.slots import slot_of
-from tvm_serenity.graph import Role
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE
-from tvm_serenity.rows.stream import Streaming, input_offsets
-
-
-@dataclass(frozen=True)
-class Lying:
-    """Where the bands of a split network lie: its tensors, and the workspace of its operators."""
-
-    tensors: Mapping[int, Place]
-    scratch: Mapping[int, Place]
-    arena_bytes: Mapping[str, int]
-
-
-def in_region(streaming: Streaming, region: str) -> Lying:
-    """Return the bands in one arena, that of ``region``."""
-    fixed = input_offsets(streaming.banded, streaming.input_base)
-    graph = streaming.banded.graph
-    live = {t: o for t, o in streaming.offsets.items() if graph.tensors[t].role is not Role.STATE}
-    scratch = {
-        r.workspace_of: Place(region, offset)
-        for r, offset in zip(streaming.ranges, streaming.plan.offsets, strict=True)
-        if r.workspace_of is not None
-    }
-    places = {t: Place(region, offset) for t, offset in {**fixed, **live}.items()}
-    return Lying(places, scratch, {region: streaming.arena_bytes})
+from tvm_serenity.rows.stream import Streaming
 
 
 def banded_program(

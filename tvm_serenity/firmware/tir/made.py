@@ -1,5 +1,6 @@
 """A network compiled for a board: whole, or by rows, and what JSON says of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -7,11 +8,12 @@ import tvm
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.table import tables
-from tvm_serenity.firmware.memory import Placed, rooms
+from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.banded import banded_program, in_region, sources
+from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
+from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.rows import row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.quantize.choices import AUTO
@@ -21,7 +23,7 @@ from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_spli
 from tvm_serenity.rows.described import described
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
-from tvm_serenity.rows.stream import Limits, Streaming, stream
+from tvm_serenity.rows.stream import Limits, stream
 
 
 def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
@@ -79,24 +81,24 @@ def _by_rows(module: tvm.IRModule, name: str, board: Board, settings: Settings) 
     network = kernels.network
     check_splittable(network)
     settings.notify("ordering and placing bands")
-    main = rooms(board, settings.stack_bytes)[0]
-    limit = settings.limit_bytes
-    room = main.arena_bytes if limit is None else min(main.arena_bytes, limit)
-    chosen = _chosen(network, settings, room)
-    best, region = chosen.best, main.region.name
+    room, limit = rooms(board, settings.stack_bytes), settings.limit_bytes
+    largest = max(one.arena_bytes for one in room)
+    chosen = _chosen(network, settings, largest if limit is None else min(largest, limit))
+    best, seconds = chosen.best, settings.search_seconds
+    placed, lying = on_board(best, room, alignment, seconds)
+    met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
     known = interface(module, network.inputs, network.outputs)
-    lying = in_region(best, region)
     return Compiled(
         program=banded_program(kernels, best, name, lying, alignment, known),
         lowered=rows.lowered,
         region=rows.region,
         sources=sources(kernels),
         tensors=rows.tensor_of,
-        placed=_placed(best, region, room),
+        placed=placed,
         peak_bytes=best.schedule.peak_bytes,
         lower_bound_bytes=best.lower_bound_bytes,
         kept_float=ready.kept_float,
-        chosen=chosen,
+        chosen=replace(chosen, met=met),
     )
 
 
@@ -109,13 +111,3 @@ def _chosen(network: Network, settings: Settings, room: int) -> Choice:
     found = stream(network, heights, streamed=settings.stream_input, limits=limits)
     found = at_most_in_memory(found, limits)
     return Choice(found, goal.met(found), (found,), found.seconds)
-
-
-def _placed(best: Streaming, region: str, room: int) -> Placed:
-    return Placed(
-        best.ranges,
-        (region,) * len(best.ranges),
-        best.plan.offsets,
-        {region: best.arena_bytes},
-        best.arena_bytes <= room,
-    )
