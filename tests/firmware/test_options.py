@@ -208,13 +208,14 @@ def test_the_command_passes_every_option_on(
     monkeypatch.setattr(command, "build", stop)
     line = (
         f"build net --board mps2-an386 -o {tmp_path / 'made'} --name other --arena-limit 1 "
-        "--stack 2 --force --no-check --time-limit 3 --dim batch=1 --opaque mixer=1"
+        "--stack 2 --force --no-check --time-limit 3 --dim batch=1"
     )
     found = {}
     for more in (
-        "--rows 4 --ram 9K --stream-input --external-arena --quantized off --format zephyr",
+        "--rows 4 --ram 9K --stream-input --external-arena --quantized off --format zephyr "
+        "--opaque mixer=1",
         "--codegen llvm --order given --rewrite",
-        "--in-place",
+        "--in-place --dynamic-range float",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])
         with pytest.raises(Passed) as caught:
