@@ -16,6 +16,7 @@ rm -rf "$site" && mkdir -p "$site"
 for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
 rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
 find "$site" -name '*.so' -delete
+[ ! -d ../shared ] || ln -sfn "$(cd ../shared && pwd)" build/sanitize/shared  # data that tests read
 PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" \
   -DCMAKE_CXX_FLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' \
