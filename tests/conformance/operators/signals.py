@@ -151,6 +151,54 @@ def _log(draw: Any) -> Case:
     return case("SignalFilterBankLog", [x, T(x.shape, "int16")], node, feeds=_feeds(d, x))
 
 
+@st.composite
+def _delay(draw: Any) -> Case:
+    d = Draw(draw)
+    x = T((*d.shape(d.number(0, 2), 3), d.number(1, 12)), "int16")
+    node = Node("SignalDelay", [0], [1], {"delay_length": d.number(0, 30)})
+    return case("SignalDelay", [x, T(x.shape, "int16")], node, feeds=_feeds(d, x))
+
+
+@st.composite
+def _framer(draw: Any) -> Case:
+    """Frames that are full from the first run on: TFLM leaves others as they lie in memory."""
+    d = Draw(draw)
+    step, frames = d.number(1, 6), d.number(1, 3)
+    prefill = d.chance()
+    size = d.number(step, 20) if prefill else step
+    x = T((*d.shape(d.number(0, 1), 3), step * frames), "int16")
+    made = T((*x.shape[:-1], frames, size), "int16")
+    options = {"frame_size": size, "frame_step": step, "prefill": prefill}
+    node = Node("SignalFramer", [0], [1, 2], options)
+    return case("SignalFramer", [x, made, T((), "bool")], node, feeds=_feeds(d, x))
+
+
+@st.composite
+def _stacker(draw: Any) -> Case:
+    """The same, with nothing to the right."""
+    d = Draw(draw)
+    channels, left = d.number(1, 6), d.number(0, 4)
+    x, made = T((channels,), "int16"), T((channels * (left + 1),), "int16")
+    options = {
+        "num_channels": channels,
+        "stacker_left_context": left,
+        "stacker_right_context": 0,
+        "stacker_step": 1,
+    }
+    node = Node("SignalStacker", [0], [1, 2], options)
+    return case("SignalStacker", [x, made, T((), "bool")], node, feeds=_feeds(d, x))
+
+
+@st.composite
+def _overlap_add(draw: Any) -> Case:
+    d = Draw(draw)
+    size, frames, dtype = d.number(1, 12), d.number(1, 4), d.one(("int16", "int16", "float32"))
+    step, lead = d.number(1, size), d.shape(d.number(0, 1), 3)
+    x, made = T((*lead, frames, size), dtype), T((*lead, frames * step), dtype)
+    node = Node("SignalOverlapAdd", [0], [1], {"T": TYPES[dtype], "frame_step": step})
+    return case("SignalOverlapAdd", [x, made], node, feeds=_feeds(d, x))
+
+
 STRATEGIES: dict[str, SearchStrategy[Case]] = {
     "SignalWindow": _window(),
     "SignalFftAutoScale": _auto_scale(),
@@ -162,4 +210,8 @@ STRATEGIES: dict[str, SearchStrategy[Case]] = {
     "SignalFilterBankSpectralSubtraction": _subtraction(),
     "SignalPCAN": _pcan(),
     "SignalFilterBankLog": _log(),
+    "SignalDelay": _delay(),
+    "SignalFramer": _framer(),
+    "SignalStacker": _stacker(),
+    "SignalOverlapAdd": _overlap_add(),
 }
