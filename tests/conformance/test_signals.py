@@ -78,6 +78,8 @@ FRAMES = [
 @pytest.mark.parametrize("node", FRAMES, ids=lambda n: f"{n.kind}-{list(n.options.values())}")
 def test_frames_are_valid_when_tflms_are(node: Node, tmp_path: Path) -> None:
     options, path = node.options, tmp_path / "net.tflite"
+    given: tuple[int, ...]
+    made: tuple[int, ...]
     if node.kind == "SignalFramer":
         given, made = (2, 4), (2, 4 // options["frame_step"], options["frame_size"])
     else:
