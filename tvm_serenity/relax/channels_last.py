@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
@@ -134,6 +134,8 @@ class _Turning:
         known = RELAX.get(compat.op_name(value))
         if known is not None and known.maps and getattr(value.attrs, "axis", None) is None:
             return self.on_elements(value)
+        if isinstance(value.attrs, op_attrs.StridedSliceAttrs):
+            return self.sliced(value)
         changed = _turned_attributes(value)
         if changed is None:
             return None
@@ -142,6 +144,15 @@ class _Turning:
             return None
         given = [self.given(other) for other in others]
         return compat.call_with(value, [self.last_of(data), *given], **changed)
+
+    def sliced(self, call: relax.Call) -> Any:
+        """A slice, which names its axes by an argument."""
+        data, axes, *others = call.args
+        if _rank(data) != 4 or not isinstance(axes, relax.Tuple):
+            return None
+        at = [TO_LAST.index(int(axis.value) % 4) for axis in axes.fields]
+        turned = relax.Tuple([tirx.IntImm("int64", axis) for axis in at])
+        return compat.call_like(call, [self.last(data), turned, *others])
 
     def from_turned(self, value: relax.Expr) -> Any:
         """What is not turned, but read from a turned form; None where that does not help."""

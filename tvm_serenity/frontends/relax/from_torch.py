@@ -40,6 +40,7 @@ def _imported(
     program: "torch.export.ExportedProgram", importer: "ExportedProgramImporter"
 ) -> tvm.IRModule:
     from tvm_serenity.frontends.relax._torch_converters import CONVERTERS
+    from tvm_serenity.frontends.relax._torch_quantised import quantised_converters
 
     whole = program.run_decompositions()
     _check_recurrent(whole)
@@ -48,7 +49,7 @@ def _imported(
         keep_params_as_input=False,
         unwrap_unit_return_tuple=True,
         no_bind_return_tuple=False,
-        custom_convert_map=CONVERTERS,
+        custom_convert_map={**CONVERTERS, **quantised_converters(whole)},
     )
     for node in whole.graph.nodes:
         if node.op == "call_function":
