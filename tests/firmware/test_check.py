@@ -172,6 +172,23 @@ def test_calls_that_run_once_are_a_list_and_others_a_table() -> None:
         assert "walk(" in calls(program, False).definitions
 
 
+def test_rows_of_which_there_is_one_are_called_and_shown() -> None:
+    """A row kernel in a list of calls: outside is NULL, the number of rows is one."""
+    arguments = (Row(0, 1, -1), Row(0), Row(1), Count())
+    kernel = Kernel("k", (X, Param("next", "uint8", True), OUT, Param("n", "uint32", True)), "")
+    tensors = tuple(Tensor(name, (1, 1, 1, 2), "uint8") for name in "xy")
+    bands = (Bands.whole("sram", 4), Bands.whole("sram", 0))
+    step = Step(("k",), arguments, (1,))
+    made = Program("net", (kernel,), (), tensors, bands, (step,), (0,), (1,), {"sram": 6}, 1)
+    check(made)
+    assert made.straight
+    assert [line.strip() for line in calls(made, False).body][1:] == [
+        "net_k(NULL, (arena_sram + 4), arena_sram, &(const uint32_t){1u});",
+        "TRACE(1, arena_sram, 2);",
+    ]
+    assert written(made) == [(1, 0)]
+
+
 def test_what_is_shown() -> None:
     assert written(whole()) == [(1, None), (2, None)]
     assert written(rows())[:4] == [(1, 0), (1, 1), (2, 0), (2, 1)]

@@ -4,9 +4,10 @@
 
     project = firmware.build("kws.tflite", "netduinoplus2", firmware.Settings(output="kws"))
 
-``build`` does all that ``serenity build`` does (``building``). A ``program`` is what is written:
-``tir`` makes one from a Relax module, ``emit`` and ``rows`` write it as C, ``forms`` gives it
-another form; ``image`` links and measures, ``execute`` runs, ``verify`` compares.
+``build`` does all that ``serenity build`` does (``building``). A ``program`` is what is written,
+whole or by rows: ``tir`` makes one from a Relax module, ``check`` replays it, ``emit`` writes it as
+C (``library`` and ``walker`` are C that goes in), ``forms`` gives it another form; ``image`` links
+and measures, ``execute`` runs, ``verify`` compares.
 """
 
 from importlib import import_module

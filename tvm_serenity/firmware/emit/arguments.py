@@ -58,8 +58,17 @@ def shown(program: Program, step: Step, external: bool) -> list[str]:
     """Return the lines that show the whole tensors that a step has written."""
     if step.adds or step.made is not None:
         return []
-    return [
-        f"TRACE({t}, {pointer(program.place(t), 'uint8', external, True)}, "
-        f"{program.tensors[t].size_bytes});"
-        for t in step.writes
-    ]
+    sizes = [(t, program.place(t), program.tensors[t].size_bytes) for t in step.writes]
+    return [_shows(tensor, place, size, external) for tensor, place, size in sizes]
+
+
+def first_shown(program: Program, step: Step, external: bool) -> list[str]:
+    """Return the same of a step that makes row 0 alone."""
+    place = None if step.made is None else program.row_place(step.made, 0)
+    if step.made is None or place is None:
+        return shown(program, step, external)
+    return [_shows(step.made, place, program.row_bytes(step.made), external)]
+
+
+def _shows(tensor: int, place: Place, size_bytes: int, external: bool) -> str:
+    return f"TRACE({tensor}, {pointer(place, 'uint8', external, True)}, {size_bytes});"

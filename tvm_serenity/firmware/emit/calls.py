@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.emit.arguments import call, first, fixed, shown
+from tvm_serenity.firmware.emit.arguments import call, first, first_shown, fixed
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.trace import steps
@@ -61,5 +61,5 @@ def _lines(program: Program, external: bool) -> list[str]:
         ]
         made = ", ".join(program.tensors[t].name for t in step.writes)
         lines += [f"/* {number}: {made} */", call(program, name, passed)]
-        lines += shown(program, step, external)
+        lines += first_shown(program, step, external)
     return [f"    {line}" for line in lines]
