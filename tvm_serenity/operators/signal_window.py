@@ -11,7 +11,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
 
 @dataclass(frozen=True)
-class Window:
+class SignalWindow:
     """Samples of ``shape``, each product shifted right by ``shift``."""
 
     shape: Shape
@@ -19,16 +19,16 @@ class Window:
     shift: int
 
 
-def _read(scene: Scene) -> Window:
+def _read(scene: Scene) -> SignalWindow:
     shape, window = scene.shape(0), scene.shape(1)
     scene.types(("int16", "int16"), ("int16",))
     shift = scene.option("shift")
     if not shape or len(window) != 1 or shape[-1] != window[0] or not 0 <= shift <= 31:
         raise UnsupportedError(f"{scene.kind} of {list(window)} on {list(shape)}, shifted {shift}")
-    return Window(shape, window[0], shift)
+    return SignalWindow(shape, window[0], shift)
 
 
-def _compute(op: Window, values: Sequence[Expr], calls: Calls) -> Expr:
+def _compute(op: SignalWindow, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.signal import window
 
     count = int(np.prod(op.shape[:-1], dtype=np.int64))
@@ -37,7 +37,7 @@ def _compute(op: Window, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("reshape", made, op.shape)
 
 
-def _reference(op: Window, x: Array, window: Array) -> Array:
+def _reference(op: SignalWindow, x: Array, window: Array) -> Array:
     product = x.astype(np.int64) * window >> op.shift
     return np.asarray(np.clip(product, -32768, 32767), np.int16)
 
