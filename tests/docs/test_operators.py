@@ -39,7 +39,7 @@ def test_every_operator_of_tflite_has_a_row(rows: dict[str, list[str]]) -> None:
         ("SQUARED_DIFFERENCE", "int8"),
         ("SVDF", "int8"),
         ("TRANSPOSE", "as they are stored"),
-        ("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8"),
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8 int16"),
     ],
 )
 def test_the_types_are_those_that_are_read(

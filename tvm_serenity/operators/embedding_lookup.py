@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.record import OnTheFly, Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 
@@ -35,6 +35,38 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return _compute(EmbeddingLookup(), values, calls)
 
 
+@dataclass(frozen=True, eq=False)
+class RealRows:
+    """Rows of floats: of 8-bit integers times a scale, or one scale a row."""
+
+    scales: Array
+
+
+def _read_dynamic(scene: Scene) -> RealRows | None:
+    held = scene.operands[1]
+    if held is None or held.params is None or held.dtype != "int8" or any(held.params.zero_points):
+        return None
+    scales = np.asarray(held.params.scales, np.float32)
+    if scales.size > 1 and held.params.axis != 0:
+        raise UnsupportedError("scales along another axis than that of rows")
+    return RealRows(scales.reshape(-1, *[1] * (len(held.shape) - 1)))
+
+
+def _compute_dynamic(op: RealRows, values: Sequence[Expr], calls: Calls) -> Expr:
+    rows = calls.apply("astype", _compute(EmbeddingLookup(), values, calls), "float32")
+    scales = op.scales
+    if len(scales) > 1:
+        scales = calls.apply("take", scales, values[0], axis=0, mode="clip")
+    return calls.apply("multiply", rows, scales)
+
+
+def _reference_dynamic(op: RealRows, indices: Array, rows: Array) -> Array:
+    scales = op.scales
+    if len(scales) > 1:
+        scales = np.take(scales, indices, axis=0, mode="clip")
+    return np.take(rows, indices, axis=0, mode="clip").astype(np.float32) * scales
+
+
 OPERATORS = (
     Operator(
         kinds=("EMBEDDING_LOOKUP",),
@@ -42,5 +74,6 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
     ),
 )

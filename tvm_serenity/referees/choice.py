@@ -18,6 +18,8 @@ _SIGNAL = "Signal"
 _SUM = BUILTIN_OPERATORS.index("SUM")
 _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
+_CEIL, _ELU = (BUILTIN_OPERATORS.index(kind) for kind in ("CEIL", "ELU"))
+_ROUND = BUILTIN_OPERATORS.index("ROUND")
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -27,7 +29,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end, and its
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
-    has no LSTM layers of int16 and none of the operators of TFLM's signal library.
+    has no LSTM layers of int16 and none of the operators of TFLM's signal library;
+    its reference kernels lack CEIL, ELU and ROUND.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
@@ -39,7 +42,9 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
         return "tflm"
     if _reads(data, main, _SVDF, _SVDF_STATE, (_INT8,)):
         return "tflm"
-    if _reads(data, main, _LSTM, 0, (_INT16,)):
+    if any(_codes(data, kind) for kind in (_CEIL, _ELU, _ROUND)) or _reads(
+        data, main, _LSTM, 0, (_INT16,)
+    ):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
 

@@ -21,6 +21,7 @@ GROUPS = (
     "activations",
     "counting",
     "recurrent",
+    "rounding",
     "signals",
 )
 

@@ -230,6 +230,8 @@ def _embedding(draw: Any) -> Case:
     count = d.number(1, 4)
     table = d.tensor(shape, dtype)
     y = like(table, (count, *shape[1:]))
+    if dtype == "int8" and d.chance():  # rows of floats, by one scale
+        table, y = T(shape, dtype, d.scale()), T(y.shape, "float32")
     table = T(shape, dtype, table.scale, table.zero, d.values(shape, dtype))
     feeds = tuple((np.asarray(d.rng().integers(0, rows, (count,)), np.int32),) for _ in range(3))
     node = Node("EMBEDDING_LOOKUP", [0, 1], [2])

@@ -1,0 +1,21 @@
+"""DYNAMIC_UPDATE_SLICE: a tensor with a part of it replaced, wherever an input says at run time."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Calls, Expr, Scene
+
+
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Stored values are moved as they are: LiteRT does not look at scales."""
+    from tvm_serenity.kernels.update_slice import update_slice
+
+    shape, part, dtype = scene.shape(0), scene.shape(1), scene.dtype(0)
+    if len(part) != len(shape) or any(p > s for p, s in zip(part, shape, strict=True)):
+        raise UnsupportedError(f"a part of shape {list(part)} of a tensor of shape {list(shape)}")
+    made = update_slice(shape, part, dtype, scene.dtype(2))
+    return calls.kernel("update_slice", made, *values)
+
+
+OPERATORS = (Operator(kinds=("DYNAMIC_UPDATE_SLICE",), plain=_plain, moves=True),)

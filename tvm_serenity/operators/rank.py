@@ -1,0 +1,15 @@
+"""RANK: how many axes a tensor has, which is known here."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
+
+
+def _plain(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Array:
+    return np.asarray(len(scene.shape(0)), np.int32)
+
+
+OPERATORS = (Operator(kinds=("RANK",), plain=_plain, moves=True),)
