@@ -21,7 +21,7 @@ from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN
 from tvm_serenity.frontends.tflite_metadata import read_metadata, write_metadata
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import schedule
-from tvm_serenity.tflm import ALIGNMENT, check_offline, decode, encode, lifetimes
+from tvm_serenity.tflm.offline import ALIGNMENT, check_offline, decode, encode, lifetimes
 from tvm_serenity.transform import whole
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter")

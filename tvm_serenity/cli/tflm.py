@@ -10,7 +10,7 @@ from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN, TfliteFile, read
 from tvm_serenity.frontends.tflite_metadata import read_metadata
 from tvm_serenity.plan import PlanOptions
-from tvm_serenity.tflm import (
+from tvm_serenity.tflm.offline import (
     ALIGNMENT,
     ONLINE,
     OfflinePlan,
@@ -19,7 +19,7 @@ from tvm_serenity.tflm import (
     encode,
     plan_offline,
 )
-from tvm_serenity.tflm_scratch import KERNELS, Margin, margin_of
+from tvm_serenity.tflm.scratch import KERNELS, Margin, margin_of
 
 PLANS = ("tflm",)
 

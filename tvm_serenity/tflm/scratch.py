@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.operators import operator
 from tvm_serenity.plan import Buffer
-from tvm_serenity.tflm import ALIGNMENT, OfflinePlan
+from tvm_serenity.tflm.offline import ALIGNMENT, OfflinePlan
 
 KERNELS = "CMSIS-NN, int8, Cortex-M with DSP"
 
