@@ -57,7 +57,7 @@ class ModelSource:
 def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:
     """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``.
 
-    ``opaque``: operators that the user computes, as ``NAME=BYTES``.
+    ``opaque``: operators that the user computes, as ``NAME=SIZE``.
     """
     sizes = {}
     for item in dims:

@@ -42,7 +42,7 @@ Dims = Annotated[
 Opaque = Annotated[
     list[str] | None,
     typer.Option(
-        "--opaque", metavar="NAME=BYTES", help="Plan around operator NAME, which you compute."
+        "--opaque", metavar="NAME=SIZE", help="Plan around operator NAME, which you compute."
     ),
 ]
 Alias = Annotated[

@@ -25,12 +25,12 @@ ALIGNMENT = 16
 
 
 def parsed(items: Iterable[str]) -> dict[str, int]:
-    """Return what ``NAME=BYTES`` options say: workspace by operator."""
+    """Return what ``NAME=SIZE`` options say: workspace by operator."""
     found: dict[str, int] = {}
     for item in items:
         name, _, size = item.rpartition("=")
         if not name:
-            raise InputError(f"--opaque {item!r}: write NAME=BYTES, like ethos-u=64K")
+            raise InputError(f"--opaque {item!r}: write NAME=SIZE, like ethos-u=64K")
         if name in found:
             raise InputError(f"--opaque {name}: given twice")
         found[name] = size_bytes(size)

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph
-from tvm_serenity.kernels.tile import SCALAR
+from tvm_serenity.kernels.tile import MCU
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
@@ -22,7 +22,7 @@ from tvm_serenity.relax.read import BoundGraph, read_function
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
-    """Return ``module`` quantised, rewritten and lowered; lean kernels without register tiles.
+    """Return ``module`` quantised, rewritten and lowered; lean kernels, their sums in registers.
 
     Channels are last: so the kernel library reads images, and rows are cut.
     """
@@ -31,7 +31,7 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
         layout="last",
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
-        tiling=SCALAR,
+        tiling=MCU,
     )
     return prepared(module, steps, "llvm")
 
