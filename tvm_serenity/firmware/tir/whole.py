@@ -1,9 +1,12 @@
 """From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import tvm
+from tvm import tirx
 
+from tvm_serenity import compat
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
@@ -14,7 +17,8 @@ from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.graph import Graph
-from tvm_serenity.kernels.tile import MCU
+from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
@@ -22,7 +26,7 @@ from tvm_serenity.relax.read import BoundGraph, read_function
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
-    """Return ``module`` quantised, rewritten and lowered; lean kernels, their sums in registers.
+    """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
     Channels are last: so the kernel library reads images, and rows are cut.
     """
@@ -31,9 +35,18 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
         layout="last",
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
-        tiling=MCU,
+        tuned=in_registers,
     )
     return prepared(module, steps, "llvm")
+
+
+def in_registers(kernel: tirx.PrimFunc) -> Any:
+    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+
+    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    """
+    floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
+    return lean(kernel, MCU if floats else SCALAR)
 
 
 def compiled(
@@ -41,11 +54,11 @@ def compiled(
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
     ready = kernels_of(module, settings)
-    lean = ready.kernels
-    region = read_function(lean, workspace=False, external_inputs=False, external_outputs=False)
+    kernels = ready.kernels
+    region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
-    writer = Kernels(lean, region, settings, board, identifier(name))
+    writer = Kernels(kernels, region, settings, board, identifier(name))
     graph = writer.graph()
     settings.notify(f"ordering {len(graph.ops)} operators")
     alignment = board.core.alignment_bytes
