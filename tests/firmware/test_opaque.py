@@ -116,7 +116,7 @@ def test_unnamed_it_is_refused_by_name_with_what_helps(tmp_path: Path) -> None:
         done = serenity(words[0], model(VELA), *words[1:])
         assert done.returncode == 2
         assert "operator ethos-u " in done.stderr
-        assert "--opaque ethos-u=BYTES" in done.stderr
+        assert "--opaque ethos-u=SIZE" in done.stderr
 
 
 def test_names_that_are_not_there(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def parsed(items: Iterable[str]) -> dict[str, int]:
 
 def advised(kind: str) -> str:
     """Return why an operator that is not known stops a model, and what helps."""
-    return f"a custom operator, no kernel (--opaque {kind}=BYTES plans around it)"
+    return f"a custom operator, no kernel (--opaque {kind}=SIZE plans around it)"
 
 
 @runtime_checkable
