@@ -60,6 +60,8 @@ def test_float_is_refused_for_a_module_of_integers(single: Any) -> None:
         ({"quantized": "maybe"}, "quantized='maybe': there are auto, off"),
         ({"rounding": "up"}, "rounding='up': there are auto, tflite, single, float"),
         ({"rows": True, "rewrite": "all"}, "rows and rewrite"),
+        ({"rows": True, "layout": "given"}, "layout='given': rows are cut with channels last"),
+        ({"rewrite": "residual, rows", "layout": "given"}, "layout='given': rows are cut"),
     ],
 )
 def test_steps_that_mean_nothing_are_refused(wrong: dict[str, Any], said: str) -> None:

@@ -25,6 +25,16 @@ def i64(value: int) -> Any:
     return tirx.const(int(value), "int64")
 
 
+def f32(value: float) -> Any:
+    """Return the nearest 32-bit float as a literal."""
+    return tirx.const(float(np.float32(value)), "float32")
+
+
+def f64(value: float) -> Any:
+    """Return a 64-bit float literal."""
+    return tirx.const(float(value), "float64")
+
+
 def high_product(a: tirx.Expr, b: tirx.Expr) -> Any:
     """Return ``round(a * b / 2**31)`` of 32-bit values, halves up."""
     product = a.astype("int64") * b.astype("int64")

@@ -32,13 +32,10 @@ def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
 def written(
     parameters: dict[str, tuple[tuple[int, ...], str]],
     body: Callable[..., None],
-    *,
-    total: bool = False,
 ) -> tirx.PrimFunc:
     """Return a kernel of buffers (shape and type by name); ``body`` emits what it does with them.
 
-    The results are the last parameters. ``total``: it may be given any values, whatever it indexes.
-    Fusion leaves it alone.
+    The results are the last parameters. Fusion leaves it alone.
     """
     with IRBuilder() as builder, T.prim_func():
         T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
@@ -46,5 +43,11 @@ def written(
         body(*buffers)
     made: tirx.PrimFunc = builder.get()
     block = s_tir.SBlock([], [], [], "written", made.body)
-    made = made.with_body(s_tir.SBlockRealize([], True, block))
-    return made.with_attr(TOTAL, True) if total else made
+    return made.with_body(s_tir.SBlockRealize([], True, block))
+
+
+def written_for_any(
+    parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None]
+) -> tirx.PrimFunc:
+    """Return a :func:`written` kernel that may be given any values, whatever it indexes."""
+    return written(parameters, body).with_attr(TOTAL, True)

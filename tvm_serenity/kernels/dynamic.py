@@ -13,7 +13,7 @@ import numpy as np
 from tvm import te, tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
-from tvm_serenity.kernels.arithmetic import i32
+from tvm_serenity.kernels.arithmetic import f32, f64, i32
 from tvm_serenity.kernels.build import prim_func, written
 from tvm_serenity.kernels.convolution import padded, summed
 from tvm_serenity.kernels.dynamic_records import (
@@ -22,6 +22,7 @@ from tvm_serenity.kernels.dynamic_records import (
     DynamicDense,
     DynamicProduct,
     Limits,
+    steps_columns,
 )
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.fixed_pairs import broadcast
@@ -42,8 +43,8 @@ def ends(spec: BatchSteps) -> Any:
     def end(n: tirx.Var, e: tirx.Var) -> Any:
         value = x(n, *axes)
         if not spec.asymmetric:
-            return te.max(te.max(value, _f32(-1) * value), axis=axes)
-        return te.max(te.if_then_else(e == 0, _f32(-1) * value, value), axis=axes)
+            return te.max(te.max(value, f32(-1) * value), axis=axes)
+        return te.max(te.if_then_else(e == 0, f32(-1) * value, value), axis=axes)
 
     return prim_func([x, te.compute(spec.ends_shape, end, name="out")])
 
@@ -63,26 +64,26 @@ def _steps(spec: BatchSteps, reach: Any, made: Any) -> None:
 
 def _symmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
     """Scale and its inverse: the largest magnitude is stored as 127."""
-    most, nothing = _f32(_MOST), reach[n, 0] == _f32(0)
+    most, nothing = f32(_MOST), reach[n, 0] == f32(0)
     held = named(tirx.if_then_else(nothing, most, reach[n, 0]), "float32")
-    return held / most, tirx.if_then_else(nothing, _f32(0), most / held)
+    return held / most, tirx.if_then_else(nothing, f32(0), most / held)
 
 
 def _asymmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
     """Scale, its inverse and the zero point, which is the nearer of those that both ends give."""
-    zero = _f32(0)
+    zero = f32(0)
     down, up = (named(tirx.max(reach[n, e], zero), "float32") for e in range(2))
     span = named(up + down, "float32")
     nothing = span == zero
-    step = span.astype("float64") / _f64(_MOST - _LEAST)
-    step = named(tirx.if_then_else(nothing, _f64(1), step), "float64")
+    step = span.astype("float64") / f64(_MOST - _LEAST)
+    step = named(tirx.if_then_else(nothing, f64(1), step), "float64")
     below, above = (named(end.astype("float64") / step, "float64") for end in (down, up))
-    nearer = _f64(-_LEAST) + below < _f64(_MOST) + above
-    point = tirx.if_then_else(nearer, below + _f64(_LEAST), _f64(_MOST) - above)
-    point = named(tirx.max(tirx.min(point, _f64(_MOST)), _f64(_LEAST)), "float64")
+    nearer = f64(-_LEAST) + below < f64(_MOST) + above
+    point = tirx.if_then_else(nearer, below + f64(_LEAST), f64(_MOST) - above)
+    point = named(tirx.max(tirx.min(point, f64(_MOST)), f64(_LEAST)), "float64")
     scale = named(step.astype("float32"), "float32")
     stored = tirx.if_then_else(nothing, zero, _nearest(point, "float64").astype("float32"))
-    return scale, tirx.if_then_else(nothing, zero, _f32(1) / scale), stored
+    return scale, tirx.if_then_else(nothing, zero, f32(1) / scale), stored
 
 
 def _nearest(x: Any, dtype: str) -> Any:
@@ -113,7 +114,7 @@ def convolution(spec: DynamicConvolution) -> Any:
     """Return the kernel ``(x, steps, weight, scales, bias if there is one, result)``."""
     taps, (shape,) = spec.taps, spec.taps.pieces
     x = te.placeholder(shape, "int8", "x")
-    steps_of = te.placeholder((shape[0], 3 if spec.asymmetric else 2), "float32", "steps")
+    steps_of = te.placeholder((shape[0], steps_columns(spec.asymmetric)), "float32", "steps")
     weight = te.placeholder(taps.weight_shape, "int8", "w")
     scales, own = _scales(spec.scales)
     bias = _bias(taps.channels, spec.biased)
@@ -139,7 +140,7 @@ def dense(spec: DynamicDense) -> Any:
     ``sums`` are those of the weights of each unit, which the zero point is multiplied by.
     """
     x = te.placeholder((spec.rows, spec.inputs), "int8", "x")
-    steps_of = te.placeholder((spec.rows, 3 if spec.asymmetric else 2), "float32", "steps")
+    steps_of = te.placeholder((spec.rows, steps_columns(spec.asymmetric)), "float32", "steps")
     weight = te.placeholder((spec.inputs, spec.units), "int8", "w")
     sums = [te.placeholder((spec.units,), "int32", "sums")] if spec.asymmetric else []
     scales, own = _scales(spec.scales)
@@ -166,8 +167,8 @@ def product(spec: DynamicProduct) -> Any:
     """Return the kernel ``(x, steps, y, result)``; steps are those of the rows of ``x``."""
     left, right = spec.shapes
     x, y = te.placeholder(left, "int8", "x"), te.placeholder(right, "int8", "y")
-    count = 3 if spec.asymmetric else 2
-    steps_of = te.placeholder((*left[:-1], count), "float32", "steps")
+    columns = steps_columns(spec.asymmetric)
+    steps_of = te.placeholder((*left[:-1], columns), "float32", "steps")
     k = te.reduce_axis((0, left[-1]), "k")
 
     def term(*at: tirx.Var) -> Any:
@@ -183,7 +184,7 @@ def product(spec: DynamicProduct) -> Any:
 
     def value(*at: tirx.Var) -> Any:
         *batch, row, _ = at
-        scale = steps_of(*broadcast(batch, left[:-2]), row, SCALE) * _f32(
+        scale = steps_of(*broadcast(batch, left[:-2]), row, SCALE) * f32(
             float(np.float32(spec.scale))
         )
         return total(*at).astype("float32") * scale
@@ -206,13 +207,5 @@ def _finished(made: Any, bias: Sequence[Any], channel: tirx.Var, limits: Limits)
         made = made + held[channel]
     if limits is None:
         return made
-    low, high = (_f32(limit) for limit in limits)
+    low, high = (f32(limit) for limit in limits)
     return te.min(te.max(made, low), high)
-
-
-def _f32(value: float) -> Any:
-    return tirx.const(float(value), "float32")
-
-
-def _f64(value: float) -> Any:
-    return tirx.const(float(value), "float64")

@@ -14,12 +14,17 @@ Limits = tuple[float, float] | None
 """Between which floats a fused activation keeps a result."""
 
 
+def steps_columns(asymmetric: bool) -> int:
+    """Return how many numbers say how a batch is stored: the zero point is left out if it is 0."""
+    return 3 if asymmetric else 2
+
+
 @dataclass(frozen=True)
 class BatchSteps:
     """How each of ``shape[0]`` batches is stored as int8: symmetric, or with a zero point.
 
-    The steps are an array (batches, 3): scale, what a value is multiplied by, zero point; the
-    last is left out of symmetric ones.
+    The steps are an array (batches, :func:`steps_columns`): scale, what a value is multiplied by,
+    zero point.
     """
 
     shape: Shape
@@ -33,7 +38,7 @@ class BatchSteps:
     @property
     def steps_shape(self) -> Shape:
         """The shape of the array of steps."""
-        return (self.shape[0], 3 if self.asymmetric else 2)
+        return (self.shape[0], steps_columns(self.asymmetric))
 
 
 @dataclass(frozen=True)

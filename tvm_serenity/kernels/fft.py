@@ -13,14 +13,12 @@ from typing import Any
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
-from tvm_serenity.kernels.build import written as plainly_written
+from tvm_serenity.kernels.build import written_for_any
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.quantize.fourier import FRACTION, WIDE, factors
 
 Pair = tuple[Any, Any]
 """Real and imaginary part, in the wide type."""
-
-written = partial(plainly_written, total=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Fourier:
 
 def rfft(spec: Fourier) -> tirx.PrimFunc:
     """Return the kernel ``(x, roots, turns, result)``: a spectrum of real and imaginary parts."""
-    return written(
+    return written_for_any(
         {"x": ((spec.count, spec.length), spec.dtype), **_constants(spec)}
         | {"result": ((spec.count, 2 * spec.half + 2), spec.dtype)},
         partial(_rfft, spec),
@@ -50,7 +48,7 @@ def rfft(spec: Fourier) -> tirx.PrimFunc:
 
 def irfft(spec: Fourier) -> tirx.PrimFunc:
     """Return the kernel ``(x, roots, turns, result)``: a signal from its spectrum."""
-    return written(
+    return written_for_any(
         {"x": ((spec.count, 2 * spec.half + 2), spec.dtype), **_constants(spec)}
         | {"result": ((spec.count, spec.size), spec.dtype)},
         partial(_irfft, spec),

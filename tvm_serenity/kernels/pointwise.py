@@ -8,6 +8,7 @@ from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import (
     clamped,
+    f32,
     finished,
     high_product,
     i32,
@@ -49,9 +50,6 @@ def multiply(product: Product) -> Any:
 
 
 def _add_real(spec: Pair, a: tirx.Expr, b: tirx.Expr, minus: bool) -> Any:
-    def f32(value: float) -> Any:
-        return tirx.const(np.float32(value).item(), "float32")
-
     x = a.astype("float32") * f32(spec.sources[0].scale)
     y = b.astype("float32") * f32(spec.sources[1].scale)
     return tirx.nearbyint((x - y if minus else x + y) / f32(spec.result.scale)).astype("int32")

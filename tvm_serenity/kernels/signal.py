@@ -7,10 +7,8 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import written as plainly_written
+from tvm_serenity.kernels.build import written_for_any
 from tvm_serenity.kernels.fixed16 import named
-
-written = partial(plainly_written, total=True)
 
 
 def window(count: int, size: int, shift: int) -> tirx.PrimFunc:
@@ -23,7 +21,7 @@ def window(count: int, size: int, shift: int) -> tirx.PrimFunc:
             value = named(tirx.shift_right(product, i32(shift)))
             T.buffer_store(result, _narrow(value), [c, i])
 
-    return written({"x": samples, "window": ((size,), "int16"), "result": samples}, body)
+    return written_for_any({"x": samples, "window": ((size,), "int16"), "result": samples}, body)
 
 
 def auto_scale(size: int) -> tirx.PrimFunc:
@@ -46,7 +44,7 @@ def auto_scale(size: int) -> tirx.PrimFunc:
             value = tirx.shift_left(x[i].astype("int32"), bits[0])
             T.buffer_store(result, value.astype("int16"), [i])
 
-    return written({"x": samples, "result": samples, "bits": ((1,), "int32")}, body)
+    return written_for_any({"x": samples, "result": samples, "bits": ((1,), "int32")}, body)
 
 
 def energy(size: int, start: int, end: int) -> tirx.PrimFunc:
@@ -60,13 +58,13 @@ def energy(size: int, start: int, end: int) -> tirx.PrimFunc:
             zero = tirx.const(0, "uint32")
             T.buffer_store(result, tirx.Select(inside, first + second, zero), [i])
 
-    return written({"x": ((size, 2), "int16"), "result": ((size,), "uint32")}, body)
+    return written_for_any({"x": ((size, 2), "int16"), "result": ((size,), "uint32")}, body)
 
 
 def filter_bank(size: int, channels: int, weights: tuple[int, int]) -> tirx.PrimFunc:
     """Return the kernel ``(x, weights, unweights, starts, places, widths, result)``."""
     table = ((channels + 1,), "int16")
-    return written(
+    return written_for_any(
         {
             "x": ((size,), "uint32"),
             "weights": ((weights[0],), "int16"),

@@ -4,17 +4,14 @@ A queue is ``count`` rows of ``held`` samples; a row of none has one that nobody
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import written as plainly_written
+from tvm_serenity.kernels.build import written_for_any
 from tvm_serenity.kernels.fixed16 import named
-
-written = partial(plainly_written, total=True)
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def delay(queue: Queue) -> tirx.PrimFunc:
                 T.buffer_store(result, queue.sample(before, x, row, i), [row, i])
             queue.keep(before, x, after, row)
 
-    return written({"x": new, "before": kept, "result": new, "after": kept}, body)
+    return written_for_any({"x": new, "before": kept, "result": new, "after": kept}, body)
 
 
 def framer(queue: Queue, step: int, size: int, needed: int) -> tirx.PrimFunc:
@@ -82,7 +79,7 @@ def framer(queue: Queue, step: int, size: int, needed: int) -> tirx.PrimFunc:
         T.buffer_store(valid, known + i32(1) >= i32(needed), [0])
         T.buffer_store(now, tirx.min(known, i32(needed)) + i32(frames), [0])
 
-    return written(
+    return written_for_any(
         {
             "x": ((queue.count, queue.given), queue.dtype),
             "before": kept,
@@ -128,7 +125,7 @@ def stacker(queue: Queue, left: int, step: int) -> tirx.PrimFunc:
         T.buffer_store(now, count - full * i32(step), [0])
         T.buffer_store(now, i32(1), [1])
 
-    return written(
+    return written_for_any(
         {
             "x": ((1, channels), queue.dtype),
             "before": kept,
@@ -164,7 +161,7 @@ def overlap_add(count: int, frames: int, size: int, step: int, dtype: str) -> ti
 
     given = ((count, frames, size), dtype)
     made = ((count, frames, step), dtype)
-    return written({"x": given, "before": kept, "result": made, "after": kept}, body)
+    return written_for_any({"x": given, "before": kept, "result": made, "after": kept}, body)
 
 
 def _added(a: Any, b: Any) -> Any:

@@ -7,14 +7,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.build import written as plainly_written
+from tvm_serenity.kernels.build import written_for_any
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.records import Subtraction
 
 SEGMENT_BITS = 9
 """Of a fraction of 16 bits those within a segment of the table of logarithms."""
-
-written = partial(plainly_written, total=True)
 
 
 def _u32(value: int) -> Any:
@@ -44,7 +42,7 @@ def square_root(channels: int) -> tirx.PrimFunc:
                     T.buffer_store(result, tirx.shift_right(root, shift.astype("uint32")), [c])
 
     kept = {"x": ((channels,), "uint64"), "bits": ((1,), "int32")}
-    return written({**kept, "result": ((channels,), "uint32")}, body)
+    return written_for_any({**kept, "result": ((channels,), "uint32")}, body)
 
 
 def _root(value: Any, dtype: str) -> Any:
@@ -75,7 +73,7 @@ def subtraction(spec: Subtraction) -> tirx.PrimFunc:
     """Return the kernel ``(x, estimate, result, estimate')``."""
     levels = ((spec.channels,), "uint32")
     names = ("x", "before", "result", "after")
-    return written(dict.fromkeys(names, levels), partial(_subtraction, spec))
+    return written_for_any(dict.fromkeys(names, levels), partial(_subtraction, spec))
 
 
 def _subtraction(spec: Subtraction, x: Any, before: Any, result: Any, after: Any) -> None:
@@ -116,7 +114,7 @@ def pcan(channels: int, shift: int, entries: int) -> tirx.PrimFunc:
                     T.buffer_store(result, tirx.shift_right(ratio, _u32(6)) - _u32(64), [c])
 
     kept = {"x": levels, "noise": levels, "table": ((entries,), "int16")}
-    return written({**kept, "result": levels}, body)
+    return written_for_any({**kept, "result": levels}, body)
 
 
 def _gain(level: Any, table: Any) -> Any:
@@ -153,7 +151,7 @@ def logarithm(channels: int, bits: int, scale: int) -> tirx.PrimFunc:
                     T.buffer_store(result, tirx.const(0, "int16"), [c])
 
     kept = {"x": ((channels,), "uint32"), "table": ((129,), "uint16")}
-    return written({**kept, "result": ((channels,), "int16")}, body)
+    return written_for_any({**kept, "result": ((channels,), "int16")}, body)
 
 
 def _log(value: Any, table: Any, scale: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tvm import te, tirx
 
-from tvm_serenity.kernels.arithmetic import clamped, i32, scaled, stored
+from tvm_serenity.kernels.arithmetic import clamped, f32, i32, scaled, stored
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
@@ -101,9 +101,9 @@ def _in_steps(x: tirx.Expr, factor: int, shift: int) -> Any:
 
 def leaky_relu(shape: Shape, alpha: float, source: Affine, result: Affine) -> Any:
     """Return the kernel ``(x, result)`` of ``max(x, alpha * x)``."""
-    f32 = np.float32
-    slope = float(f32(source.scale) * f32(alpha) / f32(result.scale))
-    keep, below = multiplier(float(f32(source.scale) / f32(result.scale))), multiplier(abs(slope))
+    above, scale = np.float32(source.scale), np.float32(result.scale)
+    slope = float(above * np.float32(alpha) / scale)
+    keep, below = multiplier(float(above / scale)), multiplier(abs(slope))
 
     def value(x: tirx.Expr) -> Any:
         x = x - i32(source.zero_point)
@@ -147,8 +147,3 @@ def square_root(shape: Shape, source: Affine, result: Affine) -> Any:
         return clamped(whole + i32(result.zero_point), *result.limits, result.dtype)
 
     return elementwise(shape, source.dtype, value)
-
-
-def f32(value: float) -> Any:
-    """Return a float32 literal."""
-    return tirx.const(float(np.float32(value)), "float32")

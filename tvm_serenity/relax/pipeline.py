@@ -24,7 +24,7 @@ from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
 from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module, rounding_of
-from tvm_serenity.relax.rewrite import Rewriting, rewrite_by
+from tvm_serenity.relax.rewrite import Rewriting, names_rows, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.rewrite import RewriteOptions
@@ -68,6 +68,8 @@ class Steps:
         check_rounding(self.rounding)
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
+        if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
+            raise InputError("layout='given': rows are cut with channels last")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import tvm
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.relax.channels_last import channels_last
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite_emit import emit
@@ -70,21 +71,29 @@ def rewrite_by(
     """Return what :func:`rewrite_module` returns, with "rows" as one more name of a rule.
 
     It splits ``main`` into rows if no other rule named changed the module, and only where that can
-    be done: else the module comes back as it is.
+    be done: else the module comes back as it is. Its images are brought to channels last for it.
     """
-    names = [name.strip() for name in options.rules.split(",")]
-    others = [name for name in names if name != ROWS]
+    others = [name for name in _names(options.rules) if name != ROWS]
     made, done = mod, Rewriting(None)
     if others:
         made, done = rewrite_module(mod, replace(options, rules=",".join(others)), target)
-    if len(others) == len(names) or made is not mod:
+    if made is not mod or not names_rows(options.rules):
         return made, done
-    limit = options.time_limit_s
+    limits = RowLimits() if options.time_limit_s is None else RowLimits(options.time_limit_s)
     try:
-        made, rows = by_rows(mod, target, RowLimits() if limit is None else RowLimits(limit))
+        made, rows = by_rows(channels_last(mod), target, limits)
     except UnsupportedError as error:
         return mod, replace(done, reason=done.reason or str(error))
     return made, replace(done, rows=rows)
+
+
+def names_rows(rules: str) -> bool:
+    """Return whether a text that names rules names the one that splits into rows."""
+    return ROWS in _names(rules)
+
+
+def _names(rules: str) -> list[str]:
+    return [name.strip() for name in rules.split(",")]
 
 
 def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:

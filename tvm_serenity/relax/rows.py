@@ -18,7 +18,6 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.rows import RowParam
-from tvm_serenity.relax.channels_last import channels_last
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule, read_rows
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE, RowCall, heights_of
@@ -30,7 +29,7 @@ def by_rows(
 ) -> tuple[Any, Streaming]:
     """Return ``mod`` in rows of one, and the order and placement they were made for.
 
-    1. A fresh module is lowered and fused, its images with their channels last.
+    1. A fresh module is lowered and fused; rows are found in images with their channels last.
     2. Every layer whose kernel makes its rows independently becomes one call a row; global
        pooling adds rows up. What cannot be cut is called whole.
     3. Calls stand in the best order found within ``limits``; input rows are copied in when they
@@ -39,7 +38,7 @@ def by_rows(
     Raises :class:`UnsupportedError` where it cannot be read, or nothing can be split.
     """
     target = compat.current_target() if target is None else tvm.target.Target(target)
-    rows = read_rows(channels_last(mod), "main", target)
+    rows = read_rows(mod, "main", target)
     if not rows.network.splittable or len(rows.network.outputs) != 1:
         raise UnsupportedError("nothing can be split into rows, or there are several outputs")
     heights = heights_of(rows.network, 1)

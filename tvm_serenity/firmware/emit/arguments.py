@@ -26,7 +26,7 @@ def fixed(
 ) -> str | None:
     """Return an argument that is the same in every call, None for one that is not."""
     if isinstance(argument, Const):
-        return symbol(program, program.constants[argument.constant].name)
+        return constant(program, argument.constant)
     if isinstance(argument, Data):
         return pointer(program.place(argument.tensor), dtype, external, const)
     if isinstance(argument, Scratch):

@@ -21,10 +21,7 @@ from tvm_serenity.firmware.trial import NOWHERE, Block, Call, Trial
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel as the program calls it; ``trials`` makes its calls for inputs.
-
-    Each trial stands for ``whole`` results, one after the other.
-    """
+    """A kernel as the program calls it; ``trials`` makes its calls for inputs."""
 
     operator: str
     kernel: str
@@ -83,10 +80,6 @@ class _Blocks:
             held = np.ascontiguousarray(held).reshape(height, -1)[row]
         item = np.dtype(self.program.tensors[tensor].dtype).itemsize
         return self.add(Block(self.program.row_bytes(tensor), item, held), (memory, row))
-
-    def constant(self, constant: int, alignment: int) -> int:
-        """A block for a constant."""
-        return self.add(Block.of(self.program.constants[constant].array, alignment))
 
     def writable(self, block: int) -> None:
         """What a block holds may be changed."""

@@ -17,6 +17,7 @@ from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.rows import row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.quantize.choices import AUTO
+from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
@@ -31,13 +32,14 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
 
     Whether it fits is said by ``placed``; with rows "auto" it is in rows only if it would not.
     """
+    ready = kernels_of(module, settings)
     if settings.only_rows:
-        return _by_rows(module, name, board, settings)
-    made = compiled(module, name, board, rooms(board, settings.stack_bytes), settings)
+        return _by_rows(module, ready, name, board, settings)
+    made = compiled(module, ready, name, board, settings)
     arena = sum(made.placed.arena_bytes.values())
     if settings.rows != AUTO or (made.placed.fits and settings.allows(arena)):
         return made
-    return _by_rows(module, name, board, settings)
+    return _by_rows(module, ready, name, board, settings)
 
 
 def checked(made: Compiled) -> None:
@@ -72,9 +74,10 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
     return "computed in float" if off else ""
 
 
-def _by_rows(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
+def _by_rows(
+    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
+) -> Compiled:
     settings.notify("reading rows")
-    ready = kernels_of(module, settings)
     rows = read_rows(ready.plain, name, ready.target)
     alignment = board.core.alignment_bytes
     kernels = row_kernels(rows, tuned=settings.tuned, alignment=alignment)

@@ -10,7 +10,7 @@ from tvm_serenity import compat
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.memory import Room, place, with_unread
+from tvm_serenity.firmware.memory import place, rooms, with_unread
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
@@ -50,11 +50,13 @@ def in_registers(kernel: tirx.PrimFunc) -> Any:
 
 
 def compiled(
-    module: tvm.IRModule, name: str, board: Board, room: Sequence[Room], settings: Settings
+    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
 ) -> Compiled:
-    """Return the program of ``module`` (Relax, fresh) for ``board`` with memory ``room``."""
-    ready = kernels_of(module, settings)
-    kernels = ready.kernels
+    """Return the program of ``module`` (Relax, fresh) for ``board``.
+
+    ``ready``: what :func:`kernels_of` made of it.
+    """
+    kernels, room = ready.kernels, rooms(board, settings.stack_bytes)
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
