@@ -217,3 +217,18 @@ def dynamic_file(net: Net, by_channel: bool) -> bytes:
         tensors.append(T(value.shape, "int8", held, data=stored, axis=value.axis))
     nodes = [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
     return tflite(tensors, nodes, net.inputs, net.outputs)
+
+
+def half_file(net: Net) -> bytes:
+    """Return the network as a ``.tflite`` file of floats whose constants are float16, widened."""
+    tensors, nodes = [T(v.shape, "float32") for v in net.values], []
+    for index, value in enumerate(net.values):
+        if value.data is None:
+            continue
+        if value.role == "index":
+            tensors[index] = T(value.shape, "int32", data=value.data)
+            continue
+        tensors.append(T(value.shape, "float16", data=value.data.astype(np.float16)))
+        nodes.append(Node("DEQUANTIZE", [len(tensors) - 1], [index]))
+    nodes += [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
+    return tflite(tensors, nodes, net.inputs, net.outputs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.builder import Net
-from tests.conformance.quantise import dynamic_file
+from tests.conformance.quantise import dynamic_file, half_file
 from tests.conformance.writer import Array
 from tests.quantize.running import Machine, judge_of
 from tvm_serenity.boards import board
@@ -51,17 +51,41 @@ def test_in_float_it_is_near(tmp_path: Path) -> None:
     np.testing.assert_allclose(ours[0], theirs[0], rtol=0.1, atol=0.1)
 
 
-@pytest.mark.parametrize("mode", ["litert", "float"])
-def test_weights_stay_8_bits_in_flash(tmp_path: Path, mode: str) -> None:
+def file_bytes(net: Net, other: str, size: int) -> int:
+    """Return the bytes of a network's constants where those that are not of ``other`` take 4."""
+    held = [(v.data, v.role) for v in net.values if v.data is not None]
+    return sum(data.size * (size if other in (role, "") else 4) for data, role in held)
+
+
+@pytest.mark.parametrize(
+    ("mode", "by_channel", "rows"),
+    [("litert", True, "off"), ("litert", False, 1), ("litert", True, 1), ("float", True, 1)],
+)
+def test_weights_stay_8_bits_in_flash(
+    tmp_path: Path, mode: str, by_channel: bool, rows: int | str
+) -> None:
     net = network(2)
     path = tmp_path / "dynamic.tflite"
-    path.write_bytes(dynamic_file(net, by_channel=True))
-    held = [(v.data, v.role) for v in net.values]
-    weights = sum(a.size * (1 if role == "weight" else 4) for a, role in held if a is not None)
-    settings = Settings(name="dynamic", output=tmp_path / "made", dynamic_range=mode)
+    path.write_bytes(dynamic_file(net, by_channel))
+    settings = Settings(
+        name="dynamic", output=tmp_path / "made", dynamic_range=mode, rows=rows, time_limit_s=1
+    )
     made = build(path, board("netduinoplus2"), settings)
     assert made.facts["check"]["referee"]
-    assert made.facts["constant_bytes"] <= 1.1 * weights
+    assert made.facts["constant_bytes"] <= 1.1 * file_bytes(net, "weight", 1)
+    if rows == 1 and mode == "litert":  # activations are stored row by row, once all were seen
+        assert not [text for text in made.facts["rows"]["left_whole"] if text.startswith("d_conv")]
+
+
+@pytest.mark.parametrize("rows", ["off", 1])
+def test_weights_stay_16_bits_in_flash(tmp_path: Path, rows: int | str) -> None:
+    net = network(3)
+    path = tmp_path / "half.tflite"
+    path.write_bytes(half_file(net))
+    settings = Settings(name="half", output=tmp_path / "made", rows=rows, time_limit_s=1)
+    made = build(path, board("netduinoplus2"), settings)
+    assert made.facts["check"]["referee"]
+    assert made.facts["constant_bytes"] <= 1.1 * file_bytes(net, "", 2)
 
 
 def test_there_are_two_modes(tmp_path: Path) -> None:

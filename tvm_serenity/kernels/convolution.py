@@ -21,6 +21,7 @@ from tvm_serenity.kernels.records import WindowSums
 
 Fetch = Callable[[Any, Any, Any, Any], Any]
 """What reads image, row, column, channel."""
+Fill = Callable[[Any], Any]
 Change = Callable[[Any, Any], Any]
 
 
@@ -31,7 +32,7 @@ def convolution(spec: Convolution) -> Any:
     sums, first = [], 0
     for source in sources:
         channels = spec.sizes(source.shape)[3]
-        fetch = padded(spec, source, tirx.const(spec.input_zero, spec.dtype))
+        fetch = padded(spec, source, lambda _: tirx.const(spec.input_zero, spec.dtype))
         sums.append(summed(spec, fetch, weight, first, int(channels)))
         first += int(channels)
     finish = finished(spec.requantise, constants)
@@ -57,10 +58,10 @@ def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
     return weight, bias, constants
 
 
-def padded(spec: WindowSums, source: te.Tensor, fill: Any, change: Change | None = None) -> Fetch:
-    """Return what reads ``source`` with ``fill`` around it.
+def padded(spec: WindowSums, source: te.Tensor, fill: Fill, change: Change | None = None) -> Fetch:
+    """Return what reads ``source`` with ``fill`` of the image's number around it.
 
-    ``change`` is applied to each value read, with the number of its image.
+    ``change`` is applied to each value, with the number of its image.
     """
     _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
     top, left, bottom, right = spec.padding
@@ -76,8 +77,8 @@ def padded(spec: WindowSums, source: te.Tensor, fill: Any, change: Change | None
         if right:
             inside.append(x < width + left)
         value = source(*spec.position(n, y - top, x - left, c))
-        value = value if change is None else change(value, n)
-        return te.if_then_else(te.all(*inside), value, fill) if inside else value
+        value = te.if_then_else(te.all(*inside), value, fill(n)) if inside else value
+        return value if change is None else change(value, n)
 
     return fetch
 

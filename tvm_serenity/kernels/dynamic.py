@@ -35,7 +35,7 @@ _LEAST, _MOST = -128, 127
 def ends(spec: BatchSteps) -> Any:
     """Return the kernel ``(x, ends)``: how far each batch reaches below and above 0.
 
-    Symmetric ones: in either direction.
+    Symmetric ones: in either direction. Two stages, so that rows can be taken in one by one.
     """
     x = te.placeholder(spec.shape, "float32", "x")
     axes = [te.reduce_axis((0, extent), f"k{i}") for i, extent in enumerate(spec.shape[1:])]
@@ -46,7 +46,8 @@ def ends(spec: BatchSteps) -> Any:
             return te.max(te.max(value, f32(-1) * value), axis=axes)
         return te.max(te.if_then_else(e == 0, f32(-1) * value, value), axis=axes)
 
-    return prim_func([x, te.compute(spec.ends_shape, end, name="out")])
+    reach = te.compute(spec.ends_shape, end, name="reach")
+    return prim_func([x, te.compute(spec.ends_shape, lambda n, e: reach[n, e], name="out")])
 
 
 def steps(spec: BatchSteps) -> Any:
@@ -119,11 +120,14 @@ def convolution(spec: DynamicConvolution) -> Any:
     scales, own = _scales(spec.scales)
     bias = _bias(taps.channels, spec.biased)
 
+    def zero(n: Any) -> Any:
+        return steps_of[n, ZERO].astype("int8") if spec.asymmetric else tirx.const(0, "int8")
+
     def centred(value: Any, n: Any) -> Any:
         wide = value.astype("int32")
         return wide - steps_of[n, ZERO].astype("int32") if spec.asymmetric else wide
 
-    total = summed(taps, padded(taps, x, i32(0), centred), weight, 0, shape[3])
+    total = summed(taps, padded(taps, x, zero, centred), weight, 0, shape[3])
 
     def value(n: tirx.Var, row: tirx.Var, column: tirx.Var, c: tirx.Var) -> Any:
         made, scale = total(n, row, column, c).astype("float32"), steps_of[n, SCALE]

@@ -129,10 +129,9 @@ class _Cut:
         order = sorted(
             range(len(self.slots)), key=lambda i: (self.slots[i][0], self.slots[i][2].key)
         )
-        if len(order) > MAX_SLOTS:
-            raise UnsupportedError(
-                f"it reads {len(order)} rows at a time; {MAX_SLOTS} are the most"
-            )
+        rows = sum(self._has_rows(i) for i in order)
+        if rows > MAX_SLOTS:
+            raise UnsupportedError(f"it reads {rows} rows at a time; {MAX_SLOTS} are the most")
         params = [self.slots[i][1] for i in order]
         params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
         variants, variant_of = self._variants(body, [*params, out])
@@ -176,6 +175,9 @@ class _Cut:
         self.slots.append((parameter, buffer, where))
         return buffer
 
+    def _has_rows(self, slot: int) -> bool:
+        return has_rows(compat.buffer_shape(self.function.params[self.slots[slot][0]]))
+
     def _rows_of(self, slot: int) -> tuple[int | None, ...]:
         parameter, _, where = self.slots[slot]
         shape = compat.buffer_shape(self.function.params[parameter])
@@ -197,7 +199,7 @@ class _Cut:
         rest = [c for c in conjuncts(condition) if not self._only_row(c)]
         (slot,) = reads if len(reads) == 1 else (None,)
         pad = _constant(otherwise)
-        if slot is None or pad is None or not self._is_load(value):
+        if slot is None or not self._is_load(value):
             if own:
                 raise UnsupportedError("it guards rows in a way that is not understood")
             return call
@@ -205,9 +207,13 @@ class _Cut:
         if inside != [r is not None for r in self._rows_of(slot)]:
             raise UnsupportedError("it leaves out rows that are inside of the image")
         parameter = self.slots[slot][0]
+        self.guarded.add(slot)
+        if pad is None:  # a value that is known when the kernel runs: the guard stays
+            if not all(inside):
+                self.padding.setdefault(parameter, 0)
+            return call
         if not all(inside) and self.padding.setdefault(parameter, pad) != pad:
             raise UnsupportedError("it pads one input with different values")
-        self.guarded.add(slot)
         if not rest:
             return value
         kept = rest[0]

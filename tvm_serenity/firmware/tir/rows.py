@@ -7,6 +7,7 @@ from typing import Any
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir.lower import flattened
+from tvm_serenity.firmware.tir.narrow_rows import narrowed
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
@@ -43,23 +44,28 @@ def row_kernels(rows: RowModule, *, tuned: bool = True, alignment: int = 16) -> 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
     code = [_from_library(kernel) if tuned else None for kernel in rows.kernels]
-    written = _written([k for k, c in zip(rows.kernels, code, strict=True) if c is None], alignment)
+    others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
+    others = narrowed(others)
+    written = _written(others, alignment)
     layers, found = list(rows.network.layers), []
     shared: dict[Any, Kernel] = {}
-    for index, kernel in enumerate(rows.kernels):
-        made = code[index]
-        if kernel is not None and made is None:
+    for index, (made, kernel) in enumerate(zip(code, others, strict=True)):
+        if kernel is not None:
             parts = [written[name] for name in _names(kernel)]
             needed = max(part.workspace_bytes for part in parts)
             made = LayerCode(tuple(p.kernel for p in parts), kernel.constants, kernel.data, needed)
-        if made is not None and kernel is not None:
-            if made.workspace_bytes and kernel.rows is not None:
+        if made is not None:
+            if made.workspace_bytes and _splits(rows.kernels[index]):
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
             made = replace(made, kernels=same)
             layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
         found.append(made)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found))
+
+
+def _splits(kernel: LayerKernel | None) -> bool:
+    return kernel is not None and kernel.rows is not None
 
 
 def _from_library(kernel: LayerKernel | None) -> LayerCode | None:
