@@ -77,7 +77,9 @@ def test_a_size_may_have_a_least() -> None:
 
 def options() -> list[tuple[str, str, Any]]:
     """Return every option: its command, parameter and what typer is told of it."""
-    from tvm_serenity.cli import commands  # noqa: F401  (registers the commands)
+    from tvm_serenity.cli.commands import register
+
+    register()
 
     found = []
     for command in app.registered_commands:

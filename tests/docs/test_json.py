@@ -16,8 +16,11 @@ from tests.conformance.writer import T
 from tests.docs.json_tables import Tables, tables
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import random_module  # noqa: F401  (imports TVM once, before the clock)
-from tvm_serenity.cli import app, commands  # noqa: F401  (registers the commands)
+from tvm_serenity.cli import app
+from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import MissingPartError
+
+register()
 
 CELL = "zoo:swiftnet-cell-c"
 BOARD = ("--board", "mps2-an386")

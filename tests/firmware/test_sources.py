@@ -19,9 +19,10 @@ from tests.firmware.projects import (
     project,
 )
 from tvm_serenity.boards import MemoryRegion, board
+from tvm_serenity.firmware.choices import FORMATS
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 from tvm_serenity.firmware.execute import host
-from tvm_serenity.firmware.forms import FORMATS
+from tvm_serenity.firmware.forms import WRITERS
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.firmware.toolchain import have, make
@@ -54,6 +55,10 @@ def written(name: str, directory: Path) -> Path:
         assert {"./metadata.json", "./codegen/host/src/net_model.c"} <= set(tar.getnames())
         tar.extractall(directory, filter="data")
     return directory / "codegen" / "host" / "src"
+
+
+def test_every_format_has_a_writer() -> None:
+    assert tuple(WRITERS) == FORMATS
 
 
 @needs_host

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tvm_serenity.cli import app, commands
+from tvm_serenity.cli import app
+from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.figures import FIGURES, QUICK, draw
 
-assert commands  # registers them
+register()
 
 TINY = replace(
     QUICK,

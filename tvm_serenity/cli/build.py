@@ -3,25 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, InPlace, Json, Model, Opaque, TimeLimit, sized
+from tvm_serenity.cli.options import (
+    Dims,
+    InPlace,
+    Json,
+    Model,
+    Opaque,
+    StreamInput,
+    TimeLimit,
+    sized,
+)
 from tvm_serenity.cli.quantized import DynamicRange
-from tvm_serenity.cli.rows import StreamInput
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware import image
-from tvm_serenity.firmware.building import build
-from tvm_serenity.firmware.forms import FORMATS, PROJECT
-from tvm_serenity.firmware.memory import STACK_BYTES
-from tvm_serenity.firmware.result import Project
-from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.toolchain import PACKAGES
+from tvm_serenity.firmware.choices import FORMATS, PROJECT, STACK_BYTES
 from tvm_serenity.quantize.choices import OFF
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.result import Project
 
 Rows = Annotated[
     str,
@@ -85,7 +90,11 @@ def build_command(
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
         serenity build person.tflite --board microbit --rows auto -o person
     """
-    opened = source(model, dim or (), opaque or ())
+    opened, target = source(model, dim or (), opaque or ()), board(board_name)
+    opened.check_operators(quantized != OFF)  # before what takes seconds to import
+    from tvm_serenity.firmware.building import build
+    from tvm_serenity.firmware.settings import Settings
+
     settings = Settings(
         name=name,
         dims=opened.dims,
@@ -108,7 +117,6 @@ def build_command(
         check=not no_check,
         time_limit_s=time_limit,
     )
-    target = board(board_name)
     show.warn_without_core()
     try:
         with show.progress(f"building {model}") as said:
@@ -172,7 +180,10 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _built(project: Project, formats: str, output: str) -> dict[str, str]:
+def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
+    from tvm_serenity.firmware import image
+    from tvm_serenity.firmware.toolchain import PACKAGES
+
     facts = project.facts
     rows = {**_regions(facts), **_banded(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"

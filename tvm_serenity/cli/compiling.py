@@ -13,6 +13,7 @@ from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit, size
 from tvm_serenity.cli.quantized import DynamicRange, Quantized, Rounding, opened_for, quantised_json
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.schedule import Options, check_schedule
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def compile_command(
     tvm.runtime.load_module), graph.txt and report.json.
     """
     opened = source(model, dim or ())
+    opened.check_operators(quantized != OFF)
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.runtime.build import compile_and_compare

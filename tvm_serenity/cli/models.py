@@ -10,6 +10,7 @@ from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import parsed
 from tvm_serenity.frontends.text_file import TextFile
+from tvm_serenity.quantize.choices import OFF
 
 ZOO = "zoo:"
 
@@ -44,14 +45,26 @@ class ModelSource:
             if self.dims:
                 raise InputError(f"{self.spec}: set sizes as parameters, like zoo:NAME?size=96")
             return zoo.build(self.spec)
-        model = load(self.spec, self.dims, self.opaque)  # before TVM, whose import takes seconds
-        try:
-            model.check_operators()
-        except SerenityError as error:
-            raise type(error)(one_line(f"{self.spec}: {error}")) from None
+        model = self._checked(integers != OFF)  # before TVM, whose import takes seconds
         from tvm_serenity.frontends.relax import to_relax
 
         return to_relax(model, self.dims, integers, dynamic_range=dynamic_range)
+
+    def check_operators(self, integers: bool = True) -> None:
+        """Raise :class:`UnsupportedError` naming the operators of a file that have no meaning.
+
+        ``integers``: as :meth:`ModelFile.check_operators` takes it.
+        """
+        if not self.is_zoo:
+            self._checked(integers)
+
+    def _checked(self, integers: bool) -> ModelFile:
+        model = load(self.spec, self.dims, self.opaque)
+        try:
+            model.check_operators(integers)
+        except SerenityError as error:
+            raise type(error)(one_line(f"{self.spec}: {error}")) from None
+        return model
 
 
 def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:

@@ -67,6 +67,9 @@ MemoryLimit = Annotated[
 Rewrite = Annotated[
     bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak before ordering.")
 ]
+StreamInput = Annotated[
+    bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
+]
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
 ]

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, sized
+from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, sized
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.choose import (
@@ -27,9 +27,6 @@ from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 AUTO = "auto"
 
-StreamInput = Annotated[
-    bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
-]
 Ram = Annotated[int | None, sized("The coarsest bands whose arena fits, like 16K.", "--ram")]
 
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
-
-from tvm_serenity.plan.result import Progress as Placing
-from tvm_serenity.schedule.result import Progress as Ordering
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+    from tvm_serenity.plan.result import Progress as Placing
+    from tvm_serenity.schedule.result import Progress as Ordering
 
 console = Console(highlight=False)
 
@@ -34,6 +33,8 @@ def bytes_text(count: int | None) -> str:
 
 def facts(title: str, rows: Mapping[str, str]) -> None:
     """Print names and values as a table of two columns."""
+    from rich.table import Table
+
     table = Table(title=escape(title), title_justify="left", show_header=False, box=None)
     table.add_column(style="dim")
     table.add_column()
@@ -64,7 +65,7 @@ class ProgressLine:
         else:
             self._line(text)
 
-    def search(self, report: Ordering | Placing) -> None:
+    def search(self, report: "Ordering | Placing") -> None:
         """Say how far a search has come."""
         text = _search_text(report)
         if self._status is not None:
@@ -76,7 +77,7 @@ class ProgressLine:
         self._said = time.monotonic()
         print(f"serenity: {text}", file=sys.stderr, flush=True)
 
-    def __call__(self, report: Ordering | Placing) -> None:
+    def __call__(self, report: "Ordering | Placing") -> None:
         """The same as ``search``: a progress is what searches take as their callback."""
         self.search(report)
 
@@ -92,7 +93,9 @@ def progress(label: str) -> Iterator[ProgressLine]:
         yield ProgressLine(label, err, status)
 
 
-def _search_text(report: Ordering | Placing) -> str:
+def _search_text(report: "Ordering | Placing") -> str:
+    from tvm_serenity.plan.result import Progress as Placing
+
     if isinstance(report, Placing):
         best, states = report.arena_bytes, report.nodes
     else:

@@ -12,8 +12,9 @@ from tvm_serenity.arena import place_order
 from tvm_serenity.boards import Board
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
+from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES, place, rooms
+from tvm_serenity.firmware.memory import place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Plan, PlanOptions, plan

@@ -20,6 +20,7 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
+from tvm_serenity.firmware.choices import PROJECT
 from tvm_serenity.firmware.emit.project import (
     METADATA,
     Files,
@@ -33,7 +34,7 @@ from tvm_serenity.firmware.emit.project import (
 )
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
-from tvm_serenity.firmware.forms import PROJECT, files
+from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.rehearsal import rehearse

@@ -10,17 +10,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tvm_serenity.boards import Board, MemoryRegion
+from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
 
 NO_DATA = ("flash", "itcm", "psram")
 """Kinds of memory that hold no tensors."""
-
-STACK_BYTES = 1024
-"""Stack that is kept free by default; ``verify`` measures what is used."""
-
-LIBRARY_BYTES = 128
-"""What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.forms import FORMATS, OWN_ARENA, PROJECT
-from tvm_serenity.firmware.memory import LIBRARY_BYTES, STACK_BYTES
+from tvm_serenity.firmware.choices import (
+    FORMATS,
+    LIBRARY_BYTES,
+    OWN_ARENA,
+    PROJECT,
+    STACK_BYTES,
+)
 from tvm_serenity.quantize.choices import AUTO, DYNAMIC_RANGES, LITERT, OFF, QUANTIZED
 from tvm_serenity.schedule import Options
 

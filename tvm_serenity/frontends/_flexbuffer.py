@@ -7,7 +7,9 @@ it its type; offsets point backwards.
 import struct
 from collections.abc import Mapping
 
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_schema import OperatorField
 
 Scalar = int | float | bool
 
@@ -72,3 +74,11 @@ def _scalar(data: bytes, place: int, width: int, packed: int) -> Scalar | None:
     form = _SIGNED if kind == _INT else _REAL
     value: Scalar = struct.unpack_from(form[width], data, place)[0]
     return value
+
+
+def custom_options(op: Table) -> bytes:
+    """Return the bytes of an operator's custom options; none where it has none."""
+    if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
+        raise UnsupportedError("options behind the flatbuffer")
+    start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
+    return op.source.data[start : start + size]

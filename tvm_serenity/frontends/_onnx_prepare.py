@@ -18,6 +18,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
+from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
@@ -172,8 +173,6 @@ def _branch_nodes(branch: "onnx.GraphProto", outputs: Sequence[str]) -> Iterator
 def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
     """Drop nodes whose results are known and those that nothing reads; store what is read."""
     from onnx import numpy_helper
-
-    from tvm_serenity.frontends.onnx_file import outer_reads
 
     wanted = {output.name for output in graph.output}
     kept = []

@@ -30,8 +30,11 @@ class ModelFile(Protocol):
         :class:`UnsupportedError` where something else in the file depends on the order.
         """
 
-    def check_operators(self) -> None:
-        """Raise :class:`UnsupportedError` naming every operator whose meaning is not known."""
+    def check_operators(self, integers: bool = True) -> None:
+        """Raise :class:`UnsupportedError` naming every operator that has no meaning here.
+
+        Without ``integers`` quantised ones are computed in float where there is such a form.
+        """
 
 
 def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:

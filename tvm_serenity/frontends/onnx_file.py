@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.frontends._importable import ONNX
 from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
+from tvm_serenity.frontends._onnx_names import outer_reads, read_names
+from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
@@ -30,6 +33,8 @@ class OnnxFile:
     path: Path
     graph: Graph
     model: Any = field(repr=False)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Sizes given to the named dimensions."""
 
     def reordered(self, order: Sequence[int]) -> bytes:
         """The file with its nodes stored in ``order``, everything else kept."""
@@ -40,9 +45,13 @@ class OnnxFile:
         model.graph.node.extend(self.model.graph.node[op] for op in order)
         return bytes(model.SerializeToString(deterministic=True))
 
-    def check_operators(self) -> None:
-        """Raise :class:`UnsupportedError` naming every operator of an unknown domain."""
+    def check_operators(self, integers: bool = True) -> None:
+        """Raise :class:`UnsupportedError` naming every operator that has no conversion."""
         check_domains(self.model.graph, {(f.domain, f.name) for f in self.model.functions})
+        if all(_converted(node) for node in _nodes(self.model.graph)):
+            return
+        whole, _types = prepared(self.model, self.dims, self.path.parent)
+        check_converted(whole.graph)
 
     @property
     def data_files(self) -> tuple[str, ...]:
@@ -75,6 +84,22 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
         raise refused(found)
 
 
+def check_converted(graph: "onnx.GraphProto") -> None:
+    """Refuse the operators of a prepared graph that nothing converts, all of them by name."""
+    found = [
+        (node.op_type, f" (output {next(iter(node.output), '')!r})", "it has no conversion")
+        for node in _nodes(graph)
+        if not _converted(node)
+    ]
+    if found:
+        raise refused(found)
+
+
+def _converted(node: "onnx.NodeProto") -> bool:
+    """Whether an importer has a conversion for operators of this kind."""
+    return node.op_type in ONNX
+
+
 def _nodes(graph: "onnx.GraphProto") -> Iterator[Any]:
     """The nodes of a graph and of the graphs within them."""
     for node in graph.node:
@@ -102,7 +127,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     except UnsupportedError:  # of an ill-formed graph nothing is inferred: say that first
         _GraphReader(lambda name: Tensor(name, 0), model.graph).read(path.name)
         raise
-    return OnnxFile(path, graph, model)
+    return OnnxFile(path, graph, model, dims)
 
 
 def _parse(data: bytes) -> Any:
@@ -127,7 +152,7 @@ class _GraphReader:
     def __init__(self, tensor: Callable[[str], Tensor], graph: "onnx.GraphProto") -> None:
         self.tensor = tensor
         self.graph = graph
-        self.read_names = set(_read_names(graph))
+        self.read_names = set(read_names(graph))
         self.tensors: list[Tensor] = []
         self.number: dict[str, int] = {}
 
@@ -172,36 +197,6 @@ class _GraphReader:
             raise InputError(f"tensor {name!r} is stored twice")
         self.number[name] = len(self.tensors)
         self.tensors.append(tensor)
-
-
-def outer_reads(node: "onnx.NodeProto") -> Iterator[str]:
-    """Names that the subgraphs of ``node`` read from outside of them, each once."""
-    seen: set[str] = set()
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for name in _free_names(graph):
-                if name not in seen:
-                    seen.add(name)
-                    yield name
-
-
-def _free_names(graph: "onnx.GraphProto") -> Iterator[str]:
-    made = {i.name for i in graph.input} | {i.name for i in graph.initializer}
-    made |= {s.values.name for s in graph.sparse_initializer}
-    for node in graph.node:
-        for name in (*node.input, *outer_reads(node)):
-            if name and name not in made:
-                yield name
-        made.update(node.output)
-    yield from (o.name for o in graph.output if o.name not in made)
-
-
-def _read_names(graph: "onnx.GraphProto") -> Iterator[str]:
-    """Names that some node reads or the graph returns."""
-    for node in graph.node:
-        yield from node.input
-        yield from outer_reads(node)
-    yield from (output.name for output in graph.output)
 
 
 def _kind(node: "onnx.NodeProto") -> str:

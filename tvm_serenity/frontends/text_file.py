@@ -23,7 +23,7 @@ class TextFile:
         ops = tuple(self.graph.ops[op] for op in order)
         return text.dump(self.graph.replace(ops=ops)).encode()
 
-    def check_operators(self) -> None:
+    def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`InputError`: operators of the text form compute nothing."""
         raise InputError(f"a {self.path.suffix} file has no operators that can be compiled")
 

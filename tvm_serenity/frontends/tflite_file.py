@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
-from tvm_serenity.frontends._flexbuffer import flexible
+from tvm_serenity.frontends._flexbuffer import custom_options, flexible
+from tvm_serenity.frontends._tflite_meaning import Meanings
 from tvm_serenity.frontends._tflite_schema import (
     BUILTIN_OPERATORS,
     CUSTOM,
@@ -90,8 +91,11 @@ class TfliteFile:
         graph = with_workspaces(self.graph, self.lent, opaque)
         return replace(self, graph=graph, opaque=dict(opaque))
 
-    def check_operators(self) -> None:
-        """Raise :class:`UnsupportedError` naming every custom operator, or a tensor of 4 bits."""
+    def check_operators(self, integers: bool = True) -> None:
+        """Raise :class:`UnsupportedError` naming every operator that has no meaning here.
+
+        Custom ones first; with ``integers`` quantised ones are read as they will be.
+        """
         known = {*BUILTIN_OPERATORS, *OPERATORS, *self.opaque}
         ops = [op for op in self.graph.ops if op.kind not in known]
         if ops:
@@ -100,6 +104,9 @@ class TfliteFile:
             if tensor.dtype == "int4" and tensor.role is not Role.CONSTANT:
                 what = f"tensor {tensor.name!r}: integers of 4 bits that are no constants"
                 raise UnsupportedError(what)
+        found = Meanings(self.data, self.graph, frozenset(self.opaque)).refused(integers)
+        if found:
+            raise refused(found)
 
     def _check_free(self, pinned: Sequence[str], order: Sequence[int]) -> None:
         check_order(self.graph, order)
@@ -206,14 +213,6 @@ def _with_states(
         inputs[index] = (*inputs[index], *own)
         kept.append(tuple(own))
     return tensors, tuple(kept)
-
-
-def custom_options(op: Table) -> bytes:
-    """Return the bytes of an operator's custom options; none where it has none."""
-    if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
-        raise UnsupportedError("options behind the flatbuffer")
-    start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
-    return op.source.data[start : start + size]
 
 
 def _unmade(tensors: Sequence[Tensor], inputs: Sequence[int], made: set[int]) -> list[int]:

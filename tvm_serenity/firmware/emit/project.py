@@ -11,6 +11,7 @@ from typing import Any
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.firmware.choices import STACK_BYTES
 from tvm_serenity.firmware.emit import (
     buildfiles,
     header,
@@ -22,7 +23,6 @@ from tvm_serenity.firmware.emit import (
 )
 from tvm_serenity.firmware.emit.c import file
 from tvm_serenity.firmware.emit.calls import about
-from tvm_serenity.firmware.memory import STACK_BYTES
 from tvm_serenity.firmware.program import Program
 
 Files = dict[str, bytes]

@@ -24,7 +24,7 @@ from tvm_serenity.frontends.relax._converter import Integers
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.quantize.choices import LITERT
+from tvm_serenity.quantize.choices import LITERT, OFF
 from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def to_relax(
         return _checked(from_torch.convert(source))
     path = model.path
     try:
-        model.check_operators()
+        model.check_operators(integers != OFF)
         if isinstance(model, TfliteFile) and model.opaque and not stand_ins:
             why = "the user computes it, in firmware alone (serenity build)"
             ops = [op for op in model.graph.ops if op.kind in model.opaque]

@@ -6,9 +6,9 @@ import numpy as np
 from tvm import relax
 
 from tvm_serenity.frontends._flatbuffer import FileBytes, table_at
+from tvm_serenity.frontends._flexbuffer import custom_options
 from tvm_serenity.frontends.opaque import laid
 from tvm_serenity.frontends.relax._converter import Converter, Wrapper
-from tvm_serenity.frontends.tflite_file import custom_options
 from tvm_serenity.kernels.opaque import Opaque, Passed, stand_in
 from tvm_serenity.operators.scene import Shape
 from tvm_serenity.relax.calls import Writer, shape_of

@@ -13,11 +13,10 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.frontends._flatbuffer import FileBytes, empty_table, table_at
-from tvm_serenity.frontends._flexbuffer import flexible
+from tvm_serenity.frontends._flexbuffer import custom_options, flexible
 from tvm_serenity.frontends._tflite_schema import OperatorField
 from tvm_serenity.frontends.relax._converter import Converter, ReadOperator, Wrapper
 from tvm_serenity.frontends.relax._opaque import opaque_call
-from tvm_serenity.frontends.tflite_file import custom_options
 from tvm_serenity.graph import Graph
 from tvm_serenity.operators import Operator, operator
 from tvm_serenity.operators.pieces import Reader, read_in_pieces

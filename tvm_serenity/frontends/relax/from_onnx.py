@@ -8,7 +8,7 @@ import tvm
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_fold import NUMBERS
 from tvm_serenity.frontends._onnx_prepare import prepared
-from tvm_serenity.frontends.onnx_file import OnnxFile, check_domains
+from tvm_serenity.frontends.onnx_file import OnnxFile, check_converted, check_domains
 from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.frontends.relax._legal import with_kernels
 
@@ -20,6 +20,7 @@ def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
     """Return ``model`` as a Relax module with the named dimensions set to ``dims``."""
     whole, types = prepared(model.model, dims, model.path.parent)
     check_domains(whole.graph)
+    check_converted(whole.graph)
     _check_types(whole.graph, types)
     return with_kernels(run_importer(lambda: _imported(whole, types)))
 

@@ -24,7 +24,6 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
-from tvm_serenity.frontends.model_file import refused
 from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrapper
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
@@ -33,7 +32,7 @@ from tvm_serenity.frontends.relax._states import initial_values, state_tensors, 
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators import OPERATORS as KNOWN
-from tvm_serenity.operators import Sums, operator
+from tvm_serenity.operators import operator
 from tvm_serenity.operators.scene import LIMITS
 from tvm_serenity.quantize.choices import FLOAT
 from tvm_serenity.quantize.fixed import half_away
@@ -229,8 +228,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return "int8" if tensor_type == INT4 else str(super().get_tensor_type_str(tensor_type))
 
     def check_unsupported_ops(self) -> None:
-        """Raise where the importer lacks operators, naming them all; prepare float weights."""
-        found = []
+        """Prepare float weights; what is unsupported the file has named (``check_operators``)."""
         for index in range(self.subgraph.OperatorsLength()):
             op = self.subgraph.Operators(index)
             try:
@@ -238,33 +236,10 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             except NotImplementedError as error:
                 raise UnsupportedError(f"operator {index}: {first_line(error)}") from None
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
-            if kind in self.model.opaque:
-                continue
-            why = self._lacking(kind, inputs, outputs)
-            if why:
-                found.append((kind, _making(self, op), why))
-            elif self.weights_alone(inputs, outputs):
+            if kind not in self.model.opaque and self.weights_alone(inputs, outputs):
                 self.model.dynamic = True
                 if not self._on_the_fly(kind):
                     self.dequantise_weights(inputs[1:])
-        if found:
-            raise refused(found)
-
-    def _lacking(self, kind: str, inputs: list[Any], outputs: list[Any]) -> str:
-        """Why an operator cannot be imported, or ""."""
-        quantised = any(t.qnn_params is not None for t in (*inputs, *outputs))
-        if kind not in self.convert_map:
-            return f"TVM's importer lacks {kind}"
-        if operator(kind).refused:
-            return operator(kind).refused
-        if quantised and (operator(kind).float_only or kind not in self._SUPPORTED_QUANTIZED_OPS):
-            return f"quantised {kind} is unsupported"
-        if self._sums_in_32_bits(inputs, operator(kind).sums):
-            return "32-bit sums of 16-bit values"
-        known = operator(kind).sums or operator(kind).dynamic
-        if self.weights_alone(inputs, outputs) and known is None:
-            return f"quantised weights of a float {kind}"
-        return ""
 
     def _on_the_fly(self, kind: str) -> bool:
         """Whether an operator stores its activations as integers while it runs."""
@@ -275,14 +250,6 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         if not inputs or any(t.qnn_params is not None for t in (inputs[0], *outputs)):
             return False
         return any(t.qnn_params is not None for t in inputs[1:])
-
-    def _sums_in_32_bits(self, inputs: list[Any], sums: Sums | None) -> bool:
-        """Whether values of 16 bits are summed onto a bias of 32."""
-        if sums is None or len(inputs) <= sums.bias or inputs[sums.bias].tensor_idx == -1:
-            return False
-        pair = (inputs[sums.source], inputs[sums.bias])
-        found = [self.get_tensor_type_str(t.tensor.Type()) for t in pair]
-        return found == ["int16", "int32"]
 
     def dequantise_weights(self, weights: list[Any]) -> None:
         """Make floats of quantised constants."""

@@ -1,0 +1,89 @@
+"""What a command imports before it refuses a model: little, whatever the clock says."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.writer import Node, T, tflite
+
+_CODE = """
+import sys
+from tvm_serenity.cli import main
+sys.argv = ["serenity", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sorted(name for name, held in sys.modules.items() if held is not None))
+"""
+SLOW = ("tvm", "torch", "networkx", "onnxruntime", "scipy", "pandas", "matplotlib", "xgboost")
+"""Packages of which no command may import one before it has looked at its model."""
+
+
+def imported(*line: str) -> tuple[set[str], str]:
+    """Return the modules that a command imports until it ends, and what it says."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CODE, *line], capture_output=True, text=True, check=False
+    )
+    return set(done.stdout.split()), done.stderr
+
+
+def refused_tflite(folder: Path) -> Path:
+    tensors = [T((1, 4), "int8", 0.1) for _ in range(4)]
+    nodes = [Node(kind, [i], [i + 1]) for i, kind in enumerate(("SIN", "COS", "SIN"))]
+    path = folder / "model.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0], [3]))
+    return path
+
+
+def refused_onnx(folder: Path) -> Path:
+    onnx = pytest.importorskip("onnx")
+    make: Any = onnx.helper
+    chain = [make.make_node("Det", ["x"], ["y"]), make.make_node("StringNormalizer", ["y"], ["z"])]
+    chain += [make.make_node("Det", ["z"], ["u"])]
+    values = {n: make.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 2]) for n in "xyzu"}
+    inner = [values["y"], values["z"]]
+    graph = make.make_graph(chain, "g", [values["x"]], [values["u"]], value_info=inner)
+    path = folder / "model.onnx"
+    path.write_bytes(make.make_model(graph).SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (refused_tflite, "3 such operators: 2 SIN, 1 COS"),
+        (refused_onnx, "3 such operators: 2 Det, 1 StringNormalizer"),
+    ],
+)
+def test_a_model_is_refused_with_few_imports(tmp_path: Path, make: Any, said: str) -> None:
+    output = str(tmp_path / "out")
+    line = ["build", str(make(tmp_path)), "--board", "mps2-an386", "-o", output]
+    modules, error = imported(*line)
+    assert said in error
+    assert not modules & set(SLOW)
+    ours = {name for name in modules if name.startswith("tvm_serenity.")}
+    others = {name for name in ours if not name.startswith("tvm_serenity.operators.")}
+    assert len(others) < 60, sorted(others)
+    assert not any(name.startswith("tvm_serenity.firmware.tir") for name in ours)
+
+
+def test_a_command_imports_no_other(tmp_path: Path) -> None:
+    modules, _ = imported("boards")
+    found = {name for name in modules if name.startswith("tvm_serenity.cli.")}
+    assert found == {
+        f"tvm_serenity.cli.{n}" for n in ("_app", "boards", "commands", "options", "show")
+    }
+    assert not modules & set(SLOW)
+
+
+def test_integers_are_refused_by_what_their_reader_lacks(tmp_path: Path) -> None:
+    """LiteRT has EXP of int8 and int16, not of uint8."""
+    tensors = [T((1, 2, 2, 4), "uint8", scale, 3) for scale in (0.1, 0.5)]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite(tensors, [Node("EXP", [0], [1])], [0], [1]))
+    modules, error = imported("compile", str(path), "-o", str(tmp_path / "m.so"))
+    assert "EXP" in error
+    assert "tvm" not in modules

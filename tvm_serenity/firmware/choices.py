@@ -1,0 +1,12 @@
+"""Names and sizes among which the options of ``serenity build`` choose; imports nothing."""
+
+PROJECT = "project"
+FORMATS = (PROJECT, "mlf", "zephyr", "arduino")
+"""The forms that firmware is written in (``firmware.forms``)."""
+OWN_ARENA = ("mlf", "arduino")
+"""Forms with the one static arena; their callers have no place to pass another."""
+
+STACK_BYTES = 1024
+"""Stack that is kept free by default; ``verify`` measures what is used."""
+LIBRARY_BYTES = 128
+"""What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""

@@ -1,0 +1,190 @@
+"""Which operators of a ``.tflite`` file cannot be computed, and why: found without TVM.
+
+Every operator is looked up in ``operators`` and in the list of what TVM's importer converts; a
+quantised one is read into its record, as it is when the file is imported, and what the reader
+says it lacks is the reason. What only an import can find out is left to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table, empty_table, root_table
+from tvm_serenity.frontends._flexbuffer import custom_options, flexible
+from tvm_serenity.frontends._importable import TFLITE, TFLITE_QUANTISED
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    BufferField,
+    ModelField,
+    OperatorField,
+    SubgraphField,
+    TensorField,
+)
+from tvm_serenity.graph import Graph, Role
+from tvm_serenity.operators import Operator, operator
+from tvm_serenity.operators.scene import Scene, SceneTensor
+from tvm_serenity.quantize.params import Affine
+
+_INTERMEDIATES = 8
+_SCALE, _ZERO_POINT, _AXIS = 2, 3, 6
+_WIDE = {"int4": "int8"}
+Refusal = tuple[str, str, str]
+"""The kind of an operator, which one it is, and why it is refused."""
+
+
+def lacking(
+    kind: str,
+    given: Sequence[SceneTensor | None],
+    made: Sequence[SceneTensor],
+) -> str:
+    """Return why an operator of these inputs and results has no meaning here, or nothing."""
+    known = operator(kind)
+    ours = known.plain is not None or known.read is not None
+    if kind not in TFLITE and not ours:
+        return f"TVM's importer lacks {kind}"
+    if known.refused:
+        return known.refused
+    quantised = any(t is not None and t.params is not None for t in (*given, *made))
+    taken = known.moves or known.read is not None or kind in TFLITE_QUANTISED
+    if quantised and (known.float_only or not taken):
+        return f"quantised {kind} is unsupported"
+    sums = known.sums
+    if sums is not None and len(given) > sums.bias:
+        types = [None if t is None else t.dtype for t in (given[sums.source], given[sums.bias])]
+        if types == ["int16", "int32"]:
+            return "32-bit sums of 16-bit values"
+    if weights_alone(given, made) and sums is None and known.dynamic is None:
+        return f"quantised weights of a float {kind}"
+    return ""
+
+
+def weights_alone(given: Sequence[SceneTensor | None], made: Sequence[SceneTensor]) -> bool:
+    """Return whether other inputs than the first are quantised, and nothing else is."""
+    stored = [t is not None and t.params is not None for t in given]
+    if not stored or stored[0] or any(t.params is not None for t in made):
+        return False
+    return any(stored)
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """The operators of the main graph of a file; ``skipped``: kinds that the user computes."""
+
+    data: bytes
+    graph: Graph
+    skipped: frozenset[str]
+
+    def refused(self, integers: bool) -> list[Refusal]:
+        """Return what stops the model; with ``integers`` quantised operators are read too."""
+        return list(self._refused(integers))
+
+    def _refused(self, integers: bool) -> Iterator[Refusal]:
+        for index, op in enumerate(self.graph.ops):
+            if op.kind in self.skipped:
+                continue
+            scene = self.scene(index)
+            why = lacking(op.kind, scene.operands, scene.results)
+            if not why and integers:
+                why = self._unread(operator(op.kind), scene)
+            if why:
+                making = self.graph.tensors[op.outputs[0]].name if op.outputs else "nothing"
+                yield op.kind, f" that makes {making!r}", why
+
+    def _unread(self, known: Operator, scene: Scene) -> str:
+        """Why a quantised operator cannot be read into its record, as far as the file tells."""
+        if known.read is None or known.compute is None:
+            return ""
+        alone = known.dynamic is not None and weights_alone(scene.operands, scene.results)
+        given = scene.operands if known.sums is None else [scene.operands[known.sums.source]]
+        tensors = [t for t in (*given, *scene.results) if t is not None]
+        if not known.exact and (alone or all(t.params is None for t in tensors)):
+            return ""
+        try:
+            known.read(scene)
+        except UnsupportedError as error:
+            return str(error)
+        except Exception:  # what the file alone does not tell: the import says it
+            return ""
+        return ""
+
+    def scene(self, index: int) -> Scene:
+        """Return what an operator of the file says."""
+        table, kind = self._operators[index], self.graph.ops[index].kind
+        options = table.table(OperatorField.BUILTIN_OPTIONS)
+        given = list(table.ints(OperatorField.INPUTS))
+        given += [t for t in self.graph.ops[index].inputs if t >= len(self._tensors)]
+        sums = operator(kind).sums
+        if sums is not None and len(given) == sums.bias + 1 and given[-1] == -1:
+            given.pop()
+        return Scene(
+            kind,
+            [None if t == -1 else self._tensor(t, True) for t in given],
+            [self._tensor(t, False) for t in table.ints(OperatorField.OUTPUTS)],
+            empty_table() if options is None else options,
+            options is not None,
+            intermediates=[self._tensor(t, False) for t in table.ints(_INTERMEDIATES)],
+            custom=flexible(custom_options(table)),
+        )
+
+    @cached_property
+    def _model(self) -> Table:
+        return root_table(self.data, b"TFL3")
+
+    @cached_property
+    def _main(self) -> Table:
+        return self._model.tables(ModelField.SUBGRAPHS)[0]
+
+    @cached_property
+    def _operators(self) -> tuple[Table, ...]:
+        return self._main.tables(SubgraphField.OPERATORS)
+
+    @cached_property
+    def _tensors(self) -> tuple[Table, ...]:
+        return self._main.tables(SubgraphField.TENSORS)
+
+    @cached_property
+    def _buffers(self) -> tuple[Table, ...]:
+        return self._model.tables(ModelField.BUFFERS)
+
+    def _tensor(self, index: int, given: bool) -> SceneTensor:
+        known = self.graph.tensors[index]
+        shape, dtype = known.shape or (), known.dtype or ""
+        if index >= len(self._tensors):  # a state that the file does not list
+            return SceneTensor(shape, dtype)
+        table = self._tensors[index]
+        dtype = TENSOR_TYPES[table.u8(TensorField.TYPE)][0]
+        shape = table.ints(TensorField.SHAPE)
+        constant = given and known.role is Role.CONSTANT
+        values = self._values(table, shape, dtype) if constant else None
+        dtype = _WIDE.get(dtype, dtype)
+        return SceneTensor(shape, dtype, self._params(table, shape, dtype), values)
+
+    def _values(self, table: Table, shape: Sequence[int], dtype: str) -> Any:
+        """The numbers of a constant; None where they are packed or sparse, zeros where int4."""
+        buffer = self._buffers[table.u32(TensorField.BUFFER)]
+        start, size = buffer.span(BufferField.DATA, 1)
+        if buffer.u64(BufferField.OFFSET) > 1:
+            start, size = buffer.u64(BufferField.OFFSET), buffer.u64(BufferField.SIZE)
+        if dtype == "int4":
+            return np.zeros(shape, np.int8)
+        if not size or table.table(TensorField.SPARSITY) is not None:
+            return None
+        count = size // np.dtype(dtype).itemsize
+        return np.frombuffer(self.data, dtype, count, start).reshape(shape)
+
+    def _params(self, table: Table, shape: Sequence[int], dtype: str) -> Affine | None:
+        found = table.table(TensorField.QUANTIZATION)
+        if found is None:
+            return None
+        start, count = found.span(_SCALE, 4)
+        if not count:
+            return None
+        scales = np.frombuffer(self.data, "<f4", count, start)
+        begin, zeros = found.span(_ZERO_POINT, 8)
+        zero = int(np.frombuffer(self.data, "<i8", zeros, begin)[0]) if zeros else 0
+        axis = min(found.i32(_AXIS), max(len(shape) - 1, 0)) if count > 1 else 0
+        return Affine(tuple(float(s) for s in scales), (zero,), dtype, axis)
