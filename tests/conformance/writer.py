@@ -31,6 +31,7 @@ TYPES = {
     "int8": 9,
     "float64": 10,
     "uint64": 12,
+    "resource": 13,
     "uint32": 15,
     "uint16": 16,
     "int4": 17,
@@ -97,18 +98,30 @@ def options_table(kind: str) -> str:
     return next((name for name in names if name.lower() == wanted), "")
 
 
+@dataclass(frozen=True)
+class Subgraph:
+    """A further subgraph of a made-up file, which operators run by its number (from 1)."""
+
+    tensors: Sequence[T]
+    nodes: Sequence[Node]
+    inputs: Sequence[int] = ()
+    outputs: Sequence[int] = ()
+
+
 def tflite(
-    tensors: Sequence[T], nodes: Sequence[Node], inputs: Iterable[int], outputs: Iterable[int]
+    tensors: Sequence[T],
+    nodes: Sequence[Node],
+    inputs: Iterable[int],
+    outputs: Iterable[int],
+    further: Sequence[Subgraph] = (),
 ) -> bytes:
-    """Return the bytes of a ``.tflite`` file of one subgraph."""
+    """Return the bytes of a ``.tflite`` file of one subgraph and those that it runs."""
     flatbuffers = pytest.importorskip("flatbuffers")
     schema = _schema()
-    model, graph = schema.ModelT(), schema.SubGraphT()
+    model = schema.ModelT()
     model.version, model.buffers, model.operatorCodes = 3, [schema.BufferT()], []
-    graph.inputs, graph.outputs = list(inputs), list(outputs)
-    graph.tensors = [_tensor(model, i, tensor) for i, tensor in enumerate(tensors)]
-    graph.operators = [_operator(model, node) for node in nodes]
-    model.subgraphs = [graph]
+    main = Subgraph(tensors, nodes, list(inputs), list(outputs))
+    model.subgraphs = [_subgraph(model, graph) for graph in (main, *further)]
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
@@ -116,6 +129,14 @@ def tflite(
 
 def _schema() -> Any:
     return pytest.importorskip("ai_edge_litert.schema_py_generated")
+
+
+def _subgraph(model: Any, graph: Subgraph) -> Any:
+    made = _schema().SubGraphT()
+    made.inputs, made.outputs = list(graph.inputs), list(graph.outputs)
+    made.tensors = [_tensor(model, i, tensor) for i, tensor in enumerate(graph.tensors)]
+    made.operators = [_operator(model, node) for node in graph.nodes]
+    return made
 
 
 def _operator(model: Any, node: Node) -> Any:

@@ -16,6 +16,8 @@ from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.operators import operator
 
 _Indices = list[tuple[int, ...]]
+Key = tuple[str, str]
+"""Container and name of a variable."""
 
 
 def shared_state(
@@ -31,10 +33,10 @@ def shared_state(
     if not callers and not handles:
         return tensors, inputs, outputs
     variable: dict[int, int] = {}
-    first: dict[tuple[str, str], int] = {}
+    first: dict[Key, int] = {}
     for index in handles:
         (handle,) = outputs[index]
-        variable[handle] = first.setdefault(_key(tables[index]), handle)
+        variable[handle] = first.setdefault(handle_key(tables[index]), handle)
     inputs = [tuple(variable.get(t, t) for t in op) for op in inputs]
     outputs = [tuple(variable.get(t, t) for t in op) for op in outputs]
     tensors = _sized(tensors, kinds, inputs, outputs, set(variable.values()))
@@ -47,7 +49,8 @@ def shared_state(
     return tensors, inputs, outputs
 
 
-def _key(handle: Table) -> tuple[str, str]:
+def handle_key(handle: Table) -> Key:
+    """Return which variable a VAR_HANDLE names."""
     options = handle.table(OperatorField.BUILTIN_OPTIONS)
     if options is None:
         raise InputError("a VAR_HANDLE operator has no options")

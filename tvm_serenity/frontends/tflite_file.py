@@ -163,7 +163,7 @@ def _read_graph(
     and keeps (states that the file does not list).
     """
     tables = main.tables(SubgraphField.OPERATORS)
-    kinds = _kinds(model, tables)
+    kinds = kinds_of(model, tables)
     inputs = [_indices(op, OperatorField.INPUTS) for op in tables]
     outputs = [_indices(op, OperatorField.OUTPUTS) for op in tables]
     entry, result = main.ints(SubgraphField.INPUTS), main.ints(SubgraphField.OUTPUTS)
@@ -226,8 +226,8 @@ def _indices(op: Table, number: int) -> tuple[int, ...]:
     return tuple(t for t in op.ints(number) if t != -1)
 
 
-def _kinds(model: Table, tables: Sequence[Table]) -> list[str]:
-    """The kind of each operator; its options are checked to lie in the file."""
+def kinds_of(model: Table, tables: Sequence[Table]) -> list[str]:
+    """Return the kind of each operator, whose options are checked to lie in the file."""
     codes = [_kind(code) for code in model.tables(ModelField.OPERATOR_CODES)]
     kinds = []
     for op in tables:

@@ -87,6 +87,7 @@ MODULES = (
     "svdf",
     "transpose_conv",
     "unidirectional_sequence_lstm",
+    "variables",
 )
 """The files of this package, one an operator."""
 

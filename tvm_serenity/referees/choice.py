@@ -20,6 +20,7 @@ _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
 _CEIL, _ELU = (BUILTIN_OPERATORS.index(kind) for kind in ("CEIL", "ELU"))
 _ROUND = BUILTIN_OPERATORS.index("ROUND")
+_HANDLE, _ONCE = (BUILTIN_OPERATORS.index(kind) for kind in ("VAR_HANDLE", "CALL_ONCE"))
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -30,7 +31,7 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
     has no LSTM layers of int16 and none of the operators of TFLM's signal library;
-    its reference kernels lack CEIL, ELU and ROUND.
+    its reference kernels lack CEIL, ELU and ROUND. It reads no variable that nothing initialised.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
@@ -40,6 +41,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     if _is_fed_a_shape(data, main):
         return "tflm"
+    if has_variables(data) and not _codes(data, _ONCE):
+        return "tflm"
     if _reads(data, main, _SVDF, _SVDF_STATE, (_INT8,)):
         return "tflm"
     if any(_codes(data, kind) for kind in (_CEIL, _ELU, _ROUND)) or _reads(
@@ -47,6 +50,11 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     ):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
+
+
+def has_variables(data: bytes) -> bool:
+    """Return whether a ``.tflite`` file has resource variables."""
+    return bool(_codes(data, _HANDLE))
 
 
 def _has_signals(data: bytes) -> bool:

@@ -1,13 +1,14 @@
 """LiteRT with its reference kernels."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
+from tvm_serenity.referees.choice import has_variables
 from tvm_serenity.referees.values import Array
 
 _DIMENSION = 6
@@ -21,11 +22,13 @@ class LiteRT:
         from ai_edge_litert import interpreter as litert
 
         self.keep = keep
-        self.interpreter = litert.Interpreter(
+        self._made: Callable[[], Any] = lambda: litert.Interpreter(
             model_content=_with_axes_in_range(data),
             experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
             experimental_preserve_all_tensors=keep,
         )
+        self._variables = has_variables(data)
+        self.interpreter = self._made()
         self.interpreter.allocate_tensors()
         self.entries = self.interpreter.get_input_details()
         self.results = self.interpreter.get_output_details()
@@ -36,6 +39,9 @@ class LiteRT:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return outputs and kept tensors for ``inputs``, with states reset."""
+        if self._variables:  # reset_all_variables does not know resources
+            self.interpreter = self._made()
+            self.interpreter.allocate_tensors()
         self.interpreter.reset_all_variables()
         return self.step(inputs)
 

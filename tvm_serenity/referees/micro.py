@@ -1,12 +1,13 @@
 """TensorFlow Lite for Microcontrollers with its reference kernels, on the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField
+from tvm_serenity.referees.choice import has_variables
 from tvm_serenity.referees.values import Array
 
 _ARENA_BYTES = 1 << 22
@@ -20,9 +21,12 @@ class Micro:
         from tflite_micro.python.tflite_micro import runtime
 
         del keep
-        self.interpreter = runtime.Interpreter.from_bytes(
-            data, arena_size=max(10 * len(data), _ARENA_BYTES)
+        size = max(10 * len(data), _ARENA_BYTES)
+        self._made: Callable[[], Any] = lambda: runtime.Interpreter.from_bytes(
+            data, arena_size=size
         )
+        self._variables = has_variables(data)
+        self.interpreter = self._made()
         main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
         self.counts = [len(main.ints(f)) for f in (SubgraphField.INPUTS, SubgraphField.OUTPUTS)]
 
@@ -34,6 +38,8 @@ class Micro:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``, with states reset."""
+        if self._variables:  # CALL_ONCE is not run again
+            self.interpreter = self._made()
         self.interpreter.reset()
         return self.step(inputs)
 

@@ -90,6 +90,19 @@ class Writer:
             return expr
         return self.builder.emit(expr)
 
+    def source(self, value: Expr) -> Any:
+        """Return what a variable that is called after another one stands for."""
+        while isinstance(value, relax.Var):
+            held = self.builder.lookup_binding(value)
+            if not isinstance(held, relax.Var) and not compat.is_constant(held):
+                break
+            value = held
+        return value
+
+    def is_computed(self, value: Expr) -> bool:
+        """Return whether a value is no parameter and no constant."""
+        return isinstance(value, relax.Var) and self.builder.lookup_binding(value) is not None
+
     def _bound_to(self, expr: Expr, name: str) -> Any:
         """The call of an operator that a variable is bound to, or None."""
         found = self.builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None

@@ -23,6 +23,7 @@ GROUPS = (
     "recurrent",
     "rounding",
     "signals",
+    "variables",
 )
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {

@@ -9,14 +9,16 @@ at first, the stored form of zero.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tvm_serenity.frontends._tflite_schema import TENSOR_TYPES
+from tvm_serenity.frontends.relax._variables import Variables
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators import operator
 
 if TYPE_CHECKING:
     import tflite
 
-TYPES = {"float32": 0, "int32": 2, "int16": 7, "int8": 9, "uint32": 15}
-"""Types of states that operators keep to themselves, by their numbers in a file."""
+TYPES = {name: code for code, (name, _) in enumerate(TENSOR_TYPES)}
+"""Types of tensors by their numbers in a file."""
 
 
 def state_tensors(
@@ -33,10 +35,22 @@ def state_tensors(
     return list(dict.fromkeys(found))
 
 
-def initial_values(graph: "tflite.SubGraph", states: Sequence[int]) -> list[int]:
-    """Return the stored value of zero for each state: its zero point."""
-    found = (graph.Tensors(state).Quantization() for state in states)
-    return [int(q.ZeroPoint(0)) if q is not None and q.ZeroPointLength() else 0 for q in found]
+def initial_values(
+    graph: "tflite.SubGraph", states: Sequence[int], variables: Variables
+) -> list[int]:
+    """Return what fills each state at first: the zero point, or what a variable is full of.
+
+    Zero where no one value does: ``variables.selected``.
+    """
+    found = []
+    for state in states:
+        variable, affine = variables.found.get(state), graph.Tensors(state).Quantization()
+        if variable is not None:
+            found.append(variable.fill or 0)
+        else:
+            known = affine is not None and affine.ZeroPointLength()
+            found.append(int(affine.ZeroPoint(0)) if known else 0)
+    return found
 
 
 def unlisted(state: Tensor) -> "tflite.Tensor":

@@ -28,7 +28,9 @@ from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrap
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
 from tvm_serenity.frontends.relax._scene import converted
+from tvm_serenity.frontends.relax._stateful import STARTED, begin, part_results
 from tvm_serenity.frontends.relax._states import initial_values, state_tensors, unlisted
+from tvm_serenity.frontends.relax._variables import variables
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators import OPERATORS as KNOWN
@@ -70,7 +72,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
         main = main.with_attr(DYNAMIC_RANGE, how)
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
-        mod["main"] = mod["main"].with_attr(STATES, initial_values(root.Subgraphs(0), root.states))
+        mod["main"] = mod["main"].with_attr(STATES, root.first_values())
     if root.rounds:  # concats and borders that their readers have taken in
         mod = relax.transform.DeadCodeElimination(["main"])(mod)
     return mod
@@ -92,7 +94,16 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.Init(root._tab.Bytes, root._tab.Pos)
         self.names = [tensor.name.encode() for tensor in model.graph.tensors]
         kinds = [op.kind for op in model.graph.ops]
+        self.variables = variables(model)
+        self.names = [self.names[self.variables.names.get(i, i)] for i in range(len(self.names))]
+        self.own = [self._held(i, tensor) for i, tensor in enumerate(model.graph.tensors)]
         self.states = state_tensors(super().Subgraphs(0), kinds, model.kept)
+        self.states += [variable.handle for variable in self.variables.states]
+        self.started = len(self.own)
+        if self.variables.selected:
+            self.own.append(Tensor(STARTED, 1, (1,), "int8"))
+            self.names.append(STARTED.encode())
+            self.states.append(self.started)
         self.labels: dict[str, str] = {}
         self.dynamic = False
         self.data, self.graph = model.data, model.graph
@@ -105,6 +116,15 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.kept = {graph.Operators(i)._tab.Pos: own for i, own in enumerate(model.kept)}
         self.kinds = {graph.Operators(i).OpcodeIndex(): kind for i, kind in enumerate(kinds)}
 
+    def _held(self, index: int, tensor: Tensor) -> Tensor:
+        """The tensor that an index stands for: of a handle, what its variable holds."""
+        variable = self.variables.found.get(self.variables.names.get(index, -1))
+        return tensor if variable is None else variable.tensor
+
+    def first_values(self) -> list[int]:
+        """What fills each state before the first run."""
+        return initial_values(self.Subgraphs(0), self.states, self.variables)
+
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
         plain = super().Subgraphs(j)
         if j != 0:
@@ -112,7 +132,8 @@ class _Model(tflite.Model):  # type: ignore[misc]
         named = _SubGraph()
         named.Init(plain._tab.Bytes, plain._tab.Pos)
         named.names, named.states = self.names, self.states
-        named.listed, named.own = plain.TensorsLength(), self.graph.tensors
+        named.listed, named.own = plain.TensorsLength(), self.own
+        named.handles = frozenset(self.variables.names)
         return named
 
 
@@ -123,6 +144,7 @@ class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
     states: list[int]
     listed: int
     own: Sequence[Tensor]
+    handles: frozenset[int]
 
     def TensorsLength(self) -> int:  # noqa: N802
         return len(self.own)
@@ -140,7 +162,8 @@ class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
         return np.array([*super().OutputsAsNumpy(), *self.states], np.int32)
 
     def Tensors(self, j: int) -> Any:  # noqa: N802
-        plain = super().Tensors(j) if j < self.listed else unlisted(self.own[j])
+        listed = j < self.listed and j not in self.handles
+        plain = super().Tensors(j) if listed else unlisted(self.own[j])
         named = _Tensor()
         named.Init(plain._tab.Bytes, plain._tab.Pos)
         named.name = self.names[j]
@@ -169,6 +192,19 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         for kind in (*self.convert_map, *sorted(ours - set(self.convert_map))):
             own = self.convert_map.get(kind, partial(_missing, kind))
             self.convert_map[kind] = partial(self._named, kind, own)
+        begin(self, self.model.variables)
+
+    def convert_op_to_relax(self) -> None:
+        """Write all operators; what several results would share, each has in its own memory."""
+        super().convert_op_to_relax()
+        if self.model.states:
+            part_results(self)
+
+    def convert_call_once(self, op: tflite.Operator) -> None:
+        """Nothing: what it assigns is known (``_variables``)."""
+
+    def convert_var_handle(self, op: tflite.Operator) -> None:
+        """Nothing: the tensor is the variable."""
 
     def _named(self, kind: str, convert: Callable[..., Any], op: tflite.Operator) -> Any:
         """The result of an operator in a variable, whose name stands for the operator."""
@@ -247,7 +283,11 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
     def weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
         """Return whether other inputs than the first are quantised, and nothing else is."""
-        if not inputs or any(t.qnn_params is not None for t in (inputs[0], *outputs)):
+        if (
+            not inputs
+            or not outputs
+            or any(t.qnn_params is not None for t in (inputs[0], *outputs))
+        ):
             return False
         return any(t.qnn_params is not None for t in inputs[1:])
 

@@ -1,0 +1,32 @@
+"""READ_VARIABLE and ASSIGN_VARIABLE: a resource variable, which is a state of the model.
+
+VAR_HANDLE names a variable; which tensors stand for it, and what it holds before the first run,
+``tvm_serenity.frontends.relax._variables`` knows. Stored values are moved as they are.
+"""
+
+from collections.abc import Sequence
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Calls, Expr, Scene
+
+_HANDLE, _VALUE = 0, 1
+
+
+def _read(_scene: Scene, values: Sequence[Expr], _calls: Calls) -> Expr:
+    return values[_HANDLE]
+
+
+def _assign(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    held, given = ((scene.dtype(i), scene.shape(i)) for i in (_HANDLE, _VALUE))
+    if held != given:
+        said = f"{given[0]} {list(given[1])} to a variable of {held[0]} {list(held[1])}"
+        raise UnsupportedError(f"{scene.kind} of {said}")
+    return calls.leave(_HANDLE, values[_VALUE])
+
+
+OPERATORS = (
+    Operator(kinds=("VAR_HANDLE",), moves=True),
+    Operator(kinds=("READ_VARIABLE",), plain=_read, moves=True),
+    Operator(kinds=("ASSIGN_VARIABLE",), plain=_assign, moves=True),
+)
