@@ -55,13 +55,14 @@ def ranges(net: Net, judge: Referee, runs: int = 4) -> dict[int, Range]:
 
 
 def integer_file(
-    net: Net, known: Mapping[int, Range], dtype: str = "int8", real: bool = False
+    net: Net, known: Mapping[int, Range], dtype: str = "int8", real: bool = False, bits: int = 8
 ) -> bytes:
     """Return the network as a ``.tflite`` file of ``dtype`` ("int8" or "uint8").
 
-    ``real``: inputs and outputs are float32, as TF's converter leaves them by default.
+    ``real``: inputs and outputs are float32, as TF's converter leaves them by default. ``bits``:
+    of the weights of int8 files, 8 or 4.
     """
-    return _Quantised(net, known, dtype, real).file()
+    return _Quantised(net, known, dtype, real, bits).file()
 
 
 @dataclass
@@ -72,6 +73,7 @@ class _Quantised:
     known: Mapping[int, Range]
     dtype: str
     real: bool
+    bits: int = 8
     group: dict[int, int] = field(default_factory=dict)
     fixed: dict[int, Params] = field(default_factory=dict)
 
@@ -170,10 +172,12 @@ class _Quantised:
             whole = step.kind == "FULLY_CONNECTED"  # one scale, as most converters write it
             others = tuple(i for i in range(weight.data.ndim) if whole or i != weight.axis)
             largest = np.maximum(np.abs(weight.data).max(axis=others, keepdims=True), 1e-6)
-            stored = np.round(weight.data / largest * 127).astype(np.int8)
-            scales, zero = [float(s) for s in (largest / 127).reshape(-1)], 0
+            most = 2 ** (self.bits - 1) - 1
+            stored = np.round(weight.data / largest * most).astype(np.int8)
+            scales, zero = [float(s) for s in (largest / most).reshape(-1)], 0
+        held = self.dtype if self.bits == 8 else f"int{self.bits}"
         self.tensors[step.inputs[1]] = T(
-            weight.shape, self.dtype, scales, zero, stored, weight.axis if len(scales) > 1 else 0
+            weight.shape, held, scales, zero, stored, weight.axis if len(scales) > 1 else 0
         )
         if len(step.inputs) > BIAS[step.kind] and step.inputs[BIAS[step.kind]] >= 0:
             return self._bias(
@@ -196,8 +200,8 @@ class _Quantised:
         return len(self.tensors) - 1
 
 
-def dynamic_file(net: Net, by_channel: bool) -> bytes:
-    """Return the network as a ``.tflite`` file of floats whose weights are int8.
+def dynamic_file(net: Net, by_channel: bool, bits: int = 8) -> bytes:
+    """Return the network as a ``.tflite`` file of floats whose weights are integers of ``bits``.
 
     A scale a channel, or one; depthwise convolutions always have one a channel.
     """
@@ -211,10 +215,11 @@ def dynamic_file(net: Net, by_channel: bool) -> bytes:
         reach = np.abs(value.data).max(
             others if by_channel or value.axis == 3 else None, keepdims=True
         )
-        scales = np.asarray(reach / 127, np.float32)
-        stored = np.clip(np.rint(value.data / scales), -127, 127).astype(np.int8)
+        most = 2 ** (bits - 1) - 1
+        scales = np.asarray(reach / most, np.float32)
+        stored = np.clip(np.rint(value.data / scales), -most, most).astype(np.int8)
         held = [float(s) for s in scales.reshape(-1)]
-        tensors.append(T(value.shape, "int8", held, data=stored, axis=value.axis))
+        tensors.append(T(value.shape, f"int{bits}", held, data=stored, axis=value.axis))
     nodes = [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
     return tflite(tensors, nodes, net.inputs, net.outputs)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.builder import Net
+from tests.conformance.quantise import integer_file, ranges
 from tests.firmware.projects import (
     HELLO,
     HELLO_FLOAT,
@@ -18,12 +20,15 @@ from tests.firmware.projects import (
     needs_board,
     project,
 )
+from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Bands, Data, Program
 from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir import made, whole
 from tvm_serenity.firmware.tir.assembly import Assembled, assembled
 from tvm_serenity.firmware.toolchain import make
+from tvm_serenity.referees import Referee
 
 pytestmark = needs_board
 
@@ -54,6 +59,25 @@ def test_every_tensor_is_tvms_and_the_output_litert_s(
     assert 0 < found["ram"]["stack_bytes"] <= 1024
     assert found["ram"]["data_bytes"] + found["ram"]["bss_bytes"] <= 128
     assert found["flash"]["code_bytes"] <= 12_000
+
+
+@pytest.mark.parametrize("target", ["mps2-an386", "mps3-an547", "microbit"])
+def test_weights_of_4_bits(target: str, tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.conv(net.input(1, 9, 8, 3), 34, 3, stride=2, activation="RELU")
+    x = net.conv(net.depthwise(x, 3, activation="RELU6"), 21, 1)
+    net.output(net.dense(net.reshape(x, 1, -1), 7))
+    with Referee() as judge:
+        (tmp_path / "four.tflite").write_bytes(integer_file(net, ranges(net, judge), bits=4))
+    settings = Settings(name="four", output=tmp_path / "made", check=False)
+    built = firmware.build(tmp_path / "four.tflite", target, settings)
+    kernels = built.files["four_kernels.c"].decode()
+    assert "depthwise_line_int8_w4" in kernels
+    assert "convolve_int8_w4" in kernels
+    found = report(built)
+    for where in ("host", "qemu"):
+        assert found[where]["identical"], found[where]
+        assert found[where]["litert_max_abs_error"] == 0
 
 
 def test_kernels_written_from_tir_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.builder import Net
-from tests.conformance.quantise import dynamic_file, half_file
+from tests.conformance.quantise import dynamic_file, half_file, integer_file, ranges
 from tests.conformance.writer import Array
 from tests.quantize.running import Machine, judge_of
 from tvm_serenity.boards import board
@@ -14,15 +14,16 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends.relax import to_relax
+from tvm_serenity.referees import Referee
 from tvm_serenity.relax.quantize import quantized_module
 
 
-def network(seed: int = 1) -> Net:
+def network(seed: int = 1, depthwise: bool = True) -> Net:
     """Return a network of every operator that keeps its weights in 8 bits."""
     net = Net(seed)
     x = net.input(1, 12, 10, 3)
     x = net.conv(x, 32, 3, stride=2, activation="RELU")
-    y = net.depthwise(x, 3, activation="RELU6")
+    y = net.depthwise(x, 3, activation="RELU6") if depthwise else x
     x = net.add(net.conv(y, 32, 1), x)
     x = net.dense(net.reshape(x, 1, -1), 30, activation="RELU")
     net.output(net.dense(x, 10))
@@ -75,6 +76,24 @@ def test_weights_stay_8_bits_in_flash(
     assert made.facts["constant_bytes"] <= 1.1 * file_bytes(net, "weight", 1)
     if rows == 1 and mode == "litert":  # activations are stored row by row, once all were seen
         assert not [text for text in made.facts["rows"]["left_whole"] if text.startswith("d_conv")]
+
+
+@pytest.mark.parametrize("rows", ["off", 1])
+@pytest.mark.parametrize("kind", ["int8", "dynamic"])
+def test_weights_stay_4_bits_in_flash(tmp_path: Path, kind: str, rows: int | str) -> None:
+    net = network(4, depthwise=kind == "int8")  # LiteRT has no such one of floats
+    path = tmp_path / "four.tflite"
+    if kind == "int8":
+        with Referee() as judge:
+            path.write_bytes(integer_file(net, ranges(net, judge), bits=4))
+    else:
+        path.write_bytes(dynamic_file(net, by_channel=True, bits=4))
+    settings = Settings(name="four", output=tmp_path / "made", rows=rows, time_limit_s=1)
+    made = build(path, board("netduinoplus2"), settings)
+    assert made.facts["check"]["referee"]
+    weights = sum(v.data.size for v in net.values if v.data is not None and v.role == "weight")
+    others = sum(v.data.size for v in net.values if v.data is not None and v.role != "weight")
+    assert made.facts["constant_bytes"] <= 1.1 * (weights / 2 + 9 * others)
 
 
 @pytest.mark.parametrize("rows", ["off", 1])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.projects import needs_host
+from tvm_serenity.firmware import pack
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
@@ -34,8 +35,11 @@ class Drawn:
     expected: Any
 
 
-def drawn(seed: int) -> Drawn:
-    """A convolution, depthwise in one case of three, of any window that fits into its image."""
+def drawn(seed: int, bits: int = 8) -> Drawn:
+    """A convolution, depthwise in one case of three, of any window that fits into its image.
+
+    ``bits``: of its weights.
+    """
     rng = np.random.default_rng(seed)
 
     def one(*choices: int) -> int:
@@ -74,7 +78,8 @@ def drawn(seed: int) -> Drawn:
         0,
         finish,
     )
-    weights = rng.integers(-127, 127, spec.weight_shape, endpoint=True).astype(np.int8)
+    ends = (-127, 127) if bits == 8 else (-8, 7)
+    weights = rng.integers(*ends, spec.weight_shape, endpoint=True).astype(np.int8)
     bias = rng.integers(-5000, 5000, made).astype(np.int32)
     inputs = tuple(
         rng.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype)
@@ -133,11 +138,14 @@ class Caller:
 
 
 @needs_host
-@pytest.mark.parametrize(("vectors", "seed"), [(False, 0), (True, LAYERS)])
+@pytest.mark.parametrize(
+    ("vectors", "seed", "bits"), [(False, 0, 8), (True, LAYERS, 8), (False, 2 * LAYERS, 4)]
+)
 def test_layers_of_any_shape(
-    vectors: bool, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    vectors: bool, seed: int, bits: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    layers = {f"layer{i}": drawn(seed + i) for i in range(LAYERS)}
+    monkeypatch.setattr(pack, "LEAST_NARROW", 1 if bits == 4 else 256)
+    layers = {f"layer{i}": drawn(seed + i, bits) for i in range(LAYERS)}
     kernels: dict[str, Kernel] = {}
     calls: dict[str, tuple[Drawn, tuned.Tuned, bool]] = {}
     for name, layer in layers.items():
@@ -152,6 +160,8 @@ def test_layers_of_any_shape(
                 calls[found.kernel.name] = (layer, found, rows is not None)
     assert sum(not by_rows for *_, by_rows in calls.values()) == LAYERS
     assert sum(by_rows for *_, by_rows in calls.values()) > LAYERS * 3 // 4
+    packed = [found for _, found, _ in calls.values() if "w4" in found.kernel.body]
+    assert (len(packed) > LAYERS) == (bits == 4)
     call = Caller(kernels, tmp_path)
     for name, (layer, found, by_rows) in calls.items():
         made = np.zeros_like(layer.expected)

@@ -7,9 +7,10 @@ import pytest
 import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tvm import te
+from tvm import te, tirx
 
-from tvm_serenity.firmware.tir.narrow import Narrow, narrow, narrow_constants, widening
+from tvm_serenity.firmware.tir.narrow import Narrow, narrow, narrow_constants
+from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.kernels.build import prim_func
 
 SHAPE = (6, 5, 12)
@@ -28,11 +29,12 @@ def widened(found: Narrow) -> Any:
 
 def through_a_kernel(array: Any, found: Narrow) -> Any:
     """Return the floats that a kernel loads."""
-    x = te.placeholder(array.shape, "float32", "x")
-    plain = prim_func([x, te.compute(array.shape, lambda *at: x(*at) + np.float32(0), "y")])
+    dtype = str(array.dtype)
+    x, zero = te.placeholder(array.shape, dtype, "x"), tirx.const(0, dtype)
+    plain = prim_func([x, te.compute(array.shape, lambda *at: x(*at) + zero, "y")])
     kernel = widening(plain, {0: found.form}).with_attr("global_symbol", "main")
     built = tvm.compile(tvm.IRModule({"main": kernel}), target="llvm")
-    made = tvm.runtime.tensor(np.zeros(array.shape, np.float32))
+    made = tvm.runtime.tensor(np.zeros_like(array))
     built["main"](*[tvm.runtime.tensor(a) for a in found.arrays], made)
     return made.numpy()
 
@@ -84,6 +86,17 @@ def test_kernels_widen_every_half() -> None:
     made = through_a_kernel(array, found)
     assert np.array_equal(made.view(np.uint32)[array != 0], array.view(np.uint32)[array != 0])
     assert not made[array == 0].any()
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 20), (7, 9, 5), (16, 16)])
+def test_kernels_read_integers_of_4_bits(shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(4).integers(-8, 8, shape).astype(np.int8)
+    found = narrow(array)
+    assert found is not None
+    assert found.stored.nbytes == -(-array.size // 2)
+    assert np.array_equal(through_a_kernel(array, found), array)
+    array[0, 1] = 8
+    assert narrow(array) is None
 
 
 @pytest.mark.parametrize("spoilt", [np.inf, np.nan, 1.0000001, 7e4])

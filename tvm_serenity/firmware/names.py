@@ -61,3 +61,8 @@ def unique(names: Iterable[str]) -> list[str]:
         seen.add(made)
         result.append(made)
     return result
+
+
+def weighted(dtype: str, bits: int) -> str:
+    """Return how functions of the kernel library are named for inputs of a type and weights."""
+    return dtype if bits == 8 else f"{dtype}_w{bits}"

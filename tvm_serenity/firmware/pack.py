@@ -41,6 +41,40 @@ def paired(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     return np.ascontiguousarray(blocks.transpose(2, 0, 3, 1))
 
 
+NARROW = 8
+"""Weights of 4 bits are -8 to 7."""
+LARGEST_NARROW = 1 << 27
+"""Sums of products of 4-bit weights are held 16 times as large in 32 bits."""
+LEAST_NARROW = 256
+"""Fewer weights stay a byte each: code for 4 bits is more."""
+
+
+def narrow(weights: npt.NDArray[np.int8], largest: npt.NDArray[np.int64]) -> bool:
+    """Whether weights are stored in 4 bits; ``largest`` bounds each output's |sum|."""
+    if weights.size < LEAST_NARROW or int(largest.max(initial=0)) >= LARGEST_NARROW:
+        return False
+    return bool(weights.min() >= -NARROW and weights.max() < NARROW)
+
+
+def paired_nibbles(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return what ``paired`` does in half the bytes: the first output's weight above the second's.
+
+    ``[pairs of outputs, blocks, 4]``.
+    """
+    both = paired(weights)
+    return _joined(both[:, :, 0], both[:, :, 1])
+
+
+def nibbles(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return ``[..., even number]`` of weights two to a byte, the second above the first."""
+    return _joined(weights[..., 1::2], weights[..., ::2])
+
+
+def _joined(above: Array, below: Array) -> npt.NDArray[np.int8]:
+    bits = above.astype(np.uint8) << 4 | below.astype(np.uint8) & 15
+    return np.ascontiguousarray(bits.astype(np.uint8).view(np.int8))
+
+
 def largest_sums(weights: npt.NDArray[np.int8], bias: Array, dtype: str) -> npt.NDArray[np.int64]:
     """Return the largest |sum| of each output of ``[..., outputs]`` for inputs of ``dtype``."""
     most = 255 if dtype == "uint8" else 128

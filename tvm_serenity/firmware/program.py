@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+WORD = 4
+"""Bytes that a kernel may load at once."""
+
 ARRIVAL = -1
 """The step of a call that computes nothing: a band of rows arrives and is kept."""
 
@@ -255,6 +258,15 @@ class Program:
     def constant_bytes(self) -> int:
         """Bytes of constants in flash."""
         return sum(c.array.nbytes for c in self.constants)
+
+    def alignment(self, constant: int) -> int:
+        """Return what the address of a constant is a multiple of.
+
+        Kernels in C need words; those that LLVM compiled, and the user's functions, as tensors do.
+        """
+        item = self.constants[constant].array.dtype.itemsize
+        whole = bool(self.objects or self.users)
+        return self.alignment_bytes if whole else min(max(item, WORD), self.alignment_bytes)
 
     @property
     def calls(self) -> tuple[tuple[int, int], ...]:

@@ -11,15 +11,33 @@ from tvm_serenity.firmware.emit.c import (
     prototype,
     symbol,
 )
+from tvm_serenity.firmware.names import weighted
 from tvm_serenity.firmware.program import Program
 
 
 def library(name: str) -> str:
-    """Return a file of the kernel library: ``file.h``, or ``file.h:dtype`` written for a type."""
-    path, _, dtype = name.partition(":")
+    """Return a file of the kernel library.
+
+    ``file.h``; ``file.h:dtype`` written for a type of inputs; ``file.h:dtype:4`` for weights of 4
+    bits, of which 8 weights take 4 bytes.
+    """
+    path, _, rest = name.partition(":")
+    dtype, _, bits = rest.partition(":")
     text = (resources.files("tvm_serenity.firmware") / "library" / path).read_text(encoding="utf-8")
     short, least, vector = ("u8", "0", "0") if dtype == "uint8" else ("s8", "-128", "1")
-    return text.replace("$X", dtype).replace("$S", short).replace("$L", least).replace("$V", vector)
+    bits = bits or "8"
+    written = {
+        "$X": dtype,
+        "$S": short,
+        "$L": least,
+        "$V": vector,
+        "$N": weighted(dtype, int(bits)),
+        "$W": f"w{bits}",
+        "$B": bits,
+    }
+    for mark, value in written.items():
+        text = text.replace(mark, value)
+    return text
 
 
 def support(name: str) -> str:
@@ -84,8 +102,8 @@ def weights_source(program: Program) -> str:
             banner(program, "constants")
             + f'#include "{file(program, "weights.h")}"\n\n#include <math.h>\n',
             *(
-                array_definition(symbol(program, c.name), c.array, program.alignment_bytes)
-                for c in program.constants
+                array_definition(symbol(program, c.name), c.array, program.alignment(i))
+                for i, c in enumerate(program.constants)
             ),
         ]
     )

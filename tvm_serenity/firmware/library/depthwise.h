@@ -8,10 +8,10 @@ typedef struct {
     int32_t kernel_height, kernel_width;
     int32_t stride_x, dilation_x, left;
     requantisation to;
-} depthwise_$X;
+} depthwise_$N;
 
 /* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
-NOT_INLINED bool taps_under_$X(const depthwise_$X *d, const $X_t *const *rows,
+NOT_INLINED bool taps_under_$N(const depthwise_$N *d, const $X_t *const *rows,
     const $X_t *outside, int32_t x0, const $X_t **taps)
 {
     bool all = true;
@@ -26,11 +26,11 @@ NOT_INLINED bool taps_under_$X(const depthwise_$X *d, const $X_t *const *rows,
     return all;
 }
 
-NOT_INLINED void depthwise_line_$X(const depthwise_$X *d, const $X_t *const *rows,
+NOT_INLINED void depthwise_line_$N(const depthwise_$N *d, const $X_t *const *rows,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const $X_t *outside, uint8_t *out)
 {
-    const $X_t *taps[MOST_TAPS_$X];
+    const $X_t *taps[MOST_TAPS_$N];
     const int32_t n = d->channels;
     const int32_t count = d->kernel_height * d->kernel_width;
     const requantisation to = d->to;
@@ -44,12 +44,15 @@ NOT_INLINED void depthwise_line_$X(const depthwise_$X *d, const $X_t *const *row
         const int32_t x0 = ox * d->stride_x - d->left;
         moved += d->stride_x * n;
         if (!inside || x0 + reach >= d->width) {
-            inside = taps_under_$X(d, rows, outside, x0, taps);
+            inside = taps_under_$N(d, rows, outside, x0, taps);
             moved = 0;
         }
         for (int32_t c = 0; c < whole; c += 4) {
-            int32_t sums[4] = {bias[c], bias[c + 1], bias[c + 2], bias[c + 3]};
-            sum_taps_$X(taps, count, moved + c, weights + c, n, sums);
+            int32_t sums[4] = {begun_$W(bias[c]), begun_$W(bias[c + 1]), begun_$W(bias[c + 2]),
+                begun_$W(bias[c + 3])};
+            const int8_t *const w = weights + c / (8 / $B);
+            sum_taps_$N(taps, count, moved + c, w, n / (8 / $B), sums);
+            all_summed_$W(sums);
             const int32_t at = c * to.step;
             if (full) {
                 store_four(sums, multipliers + at, shifts + at, &to, FULL_$S, out + c);
@@ -59,24 +62,24 @@ NOT_INLINED void depthwise_line_$X(const depthwise_$X *d, const $X_t *const *row
         }
         for (int32_t c = whole; c < n; ++c) {
             const int32_t at = c * to.step;
-            int32_t sum = bias[c];
+            int32_t sum = begun_$W(bias[c]);
             for (int32_t i = 0; i < count; ++i) {
-                sum += taps[i][moved + c] * weights[i * n + c];
+                sum += taps[i][moved + c] * tap_$W(weights, i * n + c);
             }
-            out[c] = (uint8_t)requantised(&to, sum, multipliers[at], shifts[at]);
+            out[c] = (uint8_t)requantised(&to, summed_$W(sum), multipliers[at], shifts[at]);
         }
         out += n;
     }
 }
 
 /* All lines of a whole tensor; ``rows`` has room for those under a window. */
-NOT_INLINED void depthwise_lines_$X(const depthwise_$X *d, const lines_$X *l, const $X_t *in,
+NOT_INLINED void depthwise_lines_$N(const depthwise_$N *d, const lines_$X *l, const $X_t *in,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const $X_t *outside, uint8_t *out, const $X_t **rows)
 {
     for (int32_t line = 0; line < l->out_height; ++line) {
         (void)point_$X(l, in, d->width * d->channels, line, rows);
-        depthwise_line_$X(d, rows, weights, bias, multipliers, shifts, outside, out);
+        depthwise_line_$N(d, rows, weights, bias, multipliers, shifts, outside, out);
         out += d->out_width * d->channels;
     }
 }

@@ -1,7 +1,7 @@
 /* The pixels under a window, $X inputs: four channels are summed at a time. */
-enum { MOST_TAPS_$X = 32 };
+enum { MOST_TAPS_$N = 32 };
 
-INLINED void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel,
+INLINED void sum_taps_$N(const $X_t *const *taps, int32_t count, int32_t channel,
     const int8_t *w, int32_t stride, int32_t *sums)
 {
     int32_t s0 = sums[0];
@@ -13,20 +13,19 @@ INLINED void sum_taps_$X(const $X_t *const *taps, int32_t count, int32_t channel
         const $X_t *const at = *taps++ + channel;
 #if defined(__ARM_FEATURE_DSP)
         const uint32_t x = load_4(at);
-        const uint32_t v = load_4(w);
         const uint32_t x02 = even_$S(x);
         const uint32_t x13 = odd_$S(x);
-        const uint32_t w02 = even_s8(v);
-        const uint32_t w13 = odd_s8(v);
+        const uint32_t w02 = even_tap_$W(w);
+        const uint32_t w13 = odd_tap_$W(w);
         s0 = add_low_product(x02, w02, s0);
         s1 = add_low_product(x13, w13, s1);
         s2 = add_high_product(x02, w02, s2);
         s3 = add_high_product(x13, w13, s3);
 #else
-        s0 += at[0] * w[0];
-        s1 += at[1] * w[1];
-        s2 += at[2] * w[2];
-        s3 += at[3] * w[3];
+        s0 += at[0] * tap_$W(w, 0);
+        s1 += at[1] * tap_$W(w, 1);
+        s2 += at[2] * tap_$W(w, 2);
+        s3 += at[3] * tap_$W(w, 3);
 #endif
         w += stride;
     } while (taps != end);

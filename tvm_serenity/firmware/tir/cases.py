@@ -188,8 +188,9 @@ class _Case:
         if isinstance(argument, Data | Row):
             return memory.tensor(argument.tensor)
         if isinstance(argument, Const):
-            array = self.program.constants[argument.constant].array
-            return memory.add(Block.of(array, alignment), ("constant", argument.constant))
+            held = argument.constant
+            array, own = self.program.constants[held].array, self.program.alignment(held)
+            return memory.add(Block.of(array, own), ("constant", held))
         if isinstance(argument, Scratch):
             block = Block(argument.size_bytes, alignment, writable=True)
             return memory.add(block, ("scratch", argument.place))

@@ -13,9 +13,10 @@ from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
-from tvm_serenity.firmware.tir.narrow import narrow_constants, widening
+from tvm_serenity.firmware.tir.narrow import narrow_constants
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import Tuned, tuned
+from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.kernels.shared_storage import in_place as taking_over

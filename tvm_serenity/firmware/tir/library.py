@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.names import weighted
 from tvm_serenity.firmware.pack import BLOCK, Rounding
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.kernels.convolution import Convolution
@@ -16,6 +17,12 @@ COUNT = "n"
 """The last parameter of row kernels that make several rows which follow each other: how many."""
 NO_BORDER = 1 << 30
 """A width that no window leaves."""
+JOINING = ("columns", "rows", "convolution", "dots", "pixels")
+"""Files of the library for convolutions."""
+APART = ("taps", "rows", "depthwise")
+"""Files of the library for depthwise convolutions."""
+WEIGHTED = ("dots", "pixels", "taps", "depthwise")
+"""Files that depend on how weights are stored."""
 MOST_STRETCHES = 5
 """Of a row under two windows: each is outside, inside and outside again."""
 
@@ -24,7 +31,8 @@ MOST_STRETCHES = 5
 class RoundedConvolution:
     """A convolution with its weights less their zero point, and how its sums are rounded.
 
-    ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions.
+    ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions. ``narrow``:
+    weights fit into 4 bits, which the library then reads.
     """
 
     spec: Convolution
@@ -33,6 +41,12 @@ class RoundedConvolution:
     how: Rounding
     by_rows: bool = False
     vectors: bool = False
+    narrow: bool = False
+
+    @property
+    def name(self) -> str:
+        """How the library's functions for it are named."""
+        return weighted(self.spec.dtype, 4 if self.narrow else 8)
 
     @property
     def depth(self) -> int:
@@ -110,7 +124,7 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
             pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
         lines += [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"convolve_{spec.dtype}(&c, &with, rows, (uint8_t *)out, {pixels});",
+            f"convolve_{layer.name}(&c, &with, rows, (uint8_t *)out, {pixels});",
         ]
     else:
         names = [f"x{i}" for i in range(len(spec.pieces))]
@@ -118,9 +132,9 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
             f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
             f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
             f"const {ctype} *rows[{2 * sources}];",
-            f"convolve_lines_{spec.dtype}(&c, &with, &l, pieces, (uint8_t *)out, rows);",
+            f"convolve_lines_{layer.name}(&c, &with, &l, pieces, (uint8_t *)out, rows);",
         ]
-    return _kernel(name, layer, names, lines, ("products", "rows", "convolution"))
+    return _kernel(name, layer, names, lines, JOINING)
 
 
 def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
@@ -132,21 +146,21 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "channels": channels,
         "to": _target(layer),
     }
-    lines = [f"static const depthwise_{spec.dtype} d = {_initialiser(fields)};"]
+    lines = [f"static const depthwise_{layer.name} d = {_initialiser(fields)};"]
     if layer.by_rows:
         names = [f"x{i}" for i in range(kh)]
         lines += [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"depthwise_line_{spec.dtype}(&d, rows, w, b, m, r, o, (uint8_t *)out);",
+            f"depthwise_line_{layer.name}(&d, rows, w, b, m, r, o, (uint8_t *)out);",
         ]
     else:
         names = ["x0"]
         lines += [
             f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
             f"const {ctype} *rows[{kh}];",
-            f"depthwise_lines_{spec.dtype}(&d, &l, x0, w, b, m, r, o, (uint8_t *)out, rows);",
+            f"depthwise_lines_{layer.name}(&d, &l, x0, w, b, m, r, o, (uint8_t *)out, rows);",
         ]
-    return _kernel(name, layer, names, lines, ("taps", "rows", "depthwise"))
+    return _kernel(name, layer, names, lines, APART)
 
 
 def _reader(layer: RoundedConvolution) -> str:
@@ -219,11 +233,12 @@ def _kernel(
     params += [Param("m", "int32", True), Param("r", "int8", True)]
     params += [Param("o", spec.dtype, True)] if layer.outside else []
     params.append(Param("out", spec.requantise.dtype, False))
-    joins = "convolution" in library
+    joins = library is JOINING
     if layer.by_rows:
         params += [Param(COUNT, "uint32", True)] if joins and layer.plain else []
     elif joins and layer.gathers:
         params.append(Param("workspace", "uint8", False))
     body = "".join(f"    {line}\n" for line in lines)
-    support = (f"{file}.h:{spec.dtype}" for file in library)
+    bits = ":4" if layer.narrow else ""
+    support = (f"{file}.h:{spec.dtype}{bits * (file in WEIGHTED)}" for file in library)
     return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", *support))

@@ -1,31 +1,26 @@
-"""Float constants in fewer bytes that stand for the very same floats.
+"""Constants in fewer bytes that stand for the very same numbers.
 
 Files hold weights as float16 or as 8-bit integers and scales, and importers widen them. A constant
 of float32 whose every value a float16 is, or an 8-bit integer times a scale (one, or one for each
-index of an axis), is stored so again; the kernel widens what it loads. Whether a constant is such
-is seen from its values, wherever they come from, and proved on all of them.
+index of an axis), is stored so again; one of int8 whose every value has 4 bits is stored two to a
+byte. The kernel widens what it loads (``widen``). Whether a constant is such is seen from its
+values, wherever they come from, and proved on all of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tvm import tirx
-from tvm.ir.expr import TensorLoad
-
-from tvm_serenity import compat
-from tvm_serenity.kernels.nodes import mapped
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 LEAST_ELEMENTS = 256
 """Smaller constants stay as they are."""
-_HALF_STEP = 112
-"""Float32 has a bias larger by this than float16."""
+HALVES, NIBBLES = "uint16", "uint8"
+"""Types by which stored float16, and pairs of 4-bit integers, are known."""
 _LARGEST = 127
 _NEAR = 4
 """Steps of float32 around a quotient in which a scale is looked for."""
@@ -33,8 +28,9 @@ _NEAR = 4
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """A constant as it is stored: ``stored`` of uint16 (float16's bits) or int8.
+    """A constant as it is stored: ``stored`` of uint16 (float16's bits), int8, or uint8.
 
+    uint8: integers of 4 bits, two to a byte, the second above the first.
     ``scales``: what 8-bit values are multiplied by, along ``axis`` (-1: all by one).
     """
 
@@ -53,11 +49,14 @@ class Narrow:
         return [self.stored] if self.scales is None else [self.stored, self.scales]
 
 
-def narrow(array: Floats) -> Narrow | None:
-    """Return how a constant is stored in fewer bytes; None where float32 is the least.
+def narrow(array: Array) -> Narrow | None:
+    """Return how a constant of float32 or int8 is stored in fewer bytes; None: it is the least.
 
     The result stands for exactly the values of ``array``.
     """
+    if array.dtype == np.int8:
+        small = array.size >= LEAST_ELEMENTS and array.min() >= -8 and array.max() <= 7
+        return Narrow(_nibbles(array)) if small else None
     if array.size < LEAST_ELEMENTS or not np.isfinite(array).all():
         return None
     for axis in (-1, *range(array.ndim)):
@@ -68,6 +67,13 @@ def narrow(array: Floats) -> Narrow | None:
         halves = array.astype(np.float16)
     same = np.array_equal(halves.astype(np.float32).view(np.uint32), array.view(np.uint32))
     return Narrow(halves.view(np.uint16)) if same else None
+
+
+def _nibbles(array: Array) -> npt.NDArray[np.uint8]:
+    """Integers of 4 bits, two to a byte; one of an odd number stands alone."""
+    bits = array.reshape(-1).astype(np.uint8) & 15
+    pairs = np.append(bits, np.zeros(bits.size % 2, np.uint8)).reshape(-1, 2)
+    return np.asarray(pairs[:, 0] | pairs[:, 1] << 4, np.uint8)
 
 
 def _in_steps(array: Floats, axis: int) -> Narrow | None:
@@ -137,66 +143,12 @@ def _of_call(
 ) -> dict[int, Narrow]:
     found = {}
     for position, array in enumerate(arrays):
-        if array is None or array.dtype != np.float32:
+        if array is None or array.dtype not in (np.float32, np.int8):
             continue
-        key = sha256(repr(array.shape).encode() + array.tobytes()).digest()
+        key = sha256(repr((array.shape, str(array.dtype))).encode() + array.tobytes()).digest()
         if key not in known:
             known[key] = narrow(array)
         held = known[key]
         if held is not None:
             found[position] = held
     return found
-
-
-def widening(kernel: tirx.PrimFunc, forms: Mapping[int, tuple[str, int]]) -> Any:
-    """Return ``kernel`` with constants that are narrow, widened where they are loaded.
-
-    ``forms``: by position; the scales of 8-bit integers are a parameter of their own after them.
-    """
-    params: list[Any] = []
-    widened: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
-    renamed: dict[Any, Any] = {}
-    for position, old in enumerate(kernel.params):
-        if position not in forms:
-            params.append(old)
-            continue
-        dtype, axis = forms[position]
-        shape = compat.buffer_shape(old)
-        new = tirx.decl_buffer(shape, dtype, old.name)
-        renamed[old] = new
-        params.append(new)
-        if dtype == "uint16":
-            widened[old] = partial(_of_half, new)
-            continue
-        count = 1 if axis < 0 else shape[axis]
-        scales = tirx.decl_buffer((count,), "float32", f"{old.name}_scales")
-        params.append(scales)
-        widened[old] = partial(_of_steps, new, scales, axis)
-
-    def load(part: TensorLoad) -> Any:
-        wide = widened.get(part.source)
-        return part if wide is None else wide(tuple(part.indices))
-
-    body = mapped(kernel.body, TensorLoad, load)
-    body = mapped(body, tirx.Var, lambda v: renamed.get(v, v))
-    return tirx.PrimFunc(params, body, kernel.ret_type, attrs=kernel.attrs)
-
-
-def _of_steps(stored: tirx.Var, scales: tirx.Var, axis: int, indices: tuple[Any, ...]) -> Any:
-    return stored[indices].astype("float32") * scales[indices[axis] if axis >= 0 else 0]
-
-
-def _of_half(stored: tirx.Var, indices: tuple[Any, ...]) -> Any:
-    """The value of a float16: its bits in the places of a float32's, times what the biases differ.
-
-    Exact for subnormal numbers as well; there are no infinities among constants.
-    """
-    bits = stored[indices].astype("uint32")
-    sign = tirx.shift_left(tirx.bitwise_and(bits, _u32(0x8000)), _u32(16))
-    rest = tirx.shift_left(tirx.bitwise_and(bits, _u32(0x7FFF)), _u32(13))
-    value = tirx.reinterpret("float32", tirx.bitwise_or(sign, rest))
-    return value * tirx.const(2.0**_HALF_STEP, "float32")
-
-
-def _u32(value: int) -> Any:
-    return tirx.const(value, "uint32")

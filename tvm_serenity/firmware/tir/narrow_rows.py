@@ -1,10 +1,11 @@
-"""Float constants of layers that run by rows, in fewer bytes."""
+"""Constants of layers that run by rows, in fewer bytes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tvm_serenity.firmware.tir.narrow import Array, Narrow, narrow_constants, widening
+from tvm_serenity.firmware.tir.narrow import Array, Narrow, narrow_constants
+from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.relax.rows_read import LayerKernel
 

@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from tvm_serenity.firmware.pack import Channels, centred, largest_sums, paired, rounding, settled
+from tvm_serenity.firmware.pack import (
+    Channels,
+    centred,
+    largest_sums,
+    narrow,
+    nibbles,
+    paired,
+    paired_nibbles,
+    rounding,
+    settled,
+)
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir.library import RoundedConvolution, convolution, depthwise
 from tvm_serenity.kernels.convolution import Convolution, Dense
@@ -124,7 +134,9 @@ def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution
     finish = spec.requantise
     largest = largest_sums(small, bias, spec.dtype)
     how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
-    return None if how is None else RoundedConvolution(spec, small, bias, how)
+    if how is None:
+        return None
+    return RoundedConvolution(spec, small, bias, how, narrow=narrow(small, largest))
 
 
 def _in_small_numbers(
@@ -144,13 +156,16 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
     if spec.depthwise and spec.pieces[0][3] > 1:
         if not _has_few_taps(spec):
             return None
+        if layer.narrow and spec.channels % 2 == 0:
+            return _tuned(layer, depthwise(name, layer), nibbles(layer.weights), 0)
+        layer = replace(layer, narrow=False)
         return _tuned(layer, depthwise(name, layer), layer.weights, 0)
     if (spec.groups != 1 and not spec.depthwise) or len(spec.pieces) > MOST_PIECES:
         return None
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
         return None
-    weights = paired(_by_sources(layer))
+    weights = (paired_nibbles if layer.narrow else paired)(_by_sources(layer))
     return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 
 
