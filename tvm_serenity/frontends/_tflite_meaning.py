@@ -65,7 +65,7 @@ def lacking(
 def weights_alone(given: Sequence[SceneTensor | None], made: Sequence[SceneTensor]) -> bool:
     """Return whether other inputs than the first are quantised, and nothing else is."""
     stored = [t is not None and t.params is not None for t in given]
-    if not stored or stored[0] or any(t.params is not None for t in made):
+    if not stored or not made or stored[0] or any(t.params is not None for t in made):
         return False
     return any(stored)
 
@@ -117,6 +117,8 @@ class Meanings:
         options = table.table(OperatorField.BUILTIN_OPTIONS)
         given = list(table.ints(OperatorField.INPUTS))
         given += [t for t in self.graph.ops[index].inputs if t >= len(self._tensors)]
+        if operator(kind).holds:
+            given += table.ints(OperatorField.OUTPUTS)[:1]
         sums = operator(kind).sums
         if sums is not None and len(given) == sums.bias + 1 and given[-1] == -1:
             given.pop()

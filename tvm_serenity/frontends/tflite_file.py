@@ -63,7 +63,7 @@ class TfliteFile:
     lent: tuple[Mapping[int, int], ...] = ()
     """Of each operator, the inputs that nothing makes: offsets in its workspace by tensor."""
     kept: tuple[tuple[int, ...], ...] = ()
-    """Of each operator, its states that the file does not list; they are its last inputs."""
+    """Of each operator, its states that the file does not list, or as results; its last inputs."""
     opaque: Mapping[str, int] = field(default_factory=dict)
     """Operators that the user computes, by kind, and the workspace that each is given."""
 
@@ -178,7 +178,7 @@ def _read_graph(
         for index, (kind, made_here) in enumerate(zip(kinds, outputs, strict=True))
     )
     planned = planned_offsets(data, OFFLINE_PLAN)
-    tensors, kept = _with_states(tensors, tables, kinds, inputs)
+    tensors, kept = _with_states(tensors, tables, kinds, inputs, outputs)
     lent, workspaces = [], []
     for index, kind in enumerate(kinds):
         borrowed = [] if kind in BUILTIN_OPERATORS else _unmade(tensors, inputs[index], made)
@@ -198,8 +198,12 @@ def _with_states(
     tables: Sequence[Table],
     kinds: Sequence[str],
     inputs: list[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
 ) -> tuple[list[Tensor], tuple[tuple[int, ...], ...]]:
-    """The tensors with the states that operators keep to themselves; these become inputs."""
+    """The tensors with the states that operators keep to themselves; these become inputs.
+
+    A result that is a state comes from the operator, as the graph has it.
+    """
     tensors, kept = list(tensors), []
     for index, kind in enumerate(kinds):
         keeps, own = operator(kind).keeps, list[int]()
@@ -211,7 +215,12 @@ def _with_states(
                 own.append(len(tensors))
                 tensors.append(Tensor(name, size, shape, dtype, Role.STATE))
         inputs[index] = (*inputs[index], *own)
-        kept.append(tuple(own))
+        held = outputs[index][:1] if operator(kind).holds else ()
+        if any(tensors[t].role is not Role.STATE for t in held):
+            raise UnsupportedError(
+                f"{kind} whose result is no variable: other tensors overwrite it"
+            )
+        kept.append((*own, *held))
     return tensors, tuple(kept)
 
 

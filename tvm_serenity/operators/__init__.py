@@ -21,6 +21,7 @@ MODULES = (
     "arg_max",
     "average_pool_2d",
     "batch_matmul",
+    "circular_buffer",
     "comparison",
     "concatenation",
     "conv_2d",

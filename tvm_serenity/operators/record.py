@@ -100,6 +100,7 @@ class Operator:
     ``states``: the inputs that it leaves changed for the next run.
     ``keeps``: of one that is read, the states that its file does not list, by the shapes of its
     inputs and its options: shape and type of each, zeros at first; they count as further inputs.
+    ``holds``: its one result is a state, which counts as a further input as it was before the run.
     ``exact``: it is read whether its tensors are quantised or not.
     ``in_float``: the importer has it in float too, which is read where that is asked for.
     ``moves``: it moves elements, stored ones as they
@@ -129,6 +130,7 @@ class Operator:
     dynamic: OnTheFly | None = None
     states: tuple[int, ...] = ()
     keeps: Callable[[Sequence[Shape], Mapping[str, Any]], Sequence[tuple[Shape, str]]] | None = None
+    holds: bool = False
     exact: bool = False
     in_float: bool = False
     moves: bool = False

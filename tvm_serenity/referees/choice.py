@@ -14,7 +14,8 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 
 _INT16, _INT8 = 7, 9
-_SIGNAL = "Signal"
+_OF_TFLM = ("Signal", "CIRCULAR_BUFFER")
+"""What names of TFLM's own operators begin with."""
 _SUM = BUILTIN_OPERATORS.index("SUM")
 _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -30,13 +31,13 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end, and its
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
-    has no LSTM layers of int16 and none of the operators of TFLM's signal library;
-    its reference kernels lack CEIL, ELU and ROUND. It reads no variable that nothing initialised.
+    has no LSTM layers of int16 and none of the operators of TFLM's signal library, nor its
+    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND. It reads no variable that nothing initialised.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
         return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
-    if _has_signals(data):
+    if _has_custom(data):
         return "tflm"
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     if _is_fed_a_shape(data, main):
@@ -57,10 +58,10 @@ def has_variables(data: bytes) -> bool:
     return bool(_codes(data, _HANDLE))
 
 
-def _has_signals(data: bytes) -> bool:
-    """Whether a file has operators of TFLM's signal library."""
+def _has_custom(data: bytes) -> bool:
+    """Whether a file has custom operators of TFLM."""
     codes = root_table(data, b"TFL3").tables(ModelField.OPERATOR_CODES)
-    return any(code.string(CodeField.CUSTOM_CODE).startswith(_SIGNAL) for code in codes)
+    return any(code.string(CodeField.CUSTOM_CODE).startswith(_OF_TFLM) for code in codes)
 
 
 def _is_fed_a_shape(data: bytes, main: Table) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.conformance.case import Case
-from tests.conformance.operators.draws import Draw, constant, like
+from tests.conformance.operators.draws import Draw, case, constant, like
 from tests.conformance.writer import Node, Subgraph, T, tflite
 
 RUNS = 5
@@ -97,4 +97,19 @@ def _assigns(
     return str(what)
 
 
-STRATEGIES: dict[str, SearchStrategy[Case]] = {"ASSIGN_VARIABLE": _variables()}
+@st.composite
+def _circular_buffer(draw: Any) -> Case:
+    """The last rows of a stream, of which TFLM begins with the zero point."""
+    d = Draw(draw)
+    rows, *inner = d.number(1, 7), *d.shape(2, 5)
+    x = d.tensor((1, 1, *inner), "int8")
+    made = T((1, rows, *inner), "int8", x.scale, x.zero, variable=True)
+    node = Node("CIRCULAR_BUFFER", [0], [1], {"cycles_max": d.one((1, 1, 1, 2))})
+    feeds = tuple((d.values(x.shape, "int8"),) for _ in range(RUNS))
+    return case("CIRCULAR_BUFFER", [x, made], node, feeds=feeds)
+
+
+STRATEGIES: dict[str, SearchStrategy[Case]] = {
+    "ASSIGN_VARIABLE": _variables(),
+    "CIRCULAR_BUFFER": _circular_buffer(),
+}
