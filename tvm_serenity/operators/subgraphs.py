@@ -2,6 +2,21 @@
 
 from tvm_serenity.operators.record import Operator
 
-_KINDS = "CALL CALL_ONCE IF STABLEHLO_CASE STABLEHLO_WHILE WHILE"
+_CHOSEN = "IF STABLEHLO_CASE"
+_REPEATED = "STABLEHLO_WHILE WHILE"
 
-OPERATORS = (Operator(kinds=tuple(_KINDS.split()), calls=True),)
+OPERATORS = (
+    Operator(kinds=("CALL_ONCE",), calls=True),
+    Operator(kinds=("CALL",), calls=True, refused="a call of another subgraph"),
+    Operator(
+        kinds=tuple(_CHOSEN.split()),
+        calls=True,
+        refused="which subgraph runs is known at run time only; the order and memory are fixed",
+    ),
+    Operator(
+        kinds=tuple(_REPEATED.split()),
+        calls=True,
+        refused="how often a subgraph runs is known at run time only; unroll the loop (Keras: "
+        "unroll=True), or convert it to a layer of its own kind",
+    ),
+)

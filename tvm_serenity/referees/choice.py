@@ -32,7 +32,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
     has no LSTM layers of int16 and none of the operators of TFLM's signal library, nor its
-    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND. It reads no variable that nothing initialised.
+    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND. It reads no variable that
+    nothing initialised.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
