@@ -54,6 +54,8 @@ class T:
     axis: int = 0
     name: str = ""
     variable: bool = False
+    signature: tuple[int, ...] = ()
+    """The shape with -1 for what is unknown; empty: all is known."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,8 @@ def _tensor(model: Any, index: int, tensor: T) -> Any:
     schema = _schema()
     made = schema.TensorT()
     made.name, made.shape = tensor.name or f"t{index}", list(tensor.shape)
+    if tensor.signature:
+        made.shapeSignature = list(tensor.signature)
     made.type, made.isVariable = TYPES[tensor.dtype], tensor.variable
     if tensor.scale is not None:
         made.quantization = schema.QuantizationParametersT()

@@ -30,6 +30,7 @@ from tvm_serenity.frontends._tflite_schema import (
     OperatorField,
     SubgraphField,
 )
+from tvm_serenity.frontends._tflite_shapes import settled
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
@@ -139,6 +140,8 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     if not subgraphs:
         raise InputError("the model has no subgraph")
+    data, model = _settled(data, model, subgraphs[0])
+    subgraphs = model.tables(ModelField.SUBGRAPHS)
     graph, lent, kept = _read_graph(path.name, model, subgraphs[0], data)
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
     count = len(subgraphs[0].tables(SubgraphField.TENSORS))
@@ -153,6 +156,14 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
         lent=lent,
         kept=kept,
     )
+
+
+def _settled(data: bytes, model: Table, main: Table) -> tuple[bytes, Table]:
+    """The file, and its root, with the shapes that follow from the stored batch."""
+    tables = main.tables(SubgraphField.OPERATORS)
+    tensors = main.tables(SubgraphField.TENSORS)
+    made = settled(data, tensors, kinds_of(model, tables), tables, model.tables(ModelField.BUFFERS))
+    return (data, model) if made is data else (made, root_table(made, b"TFL3"))
 
 
 def _read_graph(

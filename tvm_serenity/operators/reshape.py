@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from tvm_serenity.operators.record import MemoryUse, Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -22,9 +23,18 @@ def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("reshape", values[0], scene.results[0].shape)
 
 
+def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """A tensor in the shape that its file says, where the extents are computed; else None."""
+    given, (result,) = scene.operands, scene.results
+    computed = len(given) > 1 and given[1] is not None and given[1].values is None
+    if not computed or prod(scene.shape(0)) != prod(result.shape):
+        return None
+    return calls.apply("reshape", values[0], result.shape)
+
+
 _VIEW = Operator(kinds=(), memory=MemoryUse.COPY, view=True, moves=True, scratch=no_scratch)
 OPERATORS = (
-    replace(_VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten")),
+    replace(_VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten"), plain=_reshaped),
     replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), plain=_squeezed),
     replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), plain=_expanded),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=MemoryUse.COPY),

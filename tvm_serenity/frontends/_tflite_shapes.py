@@ -1,0 +1,159 @@
+"""Shapes of a ``.tflite`` file that depend on its batch, computed for the batch that is stored.
+
+A network that was converted with an unknown batch stores 1 for every extent that follows from it,
+which is wrong where such an extent is more than the batch: a dense layer on a sequence reads
+``[batch * steps, channels]``. What is computed from shapes (SHAPE, GATHER, PACK and others on
+plain integers) is followed, a RESHAPE has the shape that it is given, and what reads a tensor of
+another shape than is stored has one that follows from it. The shapes are written into the bytes of
+the file in place; an operator of which nothing says how its shape follows is refused by name.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table, empty_table
+from tvm_serenity.frontends._tflite_extents import (
+    COMPUTED,
+    SHAPES,
+    VALUES,
+    Array,
+    Extents,
+    Shape,
+    alike,
+)
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    BufferField,
+    OperatorField,
+    TensorField,
+)
+from tvm_serenity.operators import operator
+
+_MOST = 64
+"""Elements of a vector of extents that is followed, at most."""
+
+
+def settled(
+    data: bytes,
+    tensors: Sequence[Table],
+    kinds: Sequence[str],
+    tables: Sequence[Table],
+    buffers: Sequence[Table],
+) -> bytes:
+    """Return ``data`` with the shapes of ``tensors`` that follow from the stored batch.
+
+    ``kinds`` and ``tables`` are the operators in file order. A file without unknown extents comes
+    back as it is.
+    """
+    unknown = [i for i, t in enumerate(tensors) if -1 in t.ints(TensorField.SHAPE_SIGNATURE)]
+    if not unknown:
+        return data
+    following = _Following(data, tensors, buffers)
+    for kind, table in zip(kinds, tables, strict=True):
+        following.step(kind, table)
+    return following.patched()
+
+
+@dataclass
+class _Following:
+    """Shapes and known values of tensors by their numbers.
+
+    ``changed``: shapes that are not as stored; ``found``: tensors whose shape is known for sure.
+    """
+
+    data: bytes
+    tensors: Sequence[Table]
+    buffers: Sequence[Table]
+    changed: dict[int, Shape] = field(default_factory=dict)
+    known: dict[int, Array] = field(default_factory=dict)
+    found: set[int] = field(default_factory=set)
+
+    def shape(self, tensor: int) -> Shape:
+        """The shape of a tensor."""
+        if tensor in self.changed:
+            return self.changed[tensor]
+        return self.tensors[tensor].ints(TensorField.SHAPE)
+
+    def value(self, tensor: int) -> Array | None:
+        """The integers of a tensor, stored or followed; None of anything else."""
+        if tensor in self.known:
+            return self.known[tensor]
+        table = self.tensors[tensor]
+        dtype = TENSOR_TYPES[table.u8(TensorField.TYPE)][0]
+        start, size = self.buffers[table.u32(TensorField.BUFFER)].span(BufferField.DATA, 1)
+        if dtype not in ("int32", "int64") or not size or size > 8 * _MOST:
+            return None
+        count = size // np.dtype(dtype).itemsize
+        stored = np.frombuffer(self.data, dtype, count, start)
+        return stored.reshape(self.shape(tensor)).astype(np.int64)
+
+    def step(self, kind: str, table: Table) -> None:
+        """Follow one operator."""
+        given, made = table.ints(OperatorField.INPUTS), table.ints(OperatorField.OUTPUTS)
+        if not given or not made or given[0] < 0:
+            return
+        options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
+        if kind == "SHAPE":
+            self.known[made[0]] = np.array(self.shape(given[0]), np.int64)
+            return
+        values = [None if t < 0 else self.value(t) for t in given]
+        follow = VALUES.get(kind)
+        if follow is not None and all(v is not None for v in values):
+            self.known[made[0]] = np.asarray(follow([v for v in values if v is not None], options))
+            if made[0] not in self.changed and self.shape(made[0]) != self.known[made[0]].shape:
+                self.changed[made[0]] = self.known[made[0]].shape
+            return
+        shape = self.shape_after(kind, given, made, options)
+        if shape is not None:
+            self.found.add(made[0])
+            if shape != self.shape(made[0]):
+                self.changed[made[0]] = shape
+
+    def shape_after(
+        self, kind: str, given: Sequence[int], made: Sequence[int], options: Table
+    ) -> Shape | None:
+        """The shape of the result where it follows from others; None: as stored, or not known."""
+        table = self.tensors[made[0]]
+        follows = any(t in self.changed for t in given if t >= 0)
+        unknown = -1 in table.ints(TensorField.SHAPE_SIGNATURE)[1:]
+        if not follows and not unknown and kind not in COMPUTED:
+            return None
+        rule = SHAPES.get(kind, alike if operator(kind).maps else None)
+        shapes = [self.shape(t) if t >= 0 else () for t in given]
+        values = [self.value(t) if t >= 0 else None for t in given]
+        stored = table.ints(TensorField.SHAPE)
+        shape = None if rule is None else rule(Extents(shapes, values, options, stored))
+        if shape is None and follows:
+            name = table.string(TensorField.NAME)
+            raise UnsupportedError(
+                f"tensor {name!r}: unknown dimension in shape {list(stored)}, which depends on "
+                f"the batch through {kind}; convert the model with a fixed input shape"
+            )
+        return shape
+
+    def patched(self) -> bytes:
+        """The file with the shapes that changed; all extents that were unknown are known."""
+        made = bytearray(self.data)
+        written: dict[int, Shape] = {}
+        for tensor in sorted(self.found | self.changed.keys()):
+            shape = self.shape(tensor)
+            start, length = self.tensors[tensor].span(TensorField.SHAPE, 4)
+            name = self.tensors[tensor].string(TensorField.NAME)
+            if length != len(shape) or written.setdefault(start, shape) != shape:
+                raise UnsupportedError(f"tensor {name!r}: its shape {list(shape)} has no place")
+            struct.pack_into(f"<{length}i", made, start, *shape)
+            start, length = self.tensors[tensor].span(TensorField.SHAPE_SIGNATURE, 4)
+            if length == len(shape):
+                struct.pack_into(f"<{length}i", made, start, *shape)
+        shared = {
+            table.span(TensorField.SHAPE, 4)[0]
+            for index, table in enumerate(self.tensors)
+            if index not in self.changed and index not in self.found
+        }
+        if shared & written.keys():
+            raise UnsupportedError("shapes that depend on the batch are shared with others")
+        return bytes(made)
