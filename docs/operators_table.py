@@ -1,8 +1,27 @@
-"""Puts the table of operators, made from their records, into the page that asks for it."""
+"""Puts the tables of operators, made from their records, into the page that asks for them."""
 
 from typing import Any
 
 MARK = "<!-- operators -->"
+TFLM_MARK = "<!-- operators of TFLM -->"
+TFLM = """
+    ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND
+    BROADCAST_ARGS BROADCAST_TO CALL_ONCE CAST CEIL CIRCULAR_BUFFER CONCATENATION CONV_2D COS CUMSUM
+    DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE DIV DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EQUAL
+    EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED GATHER GATHER_ND GREATER
+    GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOG
+    LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM
+    MIRROR_PAD MUL NEG NOT_EQUAL PACK PAD PADV2 PRELU QUANTIZE READ_VARIABLE REDUCE_ALL REDUCE_MAX
+    REDUCE_MIN RELU RELU6 RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT
+    SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE
+    SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF SignalDelay SignalEnergy
+    SignalFftAutoScale SignalFilterBank SignalFilterBankLog SignalFilterBankSpectralSubtraction
+    SignalFilterBankSquareRoot SignalFramer SignalIrfft SignalOverlapAdd SignalPCAN SignalRfft
+    SignalStacker SignalWindow TANH TFLM_DECODE TFLite_Detection_PostProcess TRANSPOSE
+    TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK VAR_HANDLE WHILE ZEROS_LIKE ethos-u
+"""
+"""Operators that TFLM registers (``MicroMutableOpResolver``, as of its wheel of 2025), by
+the names that files have for them."""
 _SHAPE = (1, 4, 4, 4)
 _MOST_INPUTS = 24
 
@@ -43,6 +62,46 @@ def table() -> str:
         "|---|---|---|---|---|---|---|\n"
     )
     return f"{head}{chr(10).join(rows)}\n\n{len(rows)} kinds in {len(MODULES)} files.\n"
+
+
+def beside_tflm() -> str:
+    """Return which of TFLM's operators run here, on which types, as a Markdown table."""
+    from tvm_serenity.operators import operator
+
+    rows, lacking = [], list[str]()
+    for kind in TFLM.split():
+        why = why_not(kind)
+        record = operator(kind)
+        cells = ("refused", why, "", "") if why else _runs(kind, record)
+        rows.append(f"| {kind} | {' | '.join(cells)} |")
+        lacking += [kind] if why else []
+    head = "| TFLM's operator | plain numbers | quantised | by rows | fast kernel |"
+    head = f"{head}\n|---|---|---|---|---|\n"
+    ran = len(rows) - len(lacking)
+    count = f"{ran} of {len(rows)} run; refused by name: {', '.join(lacking)}."
+    return f"{head}{chr(10).join(rows)}\n\n{count}\n"
+
+
+def why_not(kind: str) -> str:
+    """Return why no operator of a kind is computed, or nothing."""
+    from tvm_serenity.frontends._tflite_meaning import lacking
+    from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
+    from tvm_serenity.operators import OPERATORS
+
+    if kind not in BUILTIN_OPERATORS and kind not in OPERATORS:
+        return "a custom operator: `--opaque`"
+    return lacking(kind, [], [])
+
+
+def _runs(kind: str, record: Any) -> tuple[str, str, str, str]:
+    from tvm_serenity.frontends._importable import TFLITE_QUANTISED
+
+    stored = integers(kind, record)
+    if not stored and kind in TFLITE_QUANTISED:
+        stored = "to floats"
+    floats = "" if record.exact else "yes"
+    rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
+    return floats, stored, rows, record.library
 
 
 def integers(kind: str, record: Any) -> str:
@@ -92,5 +151,8 @@ def _scene(kind: str, dtypes: list[str]) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return a page with the table in place of its mark."""
-    return markdown.replace(MARK, table()) if MARK in markdown else markdown
+    """Return a page with the tables in place of their marks."""
+    for mark, made in ((MARK, table), (TFLM_MARK, beside_tflm)):
+        if mark in markdown:
+            markdown = markdown.replace(mark, made())
+    return markdown

@@ -13,15 +13,33 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators_table.py"
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[str, list[str]]:
+def page() -> Any:
     spec = importlib.util.spec_from_file_location("operators_table", PAGE)
     assert spec is not None
     assert spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    lines = [line for line in module.table().splitlines() if line.startswith("| ")][1:]
+    return module
+
+
+@pytest.fixture(scope="module")
+def rows(page: Any) -> dict[str, list[str]]:
+    return by_kind(page.table())
+
+
+def by_kind(table: str) -> dict[str, list[str]]:
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {name: rest for name, *rest in cells}
+
+
+def test_tflms_operators_run_or_have_a_reason(page: Any) -> None:
+    found = by_kind(page.beside_tflm())
+    assert len(found) == len(set(page.TFLM.split())) > 110
+    refused = {kind for kind, cells in found.items() if cells[0] == "refused"}
+    assert refused == {"IF", "WHILE", "TFLM_DECODE", "TFLite_Detection_PostProcess", "ethos-u"}
+    assert all(found[kind][1] for kind in refused)
+    assert found["CONV_2D"][1] == "int8 uint8 int16"
 
 
 def test_every_operator_of_tflite_has_a_row(rows: dict[str, list[str]]) -> None:

@@ -17,6 +17,7 @@ ROOT = Path(operators.__path__[0]).parent
 MOST = 2
 """Kinds that code may name side by side."""
 ELSEWHERE = {
+    "frontends/_importable.py": "what TVM's importers convert, held against them by a test",
     "frontends/_onnx_fold.py": "what onnx's evaluator is trusted with while shapes are inferred",
     "frontends/_tflite_schema.py": "the numbers of all operators in the file's schema",
     "frontends/relax/_onnx_converters.py": "gaps of TVM's importer of ONNX, closed in Relax",
