@@ -1,7 +1,8 @@
 """The ONNX model that is converted: complete, of standard operators, with its constants computed.
 
 1. Data in other files is read (``_onnx_external``), named dimensions get their sizes.
-2. The model's own functions are inlined; sparse constants become dense.
+2. Quantised operators become others (``_onnx_qlinear``), the model's own functions are inlined;
+   sparse constants become dense.
 3. Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
    for them.
 4. Values that constants and shapes decide are computed (``_onnx_fold``); an If whose condition is
@@ -19,6 +20,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
 from tvm_serenity.frontends._onnx_names import outer_reads
+from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
@@ -52,6 +54,7 @@ def prepared(
     made.CopyFrom(model)
     embed(made, folder)
     set_dims(made.graph, dims)
+    made = expanded(made)
     made = _without_functions(made)
     _make_dense(made.graph)
     for _ in range(_MAX_BRANCHES):

@@ -17,6 +17,7 @@ from tvm_serenity.frontends._importable import ONNX
 from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
 from tvm_serenity.frontends._onnx_names import outer_reads, read_names
 from tvm_serenity.frontends._onnx_prepare import prepared
+from tvm_serenity.frontends._onnx_qlinear import is_quantised
 from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
@@ -79,6 +80,7 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
         if node.domain not in ("", "ai.onnx")
         and not (node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED)
         and (node.domain, node.op_type) not in functions
+        and not is_quantised(node)
     ]
     if found:
         raise refused(found)
@@ -97,7 +99,7 @@ def check_converted(graph: "onnx.GraphProto") -> None:
 
 def _converted(node: "onnx.NodeProto") -> bool:
     """Whether an importer has a conversion for operators of this kind."""
-    return node.op_type in ONNX
+    return node.op_type in ONNX or is_quantised(node)
 
 
 def _nodes(graph: "onnx.GraphProto") -> Iterator[Any]:
