@@ -27,6 +27,7 @@ MODULES = (
     "conv_2d",
     "cumsum",
     "depthwise_conv_2d",
+    "detection_postprocess",
     "div",
     "dynamic_update_slice",
     "elu",
