@@ -125,13 +125,26 @@ def reshaped(draw: Draw, x: Any) -> Any:
     return draw.emit(op.reshape(x, (1, height, channels, width)))
 
 
+def shuffled(draw: Draw, x: Any) -> Any:
+    """Channels in another order, as ShuffleNet does; sometimes with rows among them, or merged."""
+    _, channels, height, width = shape_of(x)
+    groups = draw.choice(*(g for g in (1, 2, 3, 4) if channels % g == 0))
+    parts = (groups, channels // groups)
+    image = draw.choice((height, width), (height * width,))
+    apart = draw.emit(op.reshape(x, (1, *parts, *image)))
+    axes = draw.choice((0, 2, 1, 3), (0, 2, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2))
+    if len(image) == 2:
+        axes = (*axes, 4)
+    return draw.emit(op.reshape(draw.emit(op.permute_dims(apart, axes)), shape_of(x)))
+
+
 def sliced(draw: Draw, x: Any) -> Any:
     return draw.emit(op.strided_slice(x, [3], [0], [max(1, shape_of(x)[3] - 1)]))
 
 
 STEPS: tuple[Step, ...] = (
     convolution, convolution, convolution, pool, pooled, resized, summed, summed, joined, parted,
-    bordered, averaged, stored, turned, reshaped, sliced,
+    bordered, averaged, stored, turned, reshaped, sliced, shuffled, shuffled,
 )  # fmt: skip
 
 

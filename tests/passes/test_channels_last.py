@@ -16,6 +16,7 @@ from tvm_serenity.passes import SerenityChannelsLast
 from tvm_serenity.relax import channels_last as turning
 
 SEEDS = 6
+WEIGHTS_OF_UNIT = ((8, 8, 1, 1), (4, 1, 3, 3))
 
 
 def results(module: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -95,6 +96,35 @@ def test_a_transpose_of_the_file_is_taken_back() -> None:
 
     made = SerenityChannelsLast()(nets.module((1, 8, 8, 3), body))
     assert not [c for c in calls(made, "relax.permute_dims") if not compat.is_constant(c.args[0])]
+
+
+def test_a_unit_of_shufflenet_stays_turned() -> None:
+    """Two branches of a split are joined and shuffled: axes move at the ends alone."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 8, 6, 5), "float32"))
+    rng = np.random.default_rng(3)
+    weights = [relax.const(rng.integers(-3, 4, s).astype("float32")) for s in WEIGHTS_OF_UNIT]
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            image = builder.emit(op.nn.conv2d(x, weights[0]))
+            for _ in range(2):
+                parts = builder.emit(op.split(image, 2, 1))
+                left, right = (builder.emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
+                right = builder.emit(op.nn.conv2d(right, weights[1], padding=1, groups=4))
+                right = builder.emit(op.clip(right, -8, 8))
+                image = builder.emit(op.concat([left, right], 1))
+                image = builder.emit(op.reshape(image, (1, 2, 4, 6, 5)))
+                image = builder.emit(op.permute_dims(image, [0, 2, 1, 3, 4]))
+                image = builder.emit(op.reshape(image, (1, 8, 6, 5)))
+            out = builder.emit_output(image)
+        builder.emit_func_output(out)
+    module = builder.get()
+    made = SerenityChannelsLast()(module)
+    moved = [list(map(int, call.attrs.axes)) for call in calls(made, "relax.permute_dims")]
+    assert moved == [[0, 2, 3, 1], [0, 1, 2, 4, 3], [0, 1, 2, 4, 3], [0, 3, 1, 2]]
+    data = rng.integers(-3, 4, (1, 8, 6, 5)).astype("float32")
+    (want,), (got,) = results(module, [data]), results(made, [data])
+    np.testing.assert_array_equal(got, want)
 
 
 def test_a_module_without_images_is_left() -> None:

@@ -7,7 +7,8 @@ NHWC. An operator is computed on turned forms where its attributes can say so:
 
 * windows name their layout (convolutions, pools, resizing), and weights are turned with them;
 * what works along axes names these (joins, splits, sums, softmax, borders, scales a channel);
-* operators on elements need their operands turned alike.
+* operators on elements need their operands turned alike;
+* a shuffle of channels is one within every pixel (``channel_shuffles``).
 
 Anything else reads the order of the file, into which a turned form is turned back where it is
 read. Turning moves elements and computes nothing, so what an operator means stays the same; floats
@@ -24,6 +25,7 @@ from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
+from tvm_serenity.relax.channel_shuffles import Shuffle, shuffle
 
 FIRST, LAST = "NCHW", "NHWC"
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -128,6 +130,9 @@ class _Turning:
             weights = self.moved(self.given(value.args[1]), TO_TURNED_WEIGHTS)
             layouts = {"data_layout": LAST, "out_layout": LAST, "kernel_layout": TURNED_WEIGHTS}
             return compat.call_with(value, [self.last(value.args[0]), weights], **layouts)
+        shuffled = shuffle(value, self.values)
+        if shuffled is not None and shuffled.source in self.turned:
+            return self.shuffled(shuffled)
         operands = [part for argument in value.args for part in _parts(argument)]
         if not any(part in self.turned for part in operands if isinstance(part, relax.Var)):
             return None
@@ -144,6 +149,14 @@ class _Turning:
             return None
         given = [self.given(other) for other in others]
         return compat.call_with(value, [self.last_of(data), *given], **changed)
+
+    def shuffled(self, found: Shuffle) -> Any:
+        """The channels of every pixel in another order."""
+        turned = self.turned[found.source]
+        shape = compat.static_shape(turned.ty, "tensor")
+        apart = self.shaped(turned, (*shape[:3], *found.parts))
+        order = [0, 1, 2, *(3 + part for part in found.order)]
+        return relax.op.reshape(self.builder.emit(relax.op.permute_dims(apart, order)), list(shape))
 
     def sliced(self, call: relax.Call) -> Any:
         """A slice, which names its axes by an argument."""
