@@ -1,6 +1,7 @@
 """Flash and RAM of `.tflite` files in firmware, beside their weights and TensorFlow Lite Micro.
 
-    python benchmarks/sizes.py [--json FILE] [--time-limit 5] [FILE_OR_FOLDER ...]
+    python benchmarks/sizes.py [--json FILE] [--time-limit 5] [--whole] [FILE_OR_FOLDER ...]
+    python benchmarks/sizes.py --table --json FILE
 
 Constants of our firmware beside the buffers that tensors of the file have, code and tables, the
 arena of the network whole and in bands of one row; and what TFLM (the ``tflite_micro`` wheel)
@@ -14,21 +15,34 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tvm_serenity.errors import FitError, InputError, SerenityError
-from tvm_serenity.firmware import Settings, build
-from tvm_serenity.frontends._flatbuffer import root_table
-from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
+from tvm_serenity.boards import board as board_of
+from tvm_serenity.errors import InputError, SerenityError
+from tvm_serenity.firmware import Settings, image
+from tvm_serenity.firmware.emit.project import Layout, project, write_files
+from tvm_serenity.firmware.fit import fit
+from tvm_serenity.firmware.tir.made import make
+from tvm_serenity.firmware.tir.opened import opened
+from tvm_serenity.frontends._flatbuffer import Table, root_table
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    ModelField,
+    SubgraphField,
+    TensorField,
+)
 from tvm_serenity.frontends.tflite_file import _buffer_sizes
 from tvm_serenity.validation.isolated import Death, isolated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BOARDS = ("mps2-an386", "teensy-4.1")
-ONE_FILE_S = 600.0
+ONE_FILE_S = 240.0
+SCALES = 2
+"""Field of a tensor's quantisation."""
 TFLM_ARENA_BYTES = 1 << 26
 MICRO = """
 import sys
@@ -39,14 +53,23 @@ model.print_allocations()
 """
 
 
-def weight_bytes(data: bytes) -> int:
-    """Bytes of the buffers that hold values of tensors; shared ones once."""
+def weight_bytes(data: bytes) -> tuple[int, int]:
+    """Bytes of the buffers that hold values of tensors, shared ones once, and of their scales.
+
+    Biases have scales that follow from the others: these are not counted.
+    """
     model = root_table(data, b"TFL3")
     sizes = _buffer_sizes(model)
-    tables = [
-        t for s in model.tables(ModelField.SUBGRAPHS) for t in s.tables(SubgraphField.TENSORS)
-    ]
-    return sum(sizes[b] for b in {t.u32(TensorField.BUFFER) for t in tables})
+    graphs = model.tables(ModelField.SUBGRAPHS)
+    held = [t for s in graphs for t in s.tables(SubgraphField.TENSORS)]
+    held = [t for t in held if sizes[t.u32(TensorField.BUFFER)]]
+    weights = sum(sizes[b] for b in {t.u32(TensorField.BUFFER) for t in held})
+    parameters = [t.table(TensorField.QUANTIZATION) for t in held if _is_weight(t)]
+    return weights, sum(4 * p.span(SCALES, 4)[1] for p in parameters if p is not None)
+
+
+def _is_weight(tensor: Table) -> bool:
+    return TENSOR_TYPES[tensor.u8(TensorField.TYPE)][0] not in ("int32", "int64")
 
 
 def micro(path: Path) -> dict[str, Any]:
@@ -64,27 +87,14 @@ def micro(path: Path) -> dict[str, Any]:
 
 
 def ours(path: Path, board: str, rows: int | str, limit_s: float) -> dict[str, Any]:
-    """What a build takes, or why there is none."""
+    """What a project takes, or why there is none."""
 
     def work() -> Iterator[dict[str, Any]]:
-        settings = Settings(
-            name="model", rows=rows, format="zephyr", check=False, time_limit_s=limit_s
-        )
+        settings = Settings(name="model", rows=rows, check=False, time_limit_s=limit_s)
         try:
-            facts = build(path, board, settings).facts
-        except FitError as error:
-            yield {"reason": str(error), "fits": False}
-            return
+            yield _taken(path, board, settings)
         except SerenityError as error:
             yield {"reason": str(error)}
-            return
-        arena = sum(facts["arena_bytes"].values())
-        yield {
-            "board": board,
-            "arena": arena,
-            "constants": facts["constant_bytes"],
-            "code": facts["code_bytes"],
-        }
 
     try:
         return next(iter(isolated(work, ONE_FILE_S)))
@@ -92,21 +102,44 @@ def ours(path: Path, board: str, rows: int | str, limit_s: float) -> dict[str, A
         return {"reason": str(death)}
 
 
-def measured(path: Path, limit_s: float) -> dict[str, Any]:
+def _taken(path: Path, name: str, settings: Settings) -> dict[str, Any]:
+    target = board_of(name)
+    module, _ = opened(path, settings)
+    found = make(module, "model", target, settings)
+    program, stack = found.program, settings.stack_bytes
+    with tempfile.TemporaryDirectory() as folder:
+        write_files(project(program, Layout(target, stack, False, {})), Path(folder))
+        code = image.measured(Path(folder), program, target, stack) - program.constant_bytes
+    return {
+        "board": name,
+        "fits": fit(target, found.placed, program.constant_bytes, stack, code).fits,
+        "arena": sum(program.arena_bytes.values()),
+        "constants": program.constant_bytes,
+        "code": code,
+    }
+
+
+def measured(path: Path, limit_s: float, by_rows: bool) -> dict[str, Any]:
     """All figures of a file."""
-    found: dict[str, Any] = {"file": path.name, "weights": weight_bytes(path.read_bytes())}
+    data = path.read_bytes()
+    weights, scales = weight_bytes(data)
+    found: dict[str, Any] = {"file": path.name, "bytes": len(data)}
+    found |= {"weights": weights, "weights_and_scales": weights + scales}
     for board in BOARDS:
         found["whole"] = ours(path, board, "off", limit_s)
         if found["whole"].get("fits", True):
             break
-    found["rows"] = ours(path, board, 1, limit_s)
+    rows = ours(path, board, 1, limit_s) if by_rows else {"reason": "not asked for"}
+    found["rows"] = rows
     found["tflm"] = micro(path)
     return found
 
 
 HEAD = (
-    "| file | weights in the file | constants | ratio | code, tables | by rows: constants | code, "
-    "tables | arena whole | by rows | TFLM: tensors | arena |\n|" + "---|" * 11
+    "| file | bytes | weights in it | and scales | constants | ratio to both | code, tables "
+    "| by rows: constants | code, tables | arena whole | by rows | TFLM: tensors | arena |\n|"
+    + "---|"
+    * 13
 )
 
 
@@ -114,11 +147,14 @@ def row(found: dict[str, Any]) -> str:
     """A line of the table."""
     whole, rows, tflm = found["whole"], found["rows"], found["tflm"]
     if "reason" in whole:
-        return f"| {found['file']} | {found['weights']:,} | {whole['reason']} |" + " |" * 8
+        return f"| {found['file']} | {found['bytes']:,} | {whole['reason']} |" + " |" * 10
+    given = [found["weights"], found["weights_and_scales"]]
+    ratios = [f"{whole['constants'] / size:.3f}" if size else "-" for size in given]
     cells = [
-        f"{found['weights']:,}",
+        f"{found['bytes']:,}",
+        *(f"{size:,}" for size in given),
         f"{whole['constants']:,}",
-        f"{whole['constants'] / found['weights']:.3f}" if found["weights"] else "-",
+        ", ".join(ratios),
         *(_number(whole, "code"), _number(rows, "constants"), _number(rows, "code")),
         *(_number(whole, "arena"), _number(rows, "arena")),
         *(_number(tflm, "tensors"), _number(tflm, "arena")),
@@ -134,6 +170,8 @@ def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield median and worst of each ratio."""
     pairs = {
         "constants / weights": ("whole", "constants", "weights", None),
+        "constants / weights and scales": ("whole", "constants", "weights_and_scales", None),
+        "constants / file": ("whole", "constants", "bytes", None),
         "constants by rows / weights": ("rows", "constants", "weights", None),
         "arena whole / TFLM's": ("whole", "arena", "tflm", "arena"),
         "arena by rows / TFLM's": ("rows", "arena", "tflm", "arena"),
@@ -157,14 +195,20 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path, default=[DATA])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--time-limit", type=float, default=5.0)
+    parser.add_argument("--whole", action="store_true", help="not by rows")
+    parser.add_argument("--table", action="store_true", help="of the results in the JSON file")
     options = parser.parse_args()
+    if options.table:
+        results = json.loads(options.json.read_text())
+        print("\n".join([HEAD, *map(row, results), "", *summary(results)]))
+        return
     files = [f for p in options.paths for f in (sorted(p.rglob("*.tflite")) if p.is_dir() else [p])]
     if not files:
         raise InputError("no .tflite files")
     print(HEAD)
     results = []
     for path in files:
-        results.append(measured(path, options.time_limit))
+        results.append(measured(path, options.time_limit, not options.whole))
         print(row(results[-1]), flush=True)
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))

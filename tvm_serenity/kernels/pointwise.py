@@ -122,19 +122,22 @@ def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> A
     return prim_func([x, te.compute(shape, value, name="out")])
 
 
-def softmax(rows: int, columns: int, source: str, result: str) -> Any:
+def softmax(shape: tuple[int, int], source: str, result: str, entries: int = 256) -> Any:
     """Return the kernel ``(x, exponentials, result)`` of TFLite's fixed-point softmax.
 
-    ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point.
+    ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point; there
+    are ``entries`` exponentials, of which the last stands for all that follow.
     """
-    x = te.placeholder((rows, columns), source, "x")
-    table = te.placeholder((256,), "int32", "exponentials")
+    rows, columns = shape
+    x = te.placeholder(shape, source, "x")
+    table = te.placeholder((entries,), "int32", "exponentials")
     k = te.reduce_axis((0, columns), "k")
     most = te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
     j = te.reduce_axis((0, columns), "j")
 
     def exponential(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
-        return table[most[i] - x[i, c].astype("int32")]
+        below = most[i] - x[i, c].astype("int32")
+        return table[below if entries == 256 else te.min(below, i32(entries - 1))]
 
     total = te.compute(
         (rows,), lambda i: te.sum(_rounded(exponential(i, j), 12), axis=[j]), name="total"

@@ -1,6 +1,7 @@
 """PRELU: ``x`` where it is positive, a slope of its own times ``x`` elsewhere."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,4 +45,13 @@ def _value(op: Pair, x: Array, alpha: Array) -> Array:
     return np.where(x >= 0, over, scaled(x * alpha, below.value[0], below.shift[0]))
 
 
-OPERATORS = (of_two(elementwise("PRELU", "PRelu"), _read, _compute, _value),)
+def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Slopes are read as they are stored; TVM's importer has one for each element."""
+    x, slope = values
+    zero = np.zeros((), np.float32)
+    below = calls.apply("less", x, zero)
+    return calls.apply("where", below, calls.apply("multiply", x, slope), x)
+
+
+_FACTS = replace(elementwise("PRELU", "PRelu"), plain=_plain)
+OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

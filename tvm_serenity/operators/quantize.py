@@ -15,6 +15,8 @@ from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, 
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
+TABLE_ELEMENTS = 1024
+"""Fewer are rescaled one by one: a table of 256 bytes is more than the code."""
 _TYPES = (*ALL, "int32")
 
 
@@ -44,7 +46,8 @@ def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
     source, result, limits = op.source, op.result, op.limits
     if source.alike(result) and limits == result.params.limits:
         return values[0]
-    if source.dtype in EIGHT and result.dtype in EIGHT:
+    few = int(np.prod(source.shape)) < TABLE_ELEMENTS and op.rounding == "tflite"
+    if source.dtype in EIGHT and result.dtype in EIGHT and not few:
         table = tables.rescaled(source.params, result.params, *limits, op.rounding)
         return looked_up("q_table", source, table, values[0], calls)
     m = multiplier(source.scale / result.scale)

@@ -71,8 +71,8 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
         kernel = normalise.softmax16(rows, columns, scale)
         made = calls.kernel("q_softmax", kernel, given, *_samples())
     else:
-        kernel = pointwise.softmax(rows, columns, source.dtype, op.result.dtype)
-        table = np.asarray(tables.softmax(source.scale, op.beta).exponentials, np.int32)
+        table = tables.without_tail(tables.softmax(source.scale, op.beta).exponentials)
+        kernel = pointwise.softmax((rows, columns), source.dtype, op.result.dtype, len(table))
         made = calls.kernel("q_softmax", kernel, given, table)
     return reshaped(made, (rows, columns), source.shape, calls)
 

@@ -5,7 +5,7 @@ LiteRT as well; the others follow its fixed-point code step by step, evaluated h
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,12 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     x, least = differences(scale, beta)
     kept = -np.arange(256) >= least
     return SoftmaxTable(tuple(int(e) for e in np.where(kept, exp_on_negative(x), 0)))
+
+
+def without_tail(exponentials: Sequence[int]) -> npt.NDArray[np.int32]:
+    """Return the exponentials with one 0 in place of those at the end."""
+    values = np.asarray(exponentials, np.int32)
+    return values[: int(np.flatnonzero(values).max(initial=-1)) + 2]
 
 
 def differences(scale: float, beta: float = 1.0) -> tuple[npt.NDArray[np.int64], int]:

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
 from tvm_serenity.firmware.tir.statements import Written, write
-from tvm_serenity.firmware.tir.tuned import Tuned, tuned
+from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, Tuned, tuned
 from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.opaque import opaque
@@ -59,7 +59,10 @@ class Kernels:
             self.written, self.objects = made.kernels, {OBJECT: made.object}
 
     def _tuned(self) -> dict[int, Tuned]:
-        """The calls that the kernel library covers, by operator; equal kernels share a name."""
+        """The calls of the kernel library, by operator; equal kernels share a name.
+
+        None where all of them together are little work.
+        """
         found: dict[int, Tuned] = {}
         names: dict[Kernel, str] = {}
         for i, op in enumerate(self.region.graph.ops):
@@ -71,7 +74,8 @@ class Kernels:
                 continue
             name = names.setdefault(made.kernel, _next(op.kind, names.values()))
             found[i] = replace(made, kernel=replace(made.kernel, name=name))
-        return found
+        few = sum(made.products for made in found.values()) < FEW_PRODUCTS
+        return {} if few else found
 
     def _forms(self, ops: Sequence[int]) -> dict[str, dict[int, tuple[str, int]]]:
         """The forms of a kernel's narrow constants by position, for each kernel."""

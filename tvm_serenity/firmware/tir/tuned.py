@@ -7,6 +7,7 @@ other layouts, grouped and wide depthwise convolutions, weights that do not fit 
 their zero point is subtracted, rounding in float.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,8 @@ from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
+FEW_PRODUCTS = 512
+"""A network of fewer takes less code, and no more instructions, without the library."""
 MOST_PIECES = 16
 MOST_TAPS = 32
 MOST_ROWS = 32
@@ -42,11 +45,15 @@ MOST_COLUMN_BYTES = 320
 
 @dataclass(frozen=True)
 class Tuned:
-    """A call of the library: a kernel, the constants it takes after its tensors, workspace."""
+    """A call of the library: a kernel, the constants it takes after its tensors, workspace.
+
+    ``products``: how many it sums up.
+    """
 
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int
+    products: int
 
 
 def tuned(
@@ -175,7 +182,8 @@ def _tuned(
     constants = [weights, layer.bias, layer.how.multipliers, layer.how.shifts]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
-    return Tuned(kernel, tuple(constants), workspace_bytes)
+    pixels = math.prod(layer.spec.output_shape[:3])
+    return Tuned(kernel, tuple(constants), workspace_bytes, pixels * layer.weights.size)
 
 
 def _has_few_taps(spec: Convolution) -> bool:
