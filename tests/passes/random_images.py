@@ -138,13 +138,26 @@ def shuffled(draw: Draw, x: Any) -> Any:
     return draw.emit(op.reshape(draw.emit(op.permute_dims(apart, axes)), shape_of(x)))
 
 
+def normalised(draw: Draw, x: Any) -> Any:
+    """Of a variance of one, so that results are exact; the mean goes on as a result at times."""
+    channels = shape_of(x)[1]
+    gamma, beta, mean = (draw.constant(channels) for _ in range(3))
+    one = relax.const(np.ones(channels, np.float32))
+    made = draw.emit(op.nn.batch_norm(x, gamma, beta, mean, one, 1, 0.0, training=False))
+    image = draw.emit(relax.TupleGetItem(made, 0))
+    if draw.random.random() < 0.3:
+        told = draw.emit(op.reshape(draw.emit(relax.TupleGetItem(made, 1)), (1, channels, 1, 1)))
+        image = draw.emit(op.add(image, told))
+    return bounded(draw, image)
+
+
 def sliced(draw: Draw, x: Any) -> Any:
     return draw.emit(op.strided_slice(x, [3], [0], [max(1, shape_of(x)[3] - 1)]))
 
 
 STEPS: tuple[Step, ...] = (
     convolution, convolution, convolution, pool, pooled, resized, summed, summed, joined, parted,
-    bordered, averaged, stored, turned, reshaped, sliced, shuffled, shuffled,
+    bordered, averaged, stored, turned, reshaped, sliced, shuffled, shuffled, normalised,
 )  # fmt: skip
 
 

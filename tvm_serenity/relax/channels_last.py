@@ -32,6 +32,7 @@ TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 WEIGHTS, TURNED_WEIGHTS = "OIHW", "HWIO"
 TO_TURNED_WEIGHTS = (2, 3, 1, 0)
 ALONG_ONE = (
+    op_attrs.BatchNormAttrs,
     op_attrs.ConcatAttrs,
     op_attrs.FlipAttrs,
     op_attrs.PReluAttrs,
@@ -121,7 +122,9 @@ class _Turning:
         """The turned form of an expression, made of turned forms; None where it has none."""
         if isinstance(value, relax.TupleGetItem):
             source = self.turned.get(value.tuple_value)
-            return None if source is None else relax.TupleGetItem(source, value.index)
+            if source is None or _rank(value) != 4:  # of BatchNormalization, mean and variance
+                return None
+            return relax.TupleGetItem(source, value.index)
         if isinstance(value, relax.Var):
             return self.turned.get(value)
         if not compat.is_call(value):
@@ -238,7 +241,14 @@ class _Turning:
         if compat.is_tensor(turned.ty):
             return self.moved(turned, TO_FIRST)
         parts = [relax.TupleGetItem(turned, i) for i in range(len(turned.ty.fields))]
-        return relax.Tuple([self.moved(self.builder.emit(part), TO_FIRST) for part in parts])
+        images = [field.ndim == 4 for field in turned.ty.fields]
+        held = [self.builder.emit(part) for part in parts]
+        return relax.Tuple(
+            [
+                self.moved(part, TO_FIRST) if image else part
+                for part, image in zip(held, images, strict=True)
+            ]
+        )
 
     def moved(self, expr: relax.Expr, axes: Sequence[int]) -> Any:
         """A tensor with its axes in another order; one that keeps its bytes is only reshaped."""
