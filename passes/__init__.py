@@ -18,6 +18,7 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
     from tvm_serenity.passes.relax import (
         LeanKernels,
         SerenityChannelsLast,
+        SerenityFoldChannels,
         SerenityPlanMemory,
         SerenityQuantize,
         SerenityRewrite,
@@ -28,6 +29,7 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
     __all__ += [
         "LeanKernels",
         "SerenityChannelsLast",
+        "SerenityFoldChannels",
         "SerenityPlanMemory",
         "SerenityQuantize",
         "serenity_pipeline",
@@ -41,6 +43,7 @@ def __getattr__(name: str) -> object:
     if name in (
         "LeanKernels",
         "SerenityChannelsLast",
+        "SerenityFoldChannels",
         "SerenityPlanMemory",
         "SerenityQuantize",
         "serenity_pipeline",

@@ -12,6 +12,7 @@ SURFACE = {
     "Graph",
     "LeanKernels",
     "SerenityChannelsLast",
+    "SerenityFoldChannels",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

@@ -5,6 +5,7 @@ from tvm_serenity import tvm_installed
 tvm_installed.require_relax()  # before anything that fails without
 
 from tvm_serenity.passes.relax.channels_last import SerenityChannelsLast
+from tvm_serenity.passes.relax.fold_channels import SerenityFoldChannels
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
@@ -15,6 +16,7 @@ from tvm_serenity.passes.relax.schedule import SerenitySchedule
 __all__ = [
     "LeanKernels",
     "SerenityChannelsLast",
+    "SerenityFoldChannels",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

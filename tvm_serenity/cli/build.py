@@ -20,10 +20,10 @@ from tvm_serenity.cli.options import (
     TimeLimit,
     sized,
 )
-from tvm_serenity.cli.quantized import DynamicRange
+from tvm_serenity.cli.quantized import Channels, DynamicRange, said_of_channels
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware.choices import FORMATS, PROJECT, STACK_BYTES
-from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.quantize.choices import FOLD, OFF
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
@@ -59,6 +59,7 @@ def build_command(
         str, typer.Option(help="auto: integer kernels where the model is quantised; off: float.")
     ] = "auto",
     dynamic_range: DynamicRange = "litert",
+    channels: Channels = FOLD,
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak first.")
     ] = False,
@@ -107,6 +108,7 @@ def build_command(
         rewrite="all" if rewrite else "",
         quantized=quantized,
         dynamic_range=dynamic_range,
+        channels=channels,
         codegen=codegen,
         external_arena=external_arena,
         arena_limit_bytes=arena_limit,
@@ -189,6 +191,8 @@ def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
     if facts["kept_float"]:
         rows["stays float"] = "; ".join(facts["kept_float"])
+    if fewer := said_of_channels(facts["channels"]):
+        rows["channels"] = fewer
     if not image.linkable():
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
     rows["checked"] = facts["check"]["text"]

@@ -10,10 +10,18 @@ import typer
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit, sized
-from tvm_serenity.cli.quantized import DynamicRange, Quantized, Rounding, opened_for, quantised_json
+from tvm_serenity.cli.quantized import (
+    Channels,
+    DynamicRange,
+    Quantized,
+    Rounding,
+    opened_for,
+    quantised_json,
+    said_of_channels,
+)
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
-from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.quantize.choices import FOLD, OFF
 from tvm_serenity.schedule import Options, check_schedule
 
 if TYPE_CHECKING:
@@ -44,6 +52,7 @@ def compile_command(
     quantized: Quantized = "auto",
     rounding: Rounding = "auto",
     dynamic_range: DynamicRange = "litert",
+    channels: Channels = FOLD,
     tuned: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
@@ -96,6 +105,7 @@ def compile_command(
         steps = Steps(
             quantized=quantized,
             rounding=rounding_used,
+            channels=channels,
             rewrite=rules if rewrite else "",
             rows=rows,
             time_limit_s=time_limit,
@@ -152,7 +162,7 @@ def _checks(
 
 
 def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Checks":
-    """The same checks against the module before it was rewritten or cut into rows."""
+    """The same checks against the module before it lost channels, or was rewritten or cut."""
     from dataclasses import replace
 
     from tvm_serenity.validation.report import EXACT
@@ -311,7 +321,7 @@ def _verdict(found: "CompileReport", result: dict[str, Any]) -> str:
             "sets of inputs"
         )
     if checks["before"]:
-        lines.append("the network computes the same as before it was rewritten or split")
+        lines.append("the network computes the same as before it was changed")
     if found.verdict is None:
         lines.append("no runtime of its own to compare with")
     else:
@@ -332,4 +342,6 @@ def _quantised_facts(result: dict[str, Any]) -> dict[str, str]:
     kept = found["kept_float"]
     lines = "".join(f"\n{line}" for line in kept)
     said = f"integer kernels ({found['rounding']} rounding), {found['weight_bytes']:,} bytes"
-    return {"quantised": f"{said} of weights; {len(kept)} operators stay float{lines}"}
+    rows = {"quantised": f"{said} of weights; {len(kept)} operators stay float{lines}"}
+    fewer = said_of_channels(found["channels"])
+    return {**rows, "channels": fewer} if fewer else rows

@@ -1,5 +1,6 @@
 """Options of ``serenity compile`` for quantised models."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,17 @@ DynamicRange = Annotated[
 ]
 
 
+Channels = Annotated[
+    str,
+    typer.Option(
+        "--channels",
+        metavar="fold|keep",
+        help="fold: channels of integers that are constant, or that nothing reads, are not "
+        "computed; keep: all are.",
+    ),
+]
+
+
 def opened_for(
     opened: ModelSource,
     module: "tvm.IRModule",
@@ -64,6 +76,17 @@ def opened_for(
     return opened.module(rounding, dynamic_range) if read else module, rounding
 
 
+def said_of_channels(found: Mapping[str, Any]) -> str:
+    """Return what ``Folded.json`` says in words; nothing where every channel is computed."""
+    if not found["left_out"]:
+        return ""
+    tensors = len(found["tensors"])
+    return (
+        f"{found['left_out']:,} of {found['of']:,}, in {tensors} tensors, are constant or not "
+        "read: not computed"
+    )
+
+
 def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     """Return what JSON says of integer kernels; nothing where ``module`` had no use for them."""
     from tvm_serenity.relax.quantize import is_quantised
@@ -74,6 +97,7 @@ def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     said = {
         "rounding": made.steps.rounding,
         "kept_float": list(made.kept_float),
-        "weight_bytes": weight_bytes(made.integers),
+        "weight_bytes": weight_bytes(made.changed),
+        "channels": made.folded.json(),
     }
     return {"quantized": said}

@@ -12,7 +12,15 @@ from tvm_serenity.firmware.choices import (
     PROJECT,
     STACK_BYTES,
 )
-from tvm_serenity.quantize.choices import AUTO, DYNAMIC_RANGES, LITERT, OFF, QUANTIZED
+from tvm_serenity.quantize.choices import (
+    AUTO,
+    CHANNELS,
+    DYNAMIC_RANGES,
+    FOLD,
+    LITERT,
+    OFF,
+    QUANTIZED,
+)
 from tvm_serenity.schedule import Options
 
 Notify = Callable[[str], None]
@@ -39,6 +47,7 @@ class Settings:
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
       bits while they run, or "float".
+    * ``channels``: "fold" computes no channel of integers that is constant or not read, "keep" all.
     * ``codegen``: "c", or "llvm" for kernels compiled here. ``tuned``: the kernel library is used
       where it applies ("c" alone).
     * ``external_arena``: the caller passes the arena. ``arena_limit_bytes``: no larger one.
@@ -62,6 +71,7 @@ class Settings:
     rewrite: str = ""
     quantized: str = AUTO
     dynamic_range: str = LITERT
+    channels: str = FOLD
     codegen: str = "c"
     tuned: bool = True
     external_arena: bool = False
@@ -122,6 +132,7 @@ def _check_values(settings: Settings) -> None:
         ("--order", settings.order, ORDERS),
         ("--quantized", settings.quantized, QUANTIZED),
         ("--dynamic-range", settings.dynamic_range, DYNAMIC_RANGES),
+        ("--channels", settings.channels, CHANNELS),
         ("--format", settings.format, FORMATS),
     ):
         if value not in allowed:

@@ -10,11 +10,21 @@ LITERT, FLOAT = "litert", "float"
 DYNAMIC_RANGES = (LITERT, FLOAT)
 """How float operators with 8-bit weights are read: as LiteRT computes them, or all in float."""
 
+FOLD, KEEP = "fold", "keep"
+CHANNELS = (FOLD, KEEP)
+"""Channels that are constant, or not read, are not computed; or every channel is."""
+
 
 def check_quantized(value: str, option: str = "quantized=") -> None:
     """Raise :class:`InputError`, which names ``option``, unless there is such a choice."""
     if value not in QUANTIZED:
         raise InputError(f"{option}{value!r}: there are {', '.join(QUANTIZED)}")
+
+
+def check_channels(value: str, option: str = "channels=") -> None:
+    """Raise :class:`InputError` unless channels can be treated so."""
+    if value not in CHANNELS:
+        raise InputError(f"{option}{value!r}: there are {', '.join(CHANNELS)}")
 
 
 def check_rounding(rounding: str) -> None:

@@ -18,8 +18,16 @@ from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.plan import PlanOptions
-from tvm_serenity.quantize.choices import AUTO, check_quantized, check_rounding
+from tvm_serenity.quantize.choices import (
+    AUTO,
+    FOLD,
+    KEEP,
+    check_channels,
+    check_quantized,
+    check_rounding,
+)
 from tvm_serenity.relax.channels_last import channels_last
+from tvm_serenity.relax.constant_channels import Folded, fold_constant_channels
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
@@ -43,6 +51,7 @@ class Steps:
       ("auto": as the module was imported, else "tflite"); "off" leaves them float.
     * ``layout``: "last" computes on images with their channels last (NHWC) wherever it can, "given"
       as the model has them. "auto": last in rows and in integers, else as given.
+    * ``channels``: "fold" computes no channel of integers that is constant or not read, "keep" all.
     * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
       ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
@@ -54,6 +63,7 @@ class Steps:
     quantized: str = AUTO
     rounding: str = AUTO
     layout: str = AUTO
+    channels: str = FOLD
     rewrite: str = ""
     rows: bool = False
     time_limit_s: float | None = None
@@ -66,6 +76,7 @@ class Steps:
         if self.layout not in LAYOUTS:
             raise InputError(f"layout={self.layout!r}: there are {', '.join(LAYOUTS)}")
         check_rounding(self.rounding)
+        check_channels(self.channels)
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
@@ -76,9 +87,10 @@ class Steps:
 class Prepared:
     """A module with kernels, and the modules on the way to them.
 
-    ``integers``: after quantising; ``changed``: after rewriting, or in rows; ``plain``: lowered,
-    with TVM's own kernels. ``kept_float``: what stayed float, and why. ``rewriting`` and ``rows``:
-    what was found, None where it was not asked for.
+    ``integers``: after quantising; ``changed``: after leaving channels out, and rewriting, or in
+    rows; ``plain``: lowered, with TVM's own kernels. ``kept_float``: what stayed float, and why.
+    ``folded``: the channels left out. ``rewriting`` and ``rows``: what was found, None where it was
+    not asked for.
     """
 
     target: tvm.target.Target
@@ -87,13 +99,15 @@ class Prepared:
     changed: tvm.IRModule
     plain: tvm.IRModule
     kept_float: tuple[str, ...]
+    folded: Folded
     rewriting: Rewriting | None
     rows: Streaming | None
 
     @property
     def is_changed(self) -> bool:
-        """Whether the module was rewritten, or split into rows."""
-        return self.rows is not None or (self.rewriting is not None and self.rewriting.changed)
+        """Whether channels were left out, or the module was rewritten or split into rows."""
+        rewritten = self.rewriting is not None and self.rewriting.changed
+        return self.rows is not None or rewritten or self.folded.gone > 0
 
     @cached_property
     def kernels(self) -> Any:
@@ -140,7 +154,8 @@ def prepared(
     machine = compat.current_target() if target is None else tvm.target.Target(target)
     with machine:
         integers = _integers(_turned(mod, steps), steps)
-        changed, rewriting, rows = _changed(integers, steps, machine)
+        fewer, folded = _folded(integers, steps)
+        changed, rewriting, rows = _changed(fewer, steps, machine)
         plain = lowered(changed, machine)
     return Prepared(
         target=machine,
@@ -149,6 +164,7 @@ def prepared(
         changed=changed,
         plain=plain,
         kept_float=kept_float(integers),
+        folded=folded,
         rewriting=rewriting,
         rows=rows,
     )
@@ -176,15 +192,23 @@ def serenity_pipeline(
     quantized: str = "auto",
     rounding: str = "auto",
     tiling: Tiling | None = None,
+    channels: str = FOLD,
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
     planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
     keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``,
-    ``quantized``, ``rounding`` and ``tiling``: as in :class:`Steps`.
+    ``quantized``, ``rounding``, ``tiling`` and ``channels``: as in :class:`Steps`.
     """
-    steps = Steps(quantized=quantized, rounding=rounding, rewrite=rewrite, lean=lean, tiling=tiling)
+    steps = Steps(
+        quantized=quantized,
+        rounding=rounding,
+        channels=channels,
+        rewrite=rewrite,
+        lean=lean,
+        tiling=tiling,
+    )
     planning = Planning(
         method=method, options=options or Options(), planner=planner, plan_options=plan_options
     )
@@ -218,6 +242,19 @@ def _integers(mod: tvm.IRModule, steps: Steps) -> Any:
             "import it by to_relax(..., integers='off')"
         )
     return mod
+
+
+def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, Folded]:
+    """Return the module without superfluous channels, unless they are kept."""
+    done = [Folded()]
+
+    def fold(mod: tvm.IRModule) -> Any:
+        made, found = fold_constant_channels(mod)
+        done.append(found)
+        return made
+
+    made = mod if steps.channels == KEEP else _pass("SerenityFoldChannels", fold, mod)
+    return made, done[-1]
 
 
 def _changed(

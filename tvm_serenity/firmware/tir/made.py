@@ -61,6 +61,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "steps": len(made.program.calls),
         "kernels": len(made.program.kernels),
         "kept_float": list(made.kept_float),
+        "channels": made.folded.json(),
         "rows": rows,
     }
 
@@ -101,6 +102,7 @@ def _by_rows(
         peak_bytes=best.schedule.peak_bytes,
         lower_bound_bytes=best.lower_bound_bytes,
         kept_float=ready.kept_float,
+        folded=ready.folded,
         chosen=replace(chosen, met=met),
     )
 

@@ -33,6 +33,7 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     steps = Steps(
         quantized=settings.quantized,
         layout="last",
+        channels=settings.channels,
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
         tuned=in_registers,
@@ -78,6 +79,7 @@ def compiled(
         peak_bytes=peak,
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
+        folded=ready.folded,
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 

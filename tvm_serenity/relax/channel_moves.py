@@ -1,0 +1,122 @@
+"""Relax's own operators that keep channels apart: shapes, joins, borders, greatest of windows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.relax.calls import Writer, shape_of
+from tvm_serenity.relax.channel_layers import LAST, Known, Stay
+from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A call of an operator on integers, on tensors by number."""
+
+    call: relax.Call
+    sources: tuple[int, ...]
+    result: int
+
+    @property
+    def channels(self) -> int:
+        """Channels of the result."""
+        return shape_of(self.call)[-1]
+
+    def apart(
+        self, read: Sequence[Ints], write: Callable[..., Any], also: int | None = None
+    ) -> Known:
+        """Return a layer whose results are numbers that it reads, or ``also``."""
+
+        def bounds(found: Sequence[Interval]) -> Interval:
+            low = np.select([at >= 0 for at in read], [i.low for i in found])
+            high = np.select([at >= 0 for at in read], [i.high for i in found])
+            if also is not None:
+                low, high = np.minimum(low, also), np.maximum(high, also)
+            return Interval(low, high)
+
+        layer = Apart(sources=self.sources, result=self.result, read=tuple(read), bounds=bounds)
+        return Known(layer, write)
+
+
+def operands(call: relax.Call) -> list[Any]:
+    """Return the tensors that an operator of this file reads; none for any other operator."""
+    name = compat.op_name(call)
+    if name == "relax.concat":
+        parts = call.args[0]
+        return list(parts.fields) if isinstance(parts, relax.Tuple) else []
+    return [call.args[0]] if name in _OPERATORS else []
+
+
+def known_move(moved: Moved) -> Known | None:
+    """Return how channels run through a call of an operator; None where that is not known."""
+    read = _OPERATORS.get(compat.op_name(moved.call))
+    return None if read is None else read(moved)
+
+
+def _reshape(moved: Moved) -> Known | None:
+    """Elements stay in order: channel i of the result is i modulo the channels of the source."""
+    shape, source = shape_of(moved.call), shape_of(moved.call.args[0])[-1]
+    if shape[-1] % source:
+        return None
+
+    def write(writer: Writer, sources: Sequence[Any], stay: Stay) -> Any:
+        return writer.apply("reshape", sources[0], (*shape[:-1], len(stay.result)))
+
+    return moved.apart([np.arange(shape[-1]) % source], write)
+
+
+def _again(moved: Moved) -> Callable[..., Any]:
+    def write(writer: Writer, sources: Sequence[Any], _stay: Stay) -> Any:
+        call = compat.call_like(moved.call, [sources[0], *moved.call.args[1:]])
+        return writer.builder.emit(call)
+
+    return write
+
+
+def _max_pool(moved: Moved) -> Known | None:
+    attrs = moved.call.attrs
+    extents = [int(e) for e in attrs.pool_size]
+    borders = [int(p) for p in attrs.padding]
+    within = all(p < e for p, e in zip(borders, extents * 2, strict=True))
+    if str(attrs.layout) != LAST or not within or any(int(d) != 1 for d in attrs.dilation):
+        return None
+    return moved.apart([np.arange(moved.channels)], _again(moved))
+
+
+def _pad(moved: Moved) -> Known | None:
+    attrs = moved.call.attrs
+    value = compat.scalar(attrs.pad_value)
+    if str(attrs.pad_mode) != "constant" or value is None or any(map(int, attrs.pad_width[-2:])):
+        return None
+    return moved.apart([np.arange(moved.channels)], _again(moved), int(value))
+
+
+def _concat(moved: Moved) -> Known | None:
+    attrs, shapes = moved.call.attrs, [shape_of(part) for part in moved.call.args[0].fields]
+    rank = len(shapes[0])
+    if attrs.axis is None or len(set(moved.sources)) != len(moved.sources):
+        return None
+    axis, first, read = int(attrs.axis) % rank, 0, []
+    if axis != rank - 1:
+        return None
+    for shape in shapes:
+        own = np.arange(moved.channels) - first
+        read.append(np.where((own >= 0) & (own < shape[-1]), own, -1))
+        first += shape[-1]
+
+    def write(writer: Writer, sources: Sequence[Any], _stay: Stay) -> Any:
+        return writer.builder.emit(compat.call_like(moved.call, [relax.Tuple(list(sources))]))
+
+    return moved.apart(read, write)
+
+
+_OPERATORS: dict[str, Callable[[Moved], Known | None]] = {
+    "relax.concat": _concat,
+    "relax.nn.max_pool2d": _max_pool,
+    "relax.nn.pad": _pad,
+    "relax.reshape": _reshape,
+}
