@@ -49,10 +49,14 @@ class Step:
 
 @dataclass
 class Net:
-    """Records operators in the order they run."""
+    """Records operators in the order they run.
+
+    ``barren``: the share of channels whose weights are 0, or whose bias is beyond all sums.
+    """
 
     seed: int = 0
     gain: float = 1.0
+    barren: float = 0.0
     values: list[Value] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
@@ -95,11 +99,17 @@ class Net:
         data = (
             self.rng.normal(0, self.gain * np.sqrt((2 if activation else 1) / fan), shape) * spread
         )
+        if self.barren:  # of the inputs, or of the last axis, which depthwise filters have alone
+            data *= self.rng.random(shape[-1]) > self.barren
         return self.constant(data, "weight", axis)
 
     def bias(self, count: int, drawn: bool = True) -> int:
         """A layer without bias has one of zeros, as the converter writes it."""
-        return self.constant(self.rng.normal(0, 0.1, count) * drawn, "bias")
+        data = self.rng.normal(0, 0.1, count) * drawn
+        if self.barren:
+            beyond = self.rng.choice([-30.0, 30.0], count)
+            data += beyond * (self.rng.random(count) < self.barren)
+        return self.constant(data, "bias")
 
     # Layers with weights.
 

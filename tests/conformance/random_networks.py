@@ -20,6 +20,8 @@ from tvm_serenity.referees import RefereeError
 
 MOST_ELEMENTS = 4096
 """Of a tensor."""
+LEAST_RANGE = 1e-4
+"""Of a tensor; LiteRT shifts by less than nothing if a result's scale is far below its inputs'."""
 ACTIVATIONS = ("", "", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
@@ -136,18 +138,32 @@ IMAGES: tuple[Layer, ...] = (convolution, convolution, convolution, pool, pad)
 ANY: tuple[Layer, ...] = (mean, function, gate, combine, combine, concat, concat, cut, move, dense)
 
 
+def clamped(d: Draw, net: Net, x: int) -> int:
+    """A convolution whose channels are constant where a bias is beyond all sums."""
+    if d.number(0, 2) == 0:
+        return net.depthwise(x, d.one((1, 3)), d.one((1, 2)), "SAME", d.one(("RELU", "RELU6")))
+    kernel, padding = d.one((1, 1, 3)), d.one(("SAME", "VALID"))
+    assume(padding == "SAME" or min(net.shape(x)[1:3]) > kernel)
+    return net.conv(x, d.number(4, 12), kernel, 1, padding, d.one(("RELU", "RELU6")))
+
+
+FOLDED: tuple[Layer, ...] = (clamped, clamped, clamped, clamped, pool, pad, function, combine)
+"""Layers through which constant channels go."""
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """A network of 2 to 12 operators, of int8 or uint8."""
+def cases(draw: st.DrawFn, barren: bool = False) -> Case:
+    """A network of 2 to 12 operators, of int8 or uint8; ``barren``: with constant channels."""
     d = Draw(draw)
-    net = Net(d.number(0, 2**20))
+    net = Net(d.number(0, 2**20), barren=0.4 * barren)
     for _ in range(d.one((1, 1, 2))):
         net.input(1, d.number(4, 9), d.number(4, 9), d.number(1, 6))
-    for _ in range(d.number(2, 9)):
+    for _ in range(d.number(4 if barren else 2, 9)):
         values = _activations(net)
         x = values[-1] if d.number(0, 3) else d.one(values)
         image = len(net.shape(x)) == 4 and min(net.shape(x)[1:3]) > 1
-        layer = d.one(IMAGES + ANY if image else ANY)
+        layers = FOLDED if barren else IMAGES + ANY
+        layer = d.one(layers if image else ANY)
         assume(len(net.shape(x)) > 1)
         made = layer(d, net, x)
         assume(_product(net.shape(made)) <= MOST_ELEMENTS)
@@ -157,14 +173,16 @@ def cases(draw: st.DrawFn) -> Case:
     net.output(*dict.fromkeys([*ends, *([d.one(inner)] if inner and not d.number(0, 3) else [])]))
     dtype, real = d.one(("int8", "int8", "uint8")), d.number(0, 4) == 0
     try:
-        data = integer_file(net, ranges(net, JUDGE), dtype, real)
+        known = ranges(net, JUDGE)
+        assume(all(high - low > LEAST_RANGE for low, high in known.values()))
+        data = integer_file(net, known, dtype, real)
     except RefereeError:
         assume(False)
     kinds = " ".join(step.kind for step in net.steps)
     return Case("network", data, f"{dtype}{' from float' * real}: {kinds}")
 
 
-STRATEGIES = {"network": cases()}
+STRATEGIES = {"network": cases(), "barren network": cases(barren=True)}
 
 
 def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
