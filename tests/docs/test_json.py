@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("tvm")
 pytest.importorskip("tflite")
 
+from tests.conformance.builder import Net
+from tests.conformance.quantise import integer_file
 from tests.conformance.writer import T
 from tests.docs.json_tables import Tables, tables
 from tests.quantize.test_operators import IMAGE, conv, weights
@@ -56,12 +58,14 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("compile", "conv.tflite", "-o", "library"),
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
         ("compile", "conv.tflite", "--rewrite", "--no-check", "--time-limit", "0.1"),
+        ("compile", "barren.tflite", "--no-check"),
     ),
     "tune": (("tune", "conv.tflite", "-o", "tiles.json", "--trials", "1"),),
     "build": (
         ("build", "conv.tflite", *BOARD, "-o", "whole"),
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
         ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
+        ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
     ),
     "verify": (("verify", "whole"),),
     "run": (("run", "whole", "--host"),),
@@ -82,11 +86,24 @@ output v
 """
 
 
+def barren() -> bytes:
+    """Two convolutions; the weights of half of the channels between are 0."""
+    net = Net(0)
+    x = net.input(1, 4, 4, 2)
+    x = net.conv(x, 6, 1, activation="RELU")
+    filters = net.values[net.steps[0].inputs[1]].data
+    assert filters is not None
+    filters[:3] = 0
+    net.output(net.conv(x, 3, 1))
+    return integer_file(net, dict.fromkeys(range(len(net.values)), (-4.0, 4.0)))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("json")
     small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
     (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
+    (made / "barren.tflite").write_bytes(barren())
     (made / "copies.txt").write_text(COPIES)
     (made / "buffers.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,3,4\n")
     return made

@@ -23,7 +23,7 @@ PIXELS = 3
 
 
 def stored(sums: constant_channels.Ints) -> constant_channels.Ints:
-    return np.clip((sums + 1) >> 1, LOW, HIGH)
+    return np.asarray(np.clip((sums + 1) >> 1, LOW, HIGH))
 
 
 def same(found: Sequence[Interval]) -> Interval:
@@ -34,7 +34,8 @@ def same(found: Sequence[Interval]) -> Interval:
 def drawn(seed: int) -> ChannelNet:
     """Two convolutions or three, one of which keeps channels apart, of an input of one channel."""
     rng = np.random.default_rng(seed)
-    channels, layers = [1], []
+    channels = [1]
+    layers: list[Mixing | Apart] = []
     for number in range(int(rng.integers(2, 5))):
         apart = number > 0 and rng.integers(0, 3) == 0
         count = channels[-1] if apart else int(rng.integers(1, 5))
