@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.record import MemoryUse, Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -11,10 +10,13 @@ _MOVES = """
 """
 
 
-def _largest(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> None:
-    """TVM's own, which sorts no integers of 16 bits."""
-    if scene.dtype(0) == "int16":
-        raise UnsupportedError("TOPK_V2 of int16")
+def _largest(scene: Scene, values: Sequence[Expr], calls: Calls) -> list[Expr] | None:
+    """TVM's own, which sorts no integers of 16 bits: as 32 bits."""
+    if scene.dtype(0) != "int16":
+        return None
+    wide = calls.apply("astype", values[0], "int32")
+    found = calls.apply("topk", wide, scene.constant(1)[0])
+    return [calls.apply("astype", found[0], "int16"), found[1]]
 
 
 OPERATORS = (

@@ -1,10 +1,17 @@
 """PAD and PADV2: a tensor within a border of one value."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, shifted
 from tvm_serenity.operators.record import Operator, Seen, no_scratch
+from tvm_serenity.operators.scene import Calls, Expr, Scene
 
-_AMOUNTS = 1
+_AMOUNTS, _VALUE = 1, 2
+_EXACT = 2**53
+"""Larger integers are not all float64, as which TVM's own operator has its border."""
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -14,7 +21,19 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return (shifted(op.height, op.sources[0], amounts[2]),)
 
 
+def _far(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """Large integers are chosen where the border is; None for any other value."""
+    value, shape = scene.constant(_VALUE)[0], scene.shape(0)
+    if scene.dtype(0) != "int64" or abs(value) <= _EXACT:
+        return None
+    amounts = scene.constant(_AMOUNTS)
+    sides = list(zip(amounts[::2], amounts[1::2], strict=True))
+    inside = np.pad(np.ones(shape, bool), sides)
+    made = calls.apply("nn.pad", values[0], amounts, pad_value=0)
+    return calls.apply("where", inside, made, np.asarray(value, np.int64))
+
+
 OPERATORS = (
     Operator(kinds=("PAD",), by_rows=_by_rows, pads=True, moves=True, scratch=no_scratch),
-    Operator(kinds=("PADV2",), by_rows=_by_rows, moves=True),
+    Operator(kinds=("PADV2",), by_rows=_by_rows, plain=_far, moves=True),
 )

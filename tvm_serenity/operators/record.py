@@ -123,7 +123,7 @@ class Operator:
     cheap: bool = False
     plain_cheap: bool = False
     scratch: Callable[[Sequence[Shape | None], Tensor | None], int | None] | None = None
-    plain: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | None] | None = None
+    plain: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | list[Expr] | None] | None = None
     read: Callable[[Scene], Any] | None = None
     compute: Callable[[Any, Sequence[Expr], Calls], Expr] | None = None
     reference: Callable[..., Any] | None = None

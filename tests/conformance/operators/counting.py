@@ -13,7 +13,7 @@ from tests.conformance.writer import TYPES, Node, T
 @st.composite
 def _arg(draw: Any, kind: str) -> Case:
     d = Draw(draw)
-    x = d.tensor(d.shape(d.number(1, 4), 6), d.one(("int8", "uint8", "float32", "int32")))
+    x = d.tensor(d.shape(d.number(1, 4), 6), d.one(("int8", "uint8", "float32", "int32", "bool")))
     axis = d.axis(len(x.shape))
     made = [e for i, e in enumerate(x.shape) if i != axis % len(x.shape)]
     if not made:
@@ -37,7 +37,9 @@ def _cumsum(draw: Any) -> Case:
 @st.composite
 def _top(draw: Any) -> Case:
     d = Draw(draw)
-    x = d.tensor(d.shape(d.number(1, 3), 7), d.one(("float32", "int8", "uint8", "int32")))
+    x = d.tensor(
+        d.shape(d.number(1, 3), 7), d.one(("float32", "int8", "uint8", "int16", "int32", "int64"))
+    )
     count = d.number(1, x.shape[-1])
     made = (*x.shape[:-1], count)
     tensors = [x, constant(count), like(x, made), T(made, "int32")]
@@ -47,9 +49,12 @@ def _top(draw: Any) -> Case:
 @st.composite
 def _fill(draw: Any) -> Case:
     d = Draw(draw)
-    shape, dtype = d.shape(d.number(1, 3)), d.one(("float32", "int32", "int64", "bool"))
+    shape, dtype = (
+        d.shape(d.number(1, 3)),
+        d.one(("float32", "int32", "int64", "bool", "int8", "int16")),
+    )
     x = d.tensor((), dtype)
-    tensors = [constant(list(shape)), x, T(shape, dtype)]
+    tensors = [constant(list(shape)), x, like(x, shape)]
     return case("FILL", tensors, Node("FILL", [0, 1], [2]))
 
 

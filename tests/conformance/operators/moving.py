@@ -10,8 +10,8 @@ from tests.conformance.case import Case
 from tests.conformance.operators.draws import Draw, case, constant, like
 from tests.conformance.writer import Node, T
 
-TYPES = ("int8", "uint8", "int16", "float32", "int32", "bool")
-_QUANTISED = ("int8", "uint8", "int16", "float32")
+TYPES = ("int8", "uint8", "int16", "float32", "int32", "int64", "bool")
+_QUANTISED = ("int8", "uint8", "int16", "float32", "int32", "int64")
 
 
 def _source(d: Draw, least: int = 1, most: int = 4, types: tuple[str, ...] = TYPES) -> T:
@@ -55,7 +55,7 @@ def _transpose(draw: Any) -> Case:
 @st.composite
 def _pad(draw: Any, kind: str) -> Case:
     d = Draw(draw)
-    x = _source(d, types=("int8", "int8", "uint8", "int16", "float32", "int32"))
+    x = _source(d, types=("int8", "int8", "uint8", "int16", "float32", "int32", "int64"))
     amounts = [[d.number(0, 3), d.number(0, 3)] for _ in x.shape]
     options: dict[str, Any] = {}
     if kind == "MIRROR_PAD":
@@ -78,7 +78,7 @@ def _blocks(draw: Any, kind: str) -> Case:
     size, (n, h, w, c) = d.number(1, 3), d.shape(4, 4)
     small, large = (n, h, w, c * size * size), (n, h * size, w * size, c)
     before, after = (large, small) if kind == "SPACE_TO_DEPTH" else (small, large)
-    x = d.tensor(before, d.one(("int8", "uint8", "float32", "int32")))
+    x = d.tensor(before, d.one(("int8", "uint8", "float32", "int32", "int64")))
     return case(kind, [x, like(x, after)], Node(kind, [0], [1], {"blockSize": size}))
 
 
@@ -251,7 +251,7 @@ def _tile(draw: Any) -> Case:
 @st.composite
 def _concatenation(draw: Any) -> Case:
     d = Draw(draw)
-    x = _source(d, types=("int8", "int8", "uint8", "int16", "float32", "int32"))
+    x = _source(d, types=("int8", "int8", "uint8", "int16", "float32", "int32", "int64"))
     axis, count = d.axis(len(x.shape)), d.number(1, 4)
     parts, total = [], 0
     same = d.chance()

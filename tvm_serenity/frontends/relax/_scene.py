@@ -46,6 +46,8 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
         return made
     writer = FileWriter(converter, op)
     made = known.plain(scene_of(converter, op, kind), _values(converter, op), writer)
+    if isinstance(made, list):
+        return relax.Tuple(made)
     return compat.constant(made) if isinstance(made, np.ndarray) else made
 
 
