@@ -123,3 +123,17 @@ def test_integers_of_four_bits_are_constants(tmp_path: Path, stored: bool) -> No
         return
     with pytest.raises(UnsupportedError, match="integers of 4 bits that are no constants"):
         to_relax(path)
+
+
+def test_all_operators_of_a_pytorch_program_without_a_conversion_are_named() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            special = torch.special
+            return special.bessel_j0(x) + special.bessel_j0(x * 2) + special.zeta(x, x)
+
+    program = torch.export.export(Module(), (torch.ones(3, 3),))
+    said = r"3 such operators: 2 special_bessel_j0\.default, 1 special_zeta\.default"
+    with pytest.raises(UnsupportedError, match=said):
+        to_relax(program)

@@ -1,12 +1,13 @@
 """``torch.export`` programs to Relax through TVM's importer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
+from tvm_serenity.frontends.model_file import refused
 from tvm_serenity.frontends.relax._importer import run_importer
 from tvm_serenity.frontends.relax._legal import with_kernels
 from tvm_serenity.graph import Graph
@@ -44,12 +45,14 @@ def _imported(
 
     whole = program.run_decompositions()
     _check_recurrent(whole)
+    own = {**CONVERTERS, **quantised_converters(whole)}
+    _check_converted(whole, {*importer.convert_map, *own})
     made = importer.from_exported_program(
         whole,
         keep_params_as_input=False,
         unwrap_unit_return_tuple=True,
         no_bind_return_tuple=False,
-        custom_convert_map={**CONVERTERS, **quantised_converters(whole)},
+        custom_convert_map=own,
     )
     for node in whole.graph.nodes:
         if node.op == "call_function":
@@ -70,6 +73,15 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
         raise UnsupportedError(
             f"operator {node.target}: TVM makes {found} of {node.name!r}, which is {dtype}{shape}"
         )
+
+
+def _check_converted(program: "torch.export.ExportedProgram", known: Collection[str]) -> None:
+    """Refuse the operators that nothing converts, all of them by name."""
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    names = [(node, str(getattr(node.target, "__name__", node.target))) for node in calls]
+    found = [(n, f" ({node.name})", "it has no conversion") for node, n in names if n not in known]
+    if found:
+        raise refused(found)
 
 
 def _check_recurrent(program: "torch.export.ExportedProgram") -> None:
