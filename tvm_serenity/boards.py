@@ -7,7 +7,7 @@ Each file names the source of its numbers; what could not be sourced is listed i
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -45,7 +45,10 @@ class Core:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board: core, memory, the compilers' flags, and QEMU's machine where there is one."""
+    """A board: core, memory, the compilers' flags, and QEMU's machine where there is one.
+
+    ``timing`` is the table of that name as it stands in ``file`` (``tvm_serenity.cycles.board``).
+    """
 
     name: str
     title: str
@@ -56,6 +59,8 @@ class Board:
     llvm_triple: str
     qemu: str | None = None
     unsourced: tuple[str, ...] = ()
+    file: str = ""
+    timing: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def ram_bytes(self) -> int:
@@ -118,6 +123,8 @@ def _parse(name: str, where: str, text: str) -> Board:
         llvm_triple=reader.text(tools, "llvm_triple"),
         qemu=reader.text(data, "qemu") if "qemu" in data else None,
         unsourced=tuple(map(str, data.get("unsourced", ()))),
+        file=where,
+        timing=reader.table(data, "timing") if "timing" in data else None,
     )
     _check(where, board)
     return board

@@ -11,6 +11,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "compile": ("compiling",),
     "explain": ("explain",),
     "inspect": ("inspect",),
+    "latency": ("latency",),
     "offchip": ("offchip",),
     "plan": ("plan",),
     "report": ("report",),

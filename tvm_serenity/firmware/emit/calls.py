@@ -38,14 +38,14 @@ def calls(program: Program, external: bool) -> Calls:
 def about(program: Program) -> dict[str, Any]:
     """Return what ``metadata.json`` says of the calls: at least the ``steps``."""
     if program.straight:
-        return {"steps": steps(program)}
+        return {"steps": steps(program), "operators": _operators(program)}
     rows = {
         "bands": [bands.together for bands in program.bands],
         "streamed": program.fed is not None,
         "calls": len(program.calls),
         "table_bytes": tables(program).size_bytes,
     }
-    return {"steps": steps(program), "rows": rows}
+    return {"steps": steps(program), "operators": _operators(program), "rows": rows}
 
 
 def _lines(program: Program, external: bool) -> list[str]:
@@ -63,3 +63,8 @@ def _lines(program: Program, external: bool) -> list[str]:
         lines += [f"/* {number}: {made} */", call(program, name, passed)]
         lines += first_shown(program, step, external)
     return [f"    {line}" for line in lines]
+
+
+def _operators(program: Program) -> list[str]:
+    """What each step makes, by the name of its first tensor."""
+    return [program.tensors[s.writes[0]].name if s.writes else "" for s in program.steps]

@@ -1,0 +1,103 @@
+"""Small programs in assembly, and a board without waits to run them on."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tvm_serenity.boards import Board, board
+from tvm_serenity.firmware.toolchain import have
+
+needs_compiler = pytest.mark.skipif(
+    not have("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not installed"
+)
+
+BOARD = """
+title = "a test's"
+source = "the test"
+[core]
+name = "{core}"
+fpu = true
+dsp = true
+mve = false
+clock_mhz = 100
+alignment_bytes = 16
+[toolchain]
+gcc = "-mcpu=cortex-m4"
+llvm_triple = "thumbv7em-unknown-none-eabihf"
+[[regions]]
+name = "flash"
+kind = "flash"
+address = 0x08000000
+size_bytes = 65536
+[[regions]]
+name = "sram"
+kind = "sram"
+address = 0x20000000
+size_bytes = 65536
+[timing]
+class = "modelled"
+error_percent = 20
+source = "the test"
+"""
+
+FLASH = """
+[[timing.memories]]
+region = "flash"
+read_bytes = 8
+wait_states = [[100, {waits}], [200, 9]]
+source = "the test"
+{more}
+"""
+
+SETUP = """
+ movw r1, #0
+ movt r1, #0x2000
+ movw r2, #256
+ movt r2, #0x2000
+ mov r3, #4
+ mov r5, #1
+ mov r6, #0x80000000
+ movw r7, #1
+ movt r7, #0x2000
+ movw r8, #2
+ movt r8, #0x2000
+"""
+
+
+def made_board(folder: Path, *, waits: int = 0, more: str = "", core: str = "cortex-m4") -> Board:
+    """Return a board whose flash has ``waits``; ``more`` is TOML that follows."""
+    path = folder / f"board{waits}.toml"
+    path.write_text(BOARD.format(core=core) + FLASH.format(waits=waits, more=more))
+    return board(str(path))
+
+
+def assemble(folder: Path, functions: Mapping[str, str], cpu: str = "cortex-m4") -> Path:
+    """Return an ELF of functions in assembly; each keeps what it changes and returns."""
+    text = ".syntax unified\n.thumb\n.text\n"
+    for name, body in functions.items():
+        text += f".global {name}\n.thumb_func\n.type {name}, %function\n.align 3\n{name}:\n{body}\n"
+    source, elf = folder / "programs.S", folder / "programs.elf"
+    source.write_text(text)
+    command = [
+        "arm-none-eabi-gcc",
+        f"-mcpu={cpu}",
+        "-mthumb",
+        "-nostdlib",
+        "-Wa,-mimplicit-it=never",
+    ]
+    if cpu in ("cortex-m4", "cortex-m7", "cortex-m33"):
+        command += ["-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
+    command += ["-Wl,-Ttext=0x08000000", f"-Wl,-e,{next(iter(functions))}", str(source)]
+    subprocess.run([*command, "-o", str(elf)], check=True, capture_output=True)
+    return elf
+
+
+def loop(body: str, count: int) -> str:
+    """Return a function that runs ``body`` ``count`` times, its first instruction aligned."""
+    lines = "\n ".join(body.split("; "))
+    return (
+        f" push {{r4-r11, lr}}\n{SETUP} movw r12, #{count}\n .align 3\n1:\n {lines}\n"
+        " subs r12, #1\n bne 1b\n pop {r4-r11, pc}\n"
+    )

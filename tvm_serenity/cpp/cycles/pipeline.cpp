@@ -1,0 +1,148 @@
+#include "cycles/pipeline.hpp"
+
+namespace cycles {
+
+// Costs as the manuals of the Cortex-M3 and M4 tell them: cycles of each instruction, and what a
+// neighbour takes off or adds.
+void Pipeline::step_single(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
+                           u32 divided) {
+  u64 now = now_;
+  const u64 there = arrival(pc, row.size);
+  if (there > now) {
+    stall_for_fetch(pc, there - now);
+    now = there;
+    after_load_ = false;
+  }
+  pending_ = 0;
+  const u64 begun = now;
+  const u64 stalls = data_stalls(accesses, now);
+  u64 cost = row.cycles, hazard = 0;
+  const bool single_load = (row.kind == kLoad || row.kind == kFloatLoad) && row.count == 1;
+  const bool overlaps = after_load_ && !(loaded_ & row.address);
+  u16 computed = 0;
+  switch (row.kind) {
+    case kLoad:
+    case kFloatLoad:
+    case kStoreIndexed:
+    case kFloatStore:
+      if (row.count == 1 && overlaps) cost -= std::min<u64>(cost - 1, core_.load_overlap);
+      break;
+    case kLoadMany:
+    case kStoreMany:
+      break;
+    case kDivide:
+      cost = divided;
+      break;
+    case kIt:
+      if (core_.folds_it && after_short_) cost = 0;
+      break;
+    case kAlu:
+      computed = row.written;
+      break;
+    default:
+      break;
+  }
+  if (row.count > 1) cost += (row.count - 1 + core_.transfers) / core_.transfers - 1;
+  if (row.address && (computed_ & row.address)) hazard += core_.address_hazard;
+  if (row.is(kIsFloat) && (late_ & row.float_read)) hazard += core_.float_hazard;
+  late_ = row.is(kLate) ? row.float_written : 0;
+  spent_.core += cost + hazard;
+  now += cost + hazard + stalls;
+  after_load_ = single_load && !row.is(kWritesPc);
+  loaded_ = after_load_ ? row.written : 0;
+  computed_ = computed;
+  after_short_ = row.size == 2;
+  consume(pc, row.size, begun);
+  if (next != pc + row.size) {
+    redirect(next, now, row.kind == kBranch ? refill_.direct : refill_.indirect);
+    after_load_ = false;
+    computed_ = 0;
+  }
+  now_ = now;
+}
+
+u64 Pipeline::sources_ready(const Row& row) const {
+  u64 at = 0;
+  for (int r = 0; r < 15; ++r) {
+    // addresses are needed a stage before the operands of the ALU
+    if (row.address >> r & 1) at = std::max(at, ready_[r] + core_.address_hazard);
+    if (row.read >> r & 1 && !row.is(kStores)) at = std::max(at, ready_[r]);
+    // what is stored is needed a stage later
+    if (row.read >> r & 1 && row.is(kStores)) at = std::max(at, ready_[r] - (ready_[r] > 0));
+  }
+  for (int f = 0; f < 32; ++f)
+    if (row.float_read >> f & 1) at = std::max(at, float_ready_[f]);
+  return at;
+}
+
+void Pipeline::publish(const Row& row, u64 issue, u64 latency) {
+  const u16 updated = row.is(kWritesBack) ? row.address : 0;
+  for (int r = 0; r < 15; ++r) {
+    if (row.written >> r & 1) ready_[r] = issue + latency;
+    if (updated >> r & 1) ready_[r] = issue + 1 - core_.address_hazard;
+  }
+  for (int f = 0; f < 32; ++f)
+    if (row.float_written >> f & 1) float_ready_[f] = issue + latency;
+}
+
+bool Pipeline::mispredicted(u32 pc, const Row& row, bool taken) {
+  if (predictor_.empty() || row.kind != kBranch) return taken;
+  u8& counter = predictor_[(pc >> 1) % predictor_.size()];
+  const bool guessed = counter >= 2;
+  if (taken && counter < 3) ++counter;
+  if (!taken && counter > 0) --counter;
+  return guessed != taken;
+}
+
+// Two a cycle, in order: the second joins the first where its operands are ready, its unit is
+// free, and neither must be issued alone.
+void Pipeline::step_dual(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
+                         u32 divided) {
+  const u64 before = now_;
+  u64 at = std::max(now_, sources_ready(row));
+  const u64 there = arrival(pc, row.size);
+  const bool starved = there > at;
+  if (starved) {
+    stall_for_fetch(pc, there - at);
+    at = there;
+  }
+  pending_ = 0;
+  const u32 limit = row.kind == kLoad ? core_.loads : row.kind == kAlu || row.kind == kIt ? 2 : 1;
+  const bool joins = at == now_ && issued_ && issued_ < 2 && !alone_ && !row.is(kAlone) &&
+                     used_[row.kind] < limit;
+  if (!joins) {
+    if (at == now_ && issued_) ++at;
+    issued_ = 0;
+    std::fill(std::begin(used_), std::end(used_), 0);
+    alone_ = row.is(kAlone);
+  }
+  ++issued_;
+  ++used_[row.kind];
+  u64 occupied = row.kind == kDivide ? divided : row.cycles;
+  if (row.count > 1) occupied += (row.count - 1 + core_.transfers) / core_.transfers - 1;
+  const u64 stalls = data_stalls(accesses, at);
+  publish(row, at + stalls, row.kind == kDivide ? divided : row.latency);
+  consume(pc, row.size, at);
+  const u64 waited = starved ? there - std::min(there, before) : 0;
+  const u64 end = at + stalls + occupied - 1;
+  spent_.core += end - before - stalls - std::min<u64>(waited, end - before - stalls);
+  now_ = end;
+  if (end != at) issued_ = 2;  // nothing joins an instruction that took longer
+  last_done_ = now_ + 1;
+  const bool taken = next != pc + row.size;
+  if (taken || row.kind == kBranch) {
+    const bool wrong = mispredicted(pc, row, taken);
+    if (wrong && !taken) {
+      now_ += refill_.direct;
+      spent_.branches += refill_.direct;
+      issued_ = 0;
+    }
+    if (taken) {
+      const u32 lost = row.kind == kBranch ? refill_.direct : refill_.indirect;
+      redirect(next, now_ + (wrong && lost), wrong ? lost : 0);
+      issued_ = 2;
+    }
+  }
+}
+
+}  // namespace cycles

@@ -1,0 +1,14 @@
+"""Milliseconds before flashing: what a linked program takes on a board, without the board.
+
+The ELF is emulated (Unicorn, the extra ``cycles``); a native driver prices every instruction by a
+table of the core (``targets/cores/``) and a model of the board's memories (``[timing]``).
+
+    from tvm_serenity.cycles import cycles_of
+
+    estimate = cycles_of("kws/build/firmware.elf", board("nucleo-l4r5zi"), "kws_run")
+    low, high = estimate.milliseconds
+"""
+
+from tvm_serenity.cycles.estimate import Estimate, Part, Run, cycles_of
+
+__all__ = ["Estimate", "Part", "Run", "cycles_of"]

@@ -1,0 +1,225 @@
+"""How a board's memories take time: the table ``[timing]`` of its TOML file.
+
+Wait states at a clock, the width of a read, prefetch, caches, and ports that are shared; the class
+of what is said about the board; the current it draws.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_serenity.boards import Board, MemoryRegion
+from tvm_serenity.cycles.toml import Table
+from tvm_serenity.errors import InputError
+
+CHECKED, MODELLED, COUNTS = "checked", "modelled", "counts only"
+"""Classes of a claim: published results were predicted (docs/latency.md); a model without any;
+no table of the core, or of the board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheModel:
+    """A cache: lines in sets of ``ways``, filled by ``sector_bytes``."""
+
+    name: str
+    size_bytes: int
+    line_bytes: int
+    sector_bytes: int
+    ways: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryModel:
+    """One region of the board.
+
+    ``waits`` are (most MHz, wait states) in steps; a read of ``read_bytes`` takes 1 + waits cycles
+    of a clock that is the core's over ``clock_divider``, and ``latency_cycles`` of the core's.
+    Caches are names, "" for none; so is ``port``, which regions on one bus share.
+    """
+
+    region: str
+    read_bytes: int
+    waits: tuple[tuple[int, int], ...]
+    clock_divider: int
+    latency_cycles: int
+    burst_cycles: int
+    prefetch: bool
+    instruction_cache: str
+    data_cache: str
+    port: str
+    store_fills: bool
+    source: str
+
+    def wait_states(self, clock_mhz: int) -> int:
+        """Return the wait states at a clock; :class:`InputError` above the last step."""
+        for most, waits in self.waits:
+            if clock_mhz <= most:
+                return waits
+        raise InputError(
+            f"region {self.region!r} runs at up to {self.waits[-1][0]} MHz, not at {clock_mhz}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyModel:
+    """What a data sheet says the chip draws: ``microamps`` a MHz at ``volts``."""
+
+    microamps_per_mhz: int
+    millivolts: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardTiming:
+    """Everything that turns instructions into time on a board.
+
+    ``error_percent``: the worst error of the predictions that were compared with published
+    results, for a ``modelled`` board the spread that is assumed.
+    """
+
+    claim: str
+    core: str
+    beside: Path | None
+    source: str
+    error_percent: int
+    clock_mhz: int
+    regions: tuple[MemoryRegion, ...]
+    memories: tuple[MemoryModel, ...]
+    caches: tuple[CacheModel, ...]
+    energy: EnergyModel | None
+
+
+def board_timing(board: Board) -> BoardTiming | None:
+    """Return the timing of a board, or None where its file has no table ``[timing]``.
+
+    Raises :class:`ParseError` naming the file and the key that is wrong, unknown or missing.
+    """
+    if board.timing is None:
+        return None
+    top = Table(board.file, "timing", board.timing)
+    top.only(
+        "class", "core", "source", "error_percent", "clock_mhz", "memories", "caches", "energy"
+    )
+    caches = tuple(_cache(t) for t in top.tables("caches"))
+    memories = tuple(_memory(t, board, caches) for t in top.tables("memories"))
+    told = {m.region for m in memories}
+    if len(told) != len(memories):
+        raise top.error("two of 'memories' are of one region")
+    for region in board.regions:
+        if region.kind in ("flash", "psram") and region.name not in told:
+            raise top.error(f"'memories' has none of region {region.name!r}, which is not RAM")
+    path = Path(board.file)
+    return BoardTiming(
+        claim=top.choice("class", (CHECKED, MODELLED)),
+        core=top.text("core", board.core.name),
+        beside=path.parent if path.is_file() else None,
+        source=top.text("source"),
+        error_percent=top.number("error_percent", least=1, most=100),
+        clock_mhz=top.number("clock_mhz", board.core.clock_mhz, 1, 10_000),
+        regions=board.regions,
+        memories=memories,
+        caches=caches,
+        energy=_energy(top.table("energy")),
+    )
+
+
+def _cache(table: Table) -> CacheModel:
+    table.only("name", "size_bytes", "line_bytes", "sector_bytes", "ways", "source")
+    line = table.number("line_bytes", least=4, most=256)
+    found = CacheModel(
+        name=table.text("name"),
+        size_bytes=table.number("size_bytes", least=line),
+        line_bytes=line,
+        sector_bytes=table.number("sector_bytes", line, 4, line),
+        ways=table.number("ways", least=1, most=4096),
+        source=table.text("source"),
+    )
+    if found.size_bytes % (line * found.ways) or line % found.sector_bytes:
+        raise table.error(f"{found.name!r} is not of whole sets of lines of whole sectors")
+    if line // found.sector_bytes > 64:
+        raise table.error(f"{found.name!r} has more than 64 sectors a line")
+    return found
+
+
+def _memory(table: Table, board: Board, caches: Sequence[CacheModel]) -> MemoryModel:
+    table.only(*("wait_states" if k == "waits" else k for k in MemoryModel.__dataclass_fields__))
+    region = table.choice("region", [r.name for r in board.regions])
+    names = [c.name for c in caches]
+    held = {}
+    for key in ("instruction_cache", "data_cache"):
+        held[key] = table.choice(key, names) if key in table.data else ""
+    return MemoryModel(
+        region=region,
+        read_bytes=table.number("read_bytes", 4, 1, 256),
+        waits=_waits(table),
+        clock_divider=table.number("clock_divider", 1, 1, 16),
+        latency_cycles=table.number("latency_cycles", 0, most=1000),
+        burst_cycles=table.number("burst_cycles", 1, 1, 1000),
+        prefetch=table.flag("prefetch", False),
+        instruction_cache=held["instruction_cache"],
+        data_cache=held["data_cache"],
+        port=table.text("port", ""),
+        store_fills=table.flag("store_fills", False),
+        source=table.text("source"),
+    )
+
+
+def _waits(table: Table) -> tuple[tuple[int, int], ...]:
+    steps = []
+    for step in table.get("wait_states", list):
+        if (
+            not isinstance(step, list)
+            or len(step) != 2
+            or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in step)
+        ):
+            raise table.error("'wait_states' is a list of [most MHz, wait states]")
+        steps.append((step[0], step[1]))
+    if not steps or sorted(steps) != steps:
+        raise table.error("'wait_states' is empty or its clocks do not rise")
+    return tuple(steps)
+
+
+def _energy(table: Table | None) -> EnergyModel | None:
+    if table is None:
+        return None
+    table.only("microamps_per_mhz", "millivolts", "source")
+    return EnergyModel(
+        microamps_per_mhz=table.number("microamps_per_mhz", least=1),
+        millivolts=table.number("millivolts", least=1),
+        source=table.text("source"),
+    )
+
+
+def memory_rows(
+    timing: BoardTiming, clock_mhz: int
+) -> tuple[list[list[int]], list[list[int]], int]:
+    """Return regions, caches and the number of ports as the native driver takes them.
+
+    A region without a model has no waits; one without waits at this clock has no caches either.
+    """
+    caches = [
+        [c.line_bytes, c.sector_bytes, c.size_bytes // (c.line_bytes * c.ways), c.ways]
+        for c in timing.caches
+    ]
+    index = {c.name: i for i, c in enumerate(timing.caches)} | {"": -1}
+    ports = sorted({m.port for m in timing.memories if m.port})
+    port = {name: i for i, name in enumerate(ports)} | {"": -1}
+    models = {m.region: m for m in timing.memories}
+    rows = []
+    for region in timing.regions:
+        first, last = region.address, region.address + region.size_bytes - 1
+        model = models.get(region.name)
+        waits = 0 if model is None else model.wait_states(clock_mhz)
+        cycles = 1 if model is None else (1 + waits) * model.clock_divider + model.latency_cycles
+        if model is None or cycles == 1:
+            rows.append([first, last, 4, 1, 1, 0, -1, -1, -1, 0])
+            continue
+        held = index[model.instruction_cache], index[model.data_cache]
+        rows.append(
+            [
+                *(first, last, model.read_bytes, cycles, model.burst_cycles, int(model.prefetch)),
+                *(*held, port[model.port], int(model.store_fills)),
+            ]
+        )
+    return rows, caches, len(ports)

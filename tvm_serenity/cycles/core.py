@@ -1,0 +1,206 @@
+"""Timing tables of cores, from ``targets/cores/*.toml`` or a file of the user's own.
+
+    core_timing("cortex-m4"), core_timing("my-core.toml")
+
+A table says what each instruction takes and what neighbours add or take off, each with its source.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.cycles.toml import Table
+from tvm_serenity.errors import InputError, ParseError
+
+KINDS = (
+    "alu",
+    "multiply",
+    "divide",
+    "load",
+    "load_many",
+    "store",
+    "store_indexed",
+    "store_many",
+    "branch",
+    "branch_indirect",
+    "branch_table",
+    "it",
+    "float",
+    "float_load",
+    "float_store",
+    "barrier",
+)
+"""What instructions do, as far as it matters for time; in the order of ``cpp/cycles/row.hpp``."""
+
+MODELS = ("m0", "m3", "m4", "m7", "m33")
+"""The cores that Unicorn emulates."""
+
+MOST_CYCLES = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """What instructions of one group take.
+
+    ``cycles`` issue one, ``most`` at most (divisions: by the bits of the quotient); loads and
+    stores of several registers take one transfer more for each further one. ``latency``: cycles
+    until another can use the result (two a cycle). ``late``: a float instruction that follows at
+    once waits for the result. ``alone``: never issued beside another.
+    """
+
+    kind: str
+    cycles: int
+    most: int
+    latency: int
+    late: bool
+    alone: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineModel:
+    """How a core issues instructions and reads them.
+
+    ``issue``: instructions a cycle. ``refill``: least and most cycles from a taken branch to the
+    fetch of its target (with a predictor: from one that was guessed wrong); ``refill_indirect``
+    from a branch to an address in a register. The others are cycles, bytes and counts as named.
+    """
+
+    issue: int
+    fetch_bytes: int
+    fetch_words: int
+    refill: tuple[int, int]
+    refill_indirect: tuple[int, int]
+    load_overlap_cycles: int
+    address_hazard_cycles: int
+    float_hazard_cycles: int
+    folds_it: bool
+    misaligned_half_cycles: int
+    misaligned_byte_cycles: int
+    transfers_per_cycle: int
+    loads_per_cycle: int
+    branch_predictor_entries: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreTiming:
+    """A core's table: ``instructions`` by name, a form after ``+`` (``str+index``)."""
+
+    name: str
+    title: str
+    source: str
+    model: str
+    pipeline: PipelineModel
+    instructions: Mapping[str, Instruction]
+
+
+def core_names() -> tuple[str, ...]:
+    """Return the cores that have a table, sorted."""
+    found = (resources.files("tvm_serenity.targets") / "cores").iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+
+
+def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
+    """Return the table that ``spec`` names: one of ``core_names()``, or a TOML file.
+
+    A file is looked for in the folder ``beside``. Raises :class:`InputError` naming file and key.
+    """
+    if spec.endswith(".toml"):
+        path = Path(spec) if beside is None else beside / spec
+        try:
+            return _parse(str(path), path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{path}: cannot be read: {reason}") from None
+    if spec not in core_names():
+        known = ", ".join(core_names())
+        raise InputError(f"no timing table of {spec!r}; there are {known}, or a .toml file")
+    file = resources.files("tvm_serenity.targets") / "cores" / f"{spec}.toml"
+    return _parse(f"cores/{file.name}", file.read_text(encoding="utf-8"))
+
+
+def _parse(where: str, text: str) -> CoreTiming:
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParseError(f"{where}: {error}") from None
+    top = Table(where, "", data)
+    top.only("name", "title", "source", "model", "pipeline", "instructions")
+    pipeline = top.table("pipeline")
+    if pipeline is None:
+        raise top.error("'pipeline' is missing")
+    instructions: dict[str, Instruction] = {}
+    for group in top.tables("instructions"):
+        made = _instruction(group)
+        for name in group.text("names").split():
+            if name in instructions:
+                raise group.error(f"{name!r} stands in two groups")
+            instructions[name] = made
+    if not instructions:
+        raise top.error("'instructions' is missing")
+    return CoreTiming(
+        name=top.text("name"),
+        title=top.text("title"),
+        source=top.text("source"),
+        model=top.choice("model", MODELS),
+        pipeline=_pipeline(pipeline),
+        instructions=instructions,
+    )
+
+
+def _instruction(group: Table) -> Instruction:
+    keys = ("kind", "names", "cycles", "most_cycles", "latency", "late", "alone", "source")
+    group.only(*keys)
+    cycles = group.number("cycles", least=0, most=MOST_CYCLES)
+    return Instruction(
+        kind=group.choice("kind", KINDS),
+        cycles=cycles,
+        most=group.number("most_cycles", cycles, cycles, MOST_CYCLES),
+        latency=group.number("latency", cycles, 0, MOST_CYCLES),
+        late=group.flag("late", False),
+        alone=group.flag("alone", False),
+        source=group.text("source"),
+    )
+
+
+def _pipeline(table: Table) -> PipelineModel:
+    table.only(*PipelineModel.__dataclass_fields__)
+    return PipelineModel(
+        issue=table.number("issue", least=1, most=2),
+        fetch_bytes=table.number("fetch_bytes", least=2, most=32),
+        fetch_words=table.number("fetch_words", least=1, most=7),
+        refill=table.pair("refill", MOST_CYCLES),
+        refill_indirect=table.pair("refill_indirect", MOST_CYCLES),
+        load_overlap_cycles=table.number("load_overlap_cycles", 0, most=1),
+        address_hazard_cycles=table.number("address_hazard_cycles", 0, most=1),
+        float_hazard_cycles=table.number("float_hazard_cycles", 0, most=MOST_CYCLES),
+        folds_it=table.flag("folds_it", False),
+        misaligned_half_cycles=table.number("misaligned_half_cycles", 0, most=MOST_CYCLES),
+        misaligned_byte_cycles=table.number("misaligned_byte_cycles", 0, most=MOST_CYCLES),
+        transfers_per_cycle=table.number("transfers_per_cycle", 1, 1, 4),
+        loads_per_cycle=table.number("loads_per_cycle", 1, 1, 2),
+        branch_predictor_entries=table.number("branch_predictor_entries", 0, most=4096),
+        source=table.text("source"),
+    )
+
+
+def pipeline_row(model: PipelineModel) -> list[int]:
+    """Return the model as the native driver takes it (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
+    return [
+        int(model.issue == 2),
+        model.fetch_bytes,
+        model.fetch_words,
+        model.load_overlap_cycles,
+        model.address_hazard_cycles,
+        model.float_hazard_cycles,
+        int(model.folds_it),
+        model.misaligned_half_cycles,
+        model.misaligned_byte_cycles,
+        model.transfers_per_cycle,
+        model.loads_per_cycle,
+        model.branch_predictor_entries,
+    ]

@@ -1,0 +1,126 @@
+"""Reading a linked program: 32-bit little-endian ELF for Arm."""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_serenity.errors import InputError
+
+HEADER, PROGRAM, SECTION, SYMBOL = "<16sHHIIIIIHHHHHH", "<8I", "<10I", "<IIIBBH"
+ARM, EXECUTABLE, LOADED, SYMBOLS = 40, 2, 1, 2
+MAX_FILE_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name in the program: ``code`` for functions; ``size_bytes`` may be 0."""
+
+    name: str
+    address: int
+    size_bytes: int
+    code: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes to load at ``load_address``, which run at ``address``."""
+
+    address: int
+    load_address: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked program: where it begins, what is loaded, its symbols, and who compiled it."""
+
+    path: str
+    entry: int
+    segments: tuple[Segment, ...]
+    symbols: tuple[Symbol, ...]
+    compiler: str
+
+    def find(self, name: str) -> Symbol | None:
+        """Return the symbol of that name, or None."""
+        return next((s for s in self.symbols if s.name == name), None)
+
+    def functions(self) -> "Functions":
+        """Return which function an address is in."""
+        found = {s.address: s for s in self.symbols if s.code}
+        return Functions(tuple(found[a] for a in sorted(found)))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions by address."""
+
+    symbols: tuple[Symbol, ...]
+
+    def name_at(self, address: int) -> str:
+        """Return the name of the last function that begins at or before ``address``, or ""."""
+        at = bisect_right(self.symbols, address, key=lambda s: s.address)
+        return self.symbols[at - 1].name if at else ""
+
+
+def program(path: str | Path) -> Program:
+    """Return the program in ``path``; :class:`InputError` where it is none for Arm."""
+    try:
+        if Path(path).stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return _read(str(path), data)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        raise InputError(f"{path}: a damaged ELF file") from None
+
+
+def _read(path: str, data: bytes) -> Program:
+    if data[:4] != b"\x7fELF" or len(data) < 52:
+        raise InputError(f"{path}: no ELF file")
+    head = struct.unpack_from(HEADER, data)
+    ident, kind, machine, _, entry, programs, sections = head[:7]
+    if ident[4] != 1 or ident[5] != 1 or machine != ARM or kind != EXECUTABLE:
+        raise InputError(f"{path}: no linked program for 32-bit Arm")
+    segments = []
+    for i in range(head[10]):
+        kind, offset, virtual, physical, size, *_ = struct.unpack_from(
+            PROGRAM, data, programs + i * head[9]
+        )
+        if kind == LOADED and size:
+            if offset + size > len(data):
+                raise InputError(f"{path}: a damaged ELF file")
+            segments.append(Segment(virtual, physical, data[offset : offset + size]))
+    if not segments:
+        raise InputError(f"{path}: nothing to load")
+    table = [struct.unpack_from(SECTION, data, sections + i * head[11]) for i in range(head[12])]
+    symbols = tuple(_symbols(data, table))
+    return Program(path, entry & ~1, tuple(segments), symbols, _compiler(data, table, head[13]))
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()
+
+
+def _symbols(data: bytes, sections: list[tuple[int, ...]]) -> Iterator[Symbol]:
+    for section in sections:
+        if section[1] != SYMBOLS:
+            continue
+        offset, size, names = section[4], section[5], sections[section[6]][4]
+        for at in range(offset, offset + size, struct.calcsize(SYMBOL)):
+            name, value, length, info, _, _ = struct.unpack_from(SYMBOL, data, at)
+            text = _text(data, names + name)
+            if text and not text.startswith("$"):
+                code = info & 15 == 2
+                yield Symbol(text, value & ~1 if code else value, length, code)
+
+
+def _compiler(data: bytes, sections: list[tuple[int, ...]], names: int) -> str:
+    for section in sections:
+        if section[1] == 1 and _text(data, sections[names][4] + section[0]) == ".comment":
+            parts = data[section[4] : section[4] + section[5]].split(b"\0")
+            return "; ".join(sorted({p.decode(errors="replace") for p in parts if p}))
+    return "unknown"

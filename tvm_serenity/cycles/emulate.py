@@ -1,0 +1,259 @@
+"""Running a linked program in Unicorn, and following it by the native driver.
+
+Unicorn's own hooks of memory break conditional blocks (2.1.4), so addresses are taken from the
+registers before each instruction; a hook is a function pointer, and the driver's is native.
+"""
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from tvm_serenity.boards import Board, MemoryRegion
+from tvm_serenity.cycles.elf import Program
+from tvm_serenity.errors import InputError, MissingPartError
+
+PAGE = 4096
+SYSTEM = 0xE000E000
+"""The system control space: its registers are memory here."""
+
+RETURN = 0x9FFF_0000
+"""Where calls that are made from outside return to: above what boards map, and executable."""
+
+SETUP_US = 60_000_000
+FAULT_BITS = 0xF << 20
+BREAKPOINT = 7
+WRITE0, EXITS = 0x04, (0x18, 0x20)
+LIMIT = 20_000_000_000
+"""Instructions after which a program is taken not to end."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What the driver counted: see ``result`` in ``cpp/cycles/module.cpp``."""
+
+    facts: Mapping[str, Any]
+
+
+def require() -> None:
+    """Raise :class:`MissingPartError` where the emulator or the disassembler is missing."""
+    for part in ("unicorn", "capstone"):
+        if find_spec(part) is None:
+            raise MissingPartError(f"{part} is not installed: pip install 'tvm-serenity[cycles]'")
+
+
+def native() -> bool:
+    """Whether the driver was compiled when the package was installed."""
+    return find_spec("tvm_serenity._cycles") is not None
+
+
+class Machine:
+    """A program in the memory of a board, at its entry."""
+
+    def __init__(self, program: Program, board: Board, model: str) -> None:
+        require()
+        import unicorn
+        from unicorn import arm_const
+
+        self.program, self.board, self._const = program, board, arm_const
+        mode = unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
+        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, mode)
+        self.engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_CORTEX_{model.upper()}"))
+        self._error: str = ""
+        self._ended = False
+        self._map()
+        self._hook()
+
+    def register(self, number: int) -> int:
+        """Return the value of r0 (0) to pc (15)."""
+        return int(self.engine.reg_read(self.registers[number]))
+
+    def set_register(self, number: int, value: int) -> None:
+        """Set r0 (0) to pc (15)."""
+        self.engine.reg_write(self.registers[number], value)
+
+    @property
+    def registers(self) -> list[int]:
+        """Unicorn's numbers of r0 to pc."""
+        c = self._const
+        first = [getattr(c, f"UC_ARM_REG_R{i}") for i in range(13)]
+        return [*first, c.UC_ARM_REG_SP, c.UC_ARM_REG_LR, c.UC_ARM_REG_PC]
+
+    def code_at(self, address: int, size: int) -> bytes:
+        """Return bytes of memory."""
+        return bytes(self.engine.mem_read(address, size))
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes; :class:`InputError` outside of the board's memory."""
+        region = self._region(address)
+        if region is None or address + len(data) > region.address + region.size_bytes:
+            raise InputError(f"{len(data)} bytes at {address:#x} are outside of {self.board.name}")
+        self.engine.mem_write(address, data)
+
+    def start(self) -> None:
+        """Set pc and the stack as the core does at reset, by the vectors at the lowest address."""
+        vectors = min(s.load_address for s in self.program.segments)
+        top = int.from_bytes(self.code_at(vectors, 4), "little")
+        if self._region(top - 4) is None or top % 4:
+            largest = max(
+                (r for r in self.board.regions if r.kind != "flash"), key=lambda r: r.size_bytes
+            )
+            top = largest.address + largest.size_bytes
+        self.set_register(13, top)
+        self.set_register(14, RETURN | 1)
+
+    def run_to(self, begin: int, end: int, timeout_us: int = SETUP_US) -> None:
+        """Run from ``begin`` until ``end`` is reached; :class:`InputError` where it is not."""
+        import unicorn
+
+        self._ended = False
+        try:
+            self.engine.emu_start(begin | 1, end, timeout_us)
+        except unicorn.UcError as error:
+            raise self._fault(str(error)) from None
+        if self._error:
+            raise InputError(f"{self.program.path}: {self._error}")
+        if self.register(15) & ~1 != end & ~1:
+            at = self.program.functions().name_at(self.register(15))
+            raise InputError(
+                f"{self.program.path}: {_name(self.program, end)} is not reached: in {at}"
+            )
+
+    def call(self, address: int) -> int:
+        """Return r0 of a function without arguments that is called from here."""
+        saved = [self.register(i) for i in range(16)]
+        self.set_register(14, RETURN | 1)
+        self.run_to(address, RETURN)
+        found = self.register(0)
+        for number, value in enumerate(saved):
+            self.set_register(number, value | 1 if number == 15 else value)
+        return found
+
+    def follow(self, follower: Any, hook_address: int, begin: int, end: int) -> None:
+        """Run from ``begin`` to ``end`` with the driver's hook before each instruction."""
+        import unicorn
+        from unicorn.unicorn_py3 import unicorn as binding
+
+        library = binding.uclib
+        handle = ctypes.c_void_p(self.engine._uch.value)
+        reg_read, stop = (
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            for name in ("uc_reg_read", "uc_emu_stop")
+        )
+        follower.follow(reg_read, stop, handle.value, self.registers, begin)
+        hook = ctypes.c_size_t()
+        add = ctypes.CDLL(library._name).uc_hook_add
+        add.restype = ctypes.c_int
+        status = add(
+            handle,
+            ctypes.byref(hook),
+            ctypes.c_int(unicorn.UC_HOOK_CODE),
+            ctypes.c_void_p(hook_address),
+            ctypes.c_void_p(follower.address),
+            ctypes.c_uint64(1),
+            ctypes.c_uint64(0),
+        )
+        if status:
+            raise InputError(f"{self.program.path}: Unicorn refuses a hook ({status})")
+        try:
+            self.run_to(begin, end, 0)
+        except InputError:
+            if follower.error is not None:
+                raise follower.error from None
+            raise
+        if follower.error is not None:
+            raise follower.error
+        follower.finish(end & ~1)
+
+    def count_blocks(self, begin: int, end: int) -> dict[tuple[int, int], int]:
+        """Return how often each basic block (address, bytes) runs between the two addresses."""
+        import unicorn
+
+        counts: dict[tuple[int, int], int] = {}
+
+        def seen(_engine: Any, address: int, size: int, _data: Any) -> None:
+            counts[address, size] = counts.get((address, size), 0) + 1
+
+        hook = self.engine.hook_add(unicorn.UC_HOOK_BLOCK, seen)
+        try:
+            self.run_to(begin, end, 0)
+        finally:
+            self.engine.hook_del(hook)
+        return counts
+
+    def _map(self) -> None:
+        for first, size in _pages(self.board.regions):
+            self.engine.mem_map(first, size)
+        self.engine.mem_map(SYSTEM, PAGE)
+        self.engine.mem_map(RETURN & ~(PAGE - 1), PAGE)
+        self.engine.mem_write(0xE000ED88, FAULT_BITS.to_bytes(4, "little"))
+        for segment in self.program.segments:
+            for address in {segment.load_address, segment.address}:
+                region = self._region(address)
+                end = address + len(segment.data)
+                if region is None or end > region.address + region.size_bytes:
+                    raise InputError(
+                        f"{self.program.path}: {len(segment.data)} bytes at {address:#x} are "
+                        f"outside of the memory of {self.board.name}"
+                    )
+                self.engine.mem_write(address, segment.data)
+
+    def _hook(self) -> None:
+        import unicorn
+
+        def left(_e: Any, _kind: int, address: int, _size: int, _value: int, _data: Any) -> bool:
+            at = self.program.functions().name_at(self.register(15)) or hex(self.register(15))
+            self._error = f"{at} leaves the memory of {self.board.name} at {address:#x}"
+            return False
+
+        def interrupt(_engine: Any, number: int, _data: Any) -> None:
+            pc, operation = self.register(15), self.register(0)
+            if (
+                number == BREAKPOINT
+                and self.code_at(pc, 2) == b"\xab\xbe"
+                and operation not in EXITS
+            ):
+                self.set_register(0, 0 if operation == WRITE0 else 2**32 - 1)
+                self.set_register(15, (pc + 2) | 1)
+                return
+            if not self._error:
+                at = self.program.functions().name_at(pc) or hex(pc)
+                self._error = f"ends by exception {number} in {at}"
+            self.engine.emu_stop()
+
+        self.engine.hook_add(unicorn.UC_HOOK_MEM_INVALID, left)
+        self.engine.hook_add(unicorn.UC_HOOK_INTR, interrupt)
+
+    def _region(self, address: int) -> MemoryRegion | None:
+        return next(
+            (r for r in self.board.regions if r.address <= address < r.address + r.size_bytes), None
+        )
+
+    def _fault(self, said: str) -> InputError:
+        pc = self.register(15)
+        at = self.program.functions().name_at(pc) or hex(pc)
+        return InputError(f"{self.program.path}: {self._error or f'{said} in {at}'}")
+
+
+def _pages(regions: tuple[MemoryRegion, ...]) -> list[tuple[int, int]]:
+    """Regions as whole pages that do not overlap."""
+    found: list[list[int]] = []
+    for region in sorted(regions, key=lambda r: r.address):
+        first = region.address // PAGE * PAGE
+        end = -(-(region.address + region.size_bytes) // PAGE) * PAGE
+        if found and first <= found[-1][1]:
+            found[-1][1] = max(end, found[-1][1])
+        else:
+            found.append([first, end])
+    return [(first, end - first) for first, end in found]
+
+
+def _name(program: Program, address: int) -> str:
+    return next(
+        (s.name for s in program.symbols if s.code and s.address == address & ~1), hex(address)
+    )
+
+
+Setup = Callable[[Machine], None]
+"""What to do with a machine when the measured function is reached."""

@@ -1,0 +1,222 @@
+"""Cycles of a linked program on a board: a range, where they go, and what may be claimed of it.
+
+cycles_of("build/firmware.elf", board("nucleo-l4r5zi"), function="kws_run")
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.boards import Board
+from tvm_serenity.cycles.board import COUNTS, BoardTiming, board_timing, memory_rows
+from tvm_serenity.cycles.core import CoreTiming, core_names, core_timing, pipeline_row
+from tvm_serenity.cycles.decode import Decoder
+from tvm_serenity.cycles.elf import Program, program
+from tvm_serenity.cycles.emulate import LIMIT, Machine, Setup, native
+from tvm_serenity.errors import InputError, MissingPartError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one operator or function took: calls (0: not known), instructions, cycles."""
+
+    name: str
+    calls: int
+    instructions: int
+    cycles: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Cycles of one run of ``function``.
+
+    ``cycles``: with the least and the most that a branch's refill takes. ``error_percent``: how
+    far off the board's model was at worst where it could be compared, or the spread assumed.
+    ``shares``: of the larger figure, in cycles: core, branches, instructions from and data in each
+    region. ``operators`` in order of their first calls; ``functions`` by their own cycles.
+    """
+
+    board: str
+    core: str
+    claim: str
+    clock_mhz: int
+    error_percent: int
+    function: str
+    instructions: int
+    cycles: tuple[int, int]
+    shares: Mapping[str, int]
+    loads: Mapping[str, int]
+    caches: Mapping[str, tuple[int, int]]
+    operators: tuple[Part, ...]
+    functions: tuple[Part, ...]
+    compiler: str
+    flags: str = ""
+    microjoules: tuple[float, float] | None
+    energy_source: str
+    sources: tuple[str, ...]
+
+    @property
+    def milliseconds(self) -> tuple[float, float]:
+        """The range of the branches' refill."""
+        low, high = self.cycles
+        return low / self.clock_mhz / 1e3, high / self.clock_mhz / 1e3
+
+    @property
+    def expected_ms(self) -> tuple[float, float]:
+        """That range, wider by the error of the board's model on either side."""
+        low, high = self.milliseconds
+        error = self.error_percent / 100
+        return low / (1 + error), high / (1 - error) if error < 1 else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What to run: ``function`` is measured from its first call to its return.
+
+    ``entry``: where to begin, "" for the program's own entry. ``operators``: functions that make
+    one operator each; ``setup`` runs when the function is reached.
+    """
+
+    function: str
+    entry: str = ""
+    operators: tuple[str, ...] = ()
+    setup: Setup | None = None
+
+
+def cycles_of(
+    elf: str | Path, board: Board, run: Run | str, *, clock_mhz: int | None = None
+) -> Estimate:
+    """Return what one run of a function of ``elf`` takes on ``board``.
+
+    Raises :class:`InputError` where the board has no timing, the program leaves the board's
+    memory or the function is not reached, :class:`UnsupportedError` naming an instruction that the
+    core's table does not know, :class:`MissingPartError` without Unicorn or the native driver.
+    """
+    what = Run(function=run) if isinstance(run, str) else run
+    timing = board_timing(board)
+    if timing is None:
+        raise InputError(f"{board.name}: no table [timing]: instructions can be counted only")
+    core = core_timing(timing.core, timing.beside)
+    if not native():
+        raise MissingPartError("the native driver is not compiled: install with a C++17 compiler")
+    loaded = program(elf)
+    machine, begin, end = ready(loaded, board, core, what)
+    return _priced(machine, (begin, end), core, timing, what, clock_mhz or timing.clock_mhz)
+
+
+def ready(loaded: Program, board: Board, core: CoreTiming, what: Run) -> tuple[Machine, int, int]:
+    """Return a machine that has reached the function, its address, and where it returns to."""
+    function = _function(loaded, what.function)
+    machine = Machine(loaded, board, core.model)
+    machine.start()
+    entry = _function(loaded, what.entry) if what.entry else loaded.entry
+    if entry != function:
+        machine.run_to(entry, function)
+    if what.setup is not None:
+        what.setup(machine)
+    return machine, function, machine.register(14) & ~1
+
+
+def _function(loaded: Program, name: str) -> int:
+    found = loaded.find(name)
+    if found is None or not found.code:
+        some = ", ".join(sorted(s.name for s in loaded.symbols if s.code)[:12])
+        raise InputError(f"{loaded.path}: no function {name!r}; there are {some} ...")
+    return found.address
+
+
+def _priced(
+    machine: Machine,
+    span: tuple[int, int],
+    core: CoreTiming,
+    timing: BoardTiming,
+    what: Run,
+    clock_mhz: int,
+) -> Estimate:
+    from tvm_serenity import _cycles
+
+    memories, caches, ports = memory_rows(timing, clock_mhz)
+    loaded = machine.program
+    entries = {s.address: s.name for s in loaded.symbols if s.code and s.name in what.operators}
+    refills = zip(core.pipeline.refill, core.pipeline.refill_indirect, strict=True)
+    follower = _cycles.Follower(
+        pipeline_row(core.pipeline),
+        memories,
+        caches,
+        ports,
+        [list(pair) for pair in refills],
+        Decoder(core, machine.code_at, frozenset(entries)),
+        LIMIT,
+    )
+    machine.follow(follower, _cycles.hook, *span)
+    facts = follower.result()
+    if facts["at_limit"]:
+        raise InputError(
+            f"{loaded.path}: {what.function} does not end within {LIMIT:,} instructions"
+        )
+    low, high = (p["cycles"] for p in facts["pipelines"])
+    energy = timing.energy
+    joules = None
+    if energy is not None:
+        watts = energy.microamps_per_mhz * clock_mhz * energy.millivolts * 1e-9
+        joules = (low / clock_mhz * watts, high / clock_mhz * watts)
+    regions = [r.name for r in timing.regions] + ["elsewhere"]
+    return Estimate(
+        board=machine.board.name,
+        core=core.name,
+        claim=timing.claim,
+        clock_mhz=clock_mhz,
+        error_percent=timing.error_percent,
+        function=what.function,
+        instructions=facts["instructions"],
+        cycles=(low, high),
+        shares=_shares(facts["pipelines"][-1], regions),
+        loads=dict(zip(regions, facts["loads"], strict=False)),
+        caches={
+            c.name: tuple(found)
+            for c, found in zip(timing.caches, facts["pipelines"][-1]["caches"], strict=True)
+        },
+        operators=_operators(facts["segments"], entries),
+        functions=_profile(facts["rows"], loaded),
+        compiler=loaded.compiler,
+        microjoules=joules,
+        energy_source=energy.source if energy is not None else "",
+        sources=(core.source, timing.source),
+    )
+
+
+def _shares(pipeline: Mapping[str, Any], regions: Sequence[str]) -> dict[str, int]:
+    found = {"core": pipeline["core"], "branches": pipeline["branches"]}
+    for region, fetch, data in zip(regions, pipeline["fetch"], pipeline["data"], strict=True):
+        if fetch:
+            found[f"instructions from {region}"] = fetch
+        if data:
+            found[f"data in {region}"] = data
+    return found
+
+
+def _operators(segments: Sequence[Any], entries: Mapping[int, str]) -> tuple[Part, ...]:
+    return tuple(
+        Part(entries[entry], 1, instructions, (cycles[0], cycles[-1]))
+        for entry, instructions, cycles in segments
+    )
+
+
+def _profile(rows: Sequence[tuple[int, int, int]], loaded: Program) -> tuple[Part, ...]:
+    functions = loaded.functions()
+    counts: dict[str, list[int]] = {}
+    for pc, count, cycles in rows:
+        into = counts.setdefault(functions.name_at(pc) or "?", [0, 0])
+        into[0] += count
+        into[1] += cycles
+    ordered = sorted(counts.items(), key=lambda item: (-item[1][1], item[0]))
+    return tuple(Part(name, 0, n, (cycles, cycles)) for name, (n, cycles) in ordered)
+
+
+def claim_of(board: Board) -> str:
+    """Return the class of what can be said of ``board``: checked, modelled or counts only."""
+    timing = board_timing(board)
+    if timing is None or (timing.core not in core_names() and not timing.core.endswith(".toml")):
+        return COUNTS
+    return timing.claim
