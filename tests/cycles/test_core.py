@@ -88,7 +88,8 @@ def _cost(elf: Path, board: Board, index: int) -> tuple[float, float]:
     counts = []
     for name in (f"few{index}", f"many{index}"):
         counts.append(cycles_of(elf, board, Run(function=name, entry=name)).cycles)
-    return tuple((many - few) / 100 for few, many in zip(*counts, strict=True))  # type: ignore[return-value]
+    (few_low, few_high), (many_low, many_high) = counts
+    return (many_low - few_low) / 100, (many_high - few_high) / 100
 
 
 def _functions(bodies: Mapping[str, object]) -> dict[str, str]:
