@@ -5,6 +5,7 @@ cycles_of("build/firmware.elf", board("nucleo-l4r5zi"), function="kws_run")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +135,12 @@ def _priced(
     what: Run,
     clock_mhz: int,
 ) -> Estimate:
-    from tvm_serenity import _cycles
-
+    driver = import_module("tvm_serenity._cycles")
     memories, caches, ports = memory_rows(timing, clock_mhz)
     loaded = machine.program
     entries = {s.address: s.name for s in loaded.symbols if s.code and s.name in what.operators}
     refills = zip(core.pipeline.refill, core.pipeline.refill_indirect, strict=True)
-    follower = _cycles.Follower(
+    follower = driver.Follower(
         pipeline_row(core.pipeline),
         memories,
         caches,
@@ -149,7 +149,7 @@ def _priced(
         Decoder(core, machine.code_at, frozenset(entries)),
         LIMIT,
     )
-    machine.follow(follower, _cycles.hook, *span)
+    machine.follow(follower, driver.hook, *span)
     facts = follower.result()
     if facts["at_limit"]:
         raise InputError(
