@@ -215,6 +215,7 @@ def test_the_command_passes_every_option_on(
     found = {}
     for more in (
         "--rows 4 --ram 9K --stream-input --external-arena --quantized off --format zephyr "
+        "--channels keep "
         "--opaque mixer=1",
         "--codegen llvm --order given --rewrite",
         "--in-place --dynamic-range float",
