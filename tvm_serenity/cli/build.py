@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.boards import board
-from tvm_serenity.cli import app, show
+from tvm_serenity.cli import app, latency_line, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Dims,
@@ -196,5 +196,6 @@ def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
     if not image.linkable():
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
     rows["checked"] = facts["check"]["text"]
+    rows |= latency_line.rows(project)
     rows["next"] = advice(formats, output, project.metadata["name"])
     return rows

@@ -9,8 +9,10 @@ from rich.table import Table
 
 from tvm_serenity.boards import Board, board
 from tvm_serenity.cli import app, show
+from tvm_serenity.cli.latency_line import line
 from tvm_serenity.cli.options import Json
 from tvm_serenity.cycles.board import COUNTS
+from tvm_serenity.cycles.emulate import installed, require
 from tvm_serenity.cycles.estimate import Estimate, claim_of, cycles_of
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.latency import latency
@@ -45,7 +47,8 @@ def latency_command(
     The program is emulated and every instruction priced: by a table of the core and a model of the
     board's memories. The answer is a range: branches refill the pipeline in the least or the most
     cycles of the manual. "checked" boards were compared with published results (docs/latency.md),
-    "modelled" ones were not; without a table instructions are counted only.
+    "modelled" ones were not; without a table, or without the extra "cycles", QEMU counts
+    instructions only.
 
         serenity latency kws
         serenity latency app.elf --board nucleo-l4r5zi --function infer --profile
@@ -54,7 +57,7 @@ def latency_command(
     if project is None and board_name is None:
         raise InputError("--board: an ELF does not say which board it is for")
     target = board(board_name if board_name is not None else str(_board(project)))
-    if claim_of(target) == COUNTS:
+    if claim_of(target) == COUNTS or not installed():
         _counts(path, project, target, json)
         return
     if project is not None:
@@ -75,6 +78,7 @@ def _board(project: Project | None) -> str:
 def _counts(path: str, project: Project | None, target: Board, json: bool) -> None:
     """What is left without a timing: the instructions that QEMU counts."""
     if project is None or target.qemu is None or target.name != project.metadata["board"]:
+        require()
         raise InputError(
             f"{target.name}: no [timing], and no QEMU machine to count instructions on"
         )
@@ -118,16 +122,6 @@ def _part(part: Any, found: Estimate) -> dict[str, Any]:
         "instructions": part.instructions,
         "milliseconds": [c / found.clock_mhz / 1e3 for c in part.cycles],
     }
-
-
-def line(found: Estimate) -> str:
-    """Return an estimate in one line."""
-    low, high = found.milliseconds
-    least, most = found.expected_ms
-    return (
-        f"{low:.3g} to {high:.3g} ms at {found.clock_mhz} MHz ({found.claim}; "
-        f"with {found.error_percent} % error {least:.3g} to {most:.3g})"
-    )
 
 
 def _print(path: str, found: Estimate, profile: bool) -> None:

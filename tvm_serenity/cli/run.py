@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tvm_serenity.cli import app, show
+from tvm_serenity.cli import app, latency_line, show
 from tvm_serenity.cli.options import Json
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -66,6 +66,7 @@ def run_command(
     if found.instructions is not None:
         rows["instructions"] = f"{found.instructions:,} emulated (not cycles)"
         rows["stack"] = f"{found.stack_bytes:,} bytes"
+    rows |= latency_line.rows(project)
     show.facts(f"{project.metadata['name']} on {where}", rows)
 
 

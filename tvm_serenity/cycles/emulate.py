@@ -5,8 +5,7 @@ registers before each instruction; a hook is a function pointer, and the driver'
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,18 +28,21 @@ LIMIT = 20_000_000_000
 """Instructions after which a program is taken not to end."""
 
 
-@dataclass(frozen=True)
-class Followed:
-    """What the driver counted: see ``result`` in ``cpp/cycles/module.cpp``."""
+PARTS = ("unicorn", "capstone")
 
-    facts: Mapping[str, Any]
+
+def installed() -> bool:
+    """Whether emulator, disassembler and driver are there."""
+    return all(find_spec(part) is not None for part in PARTS) and native()
 
 
 def require() -> None:
-    """Raise :class:`MissingPartError` where the emulator or the disassembler is missing."""
-    for part in ("unicorn", "capstone"):
+    """Raise :class:`MissingPartError` naming the part that is missing."""
+    for part in PARTS:
         if find_spec(part) is None:
             raise MissingPartError(f"{part} is not installed: pip install 'tvm-serenity[cycles]'")
+    if not native():
+        raise MissingPartError("the native driver is not compiled: install with a C++17 compiler")
 
 
 def native() -> bool:
@@ -165,22 +167,6 @@ class Machine:
         if follower.error is not None:
             raise follower.error
         follower.finish(end & ~1)
-
-    def count_blocks(self, begin: int, end: int) -> dict[tuple[int, int], int]:
-        """Return how often each basic block (address, bytes) runs between the two addresses."""
-        import unicorn
-
-        counts: dict[tuple[int, int], int] = {}
-
-        def seen(_engine: Any, address: int, size: int, _data: Any) -> None:
-            counts[address, size] = counts.get((address, size), 0) + 1
-
-        hook = self.engine.hook_add(unicorn.UC_HOOK_BLOCK, seen)
-        try:
-            self.run_to(begin, end, 0)
-        finally:
-            self.engine.hook_del(hook)
-        return counts
 
     def _map(self) -> None:
         for first, size in _pages(self.board.regions):

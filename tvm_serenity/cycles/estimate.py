@@ -14,8 +14,8 @@ from tvm_serenity.cycles.board import COUNTS, BoardTiming, board_timing, memory_
 from tvm_serenity.cycles.core import CoreTiming, core_names, core_timing, pipeline_row
 from tvm_serenity.cycles.decode import Decoder
 from tvm_serenity.cycles.elf import Program, program
-from tvm_serenity.cycles.emulate import LIMIT, Machine, Setup, native
-from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.cycles.emulate import LIMIT, Machine, Setup, require
+from tvm_serenity.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,7 @@ def cycles_of(
     if timing is None:
         raise InputError(f"{board.name}: no table [timing]: instructions can be counted only")
     core = core_timing(timing.core, timing.beside)
-    if not native():
-        raise MissingPartError("the native driver is not compiled: install with a C++17 compiler")
+    require()
     loaded = program(elf)
     machine, begin, end = ready(loaded, board, core, what)
     return _priced(machine, (begin, end), core, timing, what, clock_mhz or timing.clock_mhz)
