@@ -5,6 +5,7 @@ quantised one is read into its record, as it is when the file is imported, and w
 says it lacks is the reason. What only an import can find out is left to it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table, root_table
 from tvm_serenity.frontends._flexbuffer import custom_options, flexible
 from tvm_serenity.frontends._importable import TFLITE, TFLITE_QUANTISED
@@ -128,9 +129,16 @@ class Meanings:
             [self._tensor(t, False) for t in table.ints(OperatorField.OUTPUTS)],
             empty_table() if options is None else options,
             options is not None,
-            intermediates=[self._tensor(t, False) for t in table.ints(_INTERMEDIATES)],
+            intermediates=[self._tensor(t, False) for t in self._intermediates(table)],
             custom=flexible(custom_options(table)),
         )
+
+    def _intermediates(self, table: Table) -> tuple[int, ...]:
+        """The tensors beside operands and results that an operator names."""
+        found = table.ints(_INTERMEDIATES)
+        if not all(0 <= t < len(self._tensors) for t in found):
+            raise InputError("an operator names an intermediate tensor that is not there")
+        return found
 
     @cached_property
     def _model(self) -> Table:
@@ -166,16 +174,18 @@ class Meanings:
         return SceneTensor(shape, dtype, self._params(table, shape, dtype), values)
 
     def _values(self, table: Table, shape: Sequence[int], dtype: str) -> Any:
-        """The numbers of a constant; None where they are packed or sparse, zeros where int4."""
+        """The numbers of a constant; zeros of int4, None where they are sparse or no numbers."""
         buffer = self._buffers[table.u32(TensorField.BUFFER)]
         start, size = buffer.span(BufferField.DATA, 1)
         if buffer.u64(BufferField.OFFSET) > 1:
             start, size = buffer.u64(BufferField.OFFSET), buffer.u64(BufferField.SIZE)
         if dtype == "int4":
             return np.zeros(shape, np.int8)
-        if not size or table.table(TensorField.SPARSITY) is not None:
+        if not size or dtype not in np.sctypeDict or table.table(TensorField.SPARSITY) is not None:
             return None
         count = size // np.dtype(dtype).itemsize
+        if count != math.prod(shape) or start + size > len(self.data):
+            raise InputError(f"a constant of shape {tuple(shape)} has {size:,} bytes")
         return np.frombuffer(self.data, dtype, count, start).reshape(shape)
 
     def _params(self, table: Table, shape: Sequence[int], dtype: str) -> Affine | None:

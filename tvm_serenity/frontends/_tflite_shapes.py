@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
 from tvm_serenity.frontends._tflite_extents import (
     COMPUTED,
@@ -94,6 +94,8 @@ class _Following:
     def step(self, kind: str, table: Table) -> None:
         """Follow one operator."""
         given, made = table.ints(OperatorField.INPUTS), table.ints(OperatorField.OUTPUTS)
+        if not all(-1 <= t < len(self.tensors) for t in (*given, *made)):
+            raise InputError(f"{kind} names a tensor that is not there")
         if not given or not made or given[0] < 0:
             return
         options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
