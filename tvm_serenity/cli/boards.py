@@ -46,7 +46,8 @@ def boards_command(
 
 
 def _json(found: Board) -> dict[str, object]:
-    return {**asdict(found), "ram_bytes": found.ram_bytes, "flash_bytes": found.flash_bytes}
+    facts = {k: v for k, v in asdict(found).items() if k not in ("file", "timing")}
+    return {**facts, "ram_bytes": found.ram_bytes, "flash_bytes": found.flash_bytes}
 
 
 def _show(found: Board) -> None:
