@@ -22,7 +22,7 @@ PUBLISHED_MS = {
     "skymizer_mbed": {"kws": 82.0, "vww": 172.2, "ic": 298.7, "ad": 8.07},
     "nrf5340_cmsis": {"kws": 76.5, "vww": 233.3, "ic": 317.9, "ad": 6.29},
 }
-"""MLPerf Tiny v1.0 (OctoML) and v1.1 (Skymizer), closed division, performance, at 120 MHz (nRF5340: 128)."""
+"""MLPerf Tiny v1.0 (OctoML) and v1.1 (Skymizer), closed division: 120 MHz, nRF5340 128 MHz."""
 
 CHOSEN_ON = "microtvm"
 """Modelling choices were made on these results; the others are held out."""
