@@ -45,4 +45,4 @@ def test_transposed_convolutions_of_floats_may_have_weights_of_8_bits() -> None:
     ]
     node = Node("TRANSPOSE_CONV", [0, 1, 2], [3], {"padding": 0, "strideH": 2, "strideW": 2})
     data = tflite(tensors, [node], [2], [3])
-    assert check(Case("TRANSPOSE_CONV", data, tolerance=0.05)).status == EQUAL
+    assert check(Case("TRANSPOSE_CONV", data, tolerance=0)).status == EQUAL

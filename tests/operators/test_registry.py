@@ -9,8 +9,8 @@ from tvm_serenity import operators
 from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 
 _SHARED = """
-    __init__ clamped convolutions dynamic_convolutions dynamic_range functions needs pairs
-    picked pieces plain record reductions scene stored weighted windows
+    __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed functions
+    needs pairs picked pieces plain record reductions scene stored weighted windows
 """
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""

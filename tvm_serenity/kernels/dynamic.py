@@ -117,8 +117,8 @@ def convolution(spec: DynamicConvolution) -> Any:
     x = te.placeholder(shape, "int8", "x")
     steps_of = te.placeholder((shape[0], steps_columns(spec.asymmetric)), "float32", "steps")
     weight = te.placeholder(taps.weight_shape, "int8", "w")
-    scales, own = _scales(spec.scales)
-    bias = _bias(taps.channels, spec.biased)
+    scales, own = scales_of(spec.scales)
+    bias = bias_of(taps.channels, spec.biased)
 
     def zero(n: Any) -> Any:
         return steps_of[n, ZERO].astype("int8") if spec.asymmetric else tirx.const(0, "int8")
@@ -132,7 +132,7 @@ def convolution(spec: DynamicConvolution) -> Any:
     def value(n: tirx.Var, row: tirx.Var, column: tirx.Var, c: tirx.Var) -> Any:
         made, scale = total(n, row, column, c).astype("float32"), steps_of[n, SCALE]
         made = made * own(c) * scale if spec.channel_first else made * (own(c) * scale)
-        return _finished(made, bias, c, spec.limits)
+        return with_bias(made, bias, c, spec.limits)
 
     out = te.compute(taps.output_shape, value, name="out")
     return prim_func([x, steps_of, weight, scales, *bias, out])
@@ -147,8 +147,8 @@ def dense(spec: DynamicDense) -> Any:
     steps_of = te.placeholder((spec.rows, steps_columns(spec.asymmetric)), "float32", "steps")
     weight = te.placeholder((spec.inputs, spec.units), "int8", "w")
     sums = [te.placeholder((spec.units,), "int32", "sums")] if spec.asymmetric else []
-    scales, own = _scales(spec.scales)
-    bias = _bias(spec.units, spec.biased)
+    scales, own = scales_of(spec.scales)
+    bias = bias_of(spec.units, spec.biased)
     k = te.reduce_axis((0, spec.inputs), "k")
     total = te.compute(
         (spec.rows, spec.units),
@@ -161,7 +161,7 @@ def dense(spec: DynamicDense) -> Any:
         if spec.asymmetric:
             whole = whole - steps_of[i, ZERO].astype("int32") * sums[0][j]
         made = whole.astype("float32") * (steps_of[i, SCALE] * own(j))
-        return _finished(made, bias, j, spec.limits)
+        return with_bias(made, bias, j, spec.limits)
 
     out = te.compute(total.shape, value, name="out")
     return prim_func([x, steps_of, weight, *sums, scales, *bias, out])
@@ -196,17 +196,19 @@ def product(spec: DynamicProduct) -> Any:
     return prim_func([x, steps_of, y, te.compute(spec.output_shape, value, name="out")])
 
 
-def _scales(count: int) -> tuple[Any, Callable[[Any], Any]]:
-    """The parameter of the weights' scales, and what reads that of a channel."""
+def scales_of(count: int) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the parameter of the weights' scales, and what reads that of a channel."""
     scales = te.placeholder((count,), "float32", "scales")
     return scales, lambda channel: scales[channel if count > 1 else 0]
 
 
-def _bias(count: int, biased: bool) -> list[Any]:
+def bias_of(count: int, biased: bool) -> list[Any]:
+    """Return the parameter of a bias of ``count`` numbers, if there is one."""
     return [te.placeholder((count,), "float32", "b")] if biased else []
 
 
-def _finished(made: Any, bias: Sequence[Any], channel: tirx.Var, limits: Limits) -> Any:
+def with_bias(made: Any, bias: Sequence[Any], channel: tirx.Var, limits: Limits) -> Any:
+    """Return a sum of floats with its bias, kept within limits."""
     for held in bias:
         made = made + held[channel]
     if limits is None:

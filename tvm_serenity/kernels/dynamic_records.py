@@ -58,6 +58,24 @@ class DynamicConvolution:
 
 
 @dataclass(frozen=True)
+class DynamicTransposed:
+    """A transposed convolution of int8, stored with a zero point in the steps of each image.
+
+    ``weight_shape``: height, width, input channels, output channels. ``before`` is cut off above
+    and to the left. ``scales``: one, or one a channel.
+    """
+
+    input_shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    weight_shape: tuple[int, int, int, int]
+    strides: tuple[int, int]
+    before: tuple[int, int]
+    scales: int
+    biased: bool
+    limits: Limits
+
+
+@dataclass(frozen=True)
 class DynamicDense:
     """``rows`` of int8, each in steps of its own, times weights ``[inputs, units]``.
 

@@ -30,8 +30,8 @@ def transposed(spec: TransposedConvolution) -> Any:
     c = te.reduce_axis((0, spec.input_shape[3]), "c")
 
     def term(n: tirx.Var, y: tirx.Var, x: tirx.Var, f: tirx.Var) -> Any:
-        row, first = _tap(y + spec.before[0], jy, sy)
-        column, second = _tap(x + spec.before[1], jx, sx)
+        row, first = tap(y + spec.before[0], jy, sy)
+        column, second = tap(x + spec.before[1], jx, sx)
         inside = [row >= 0, row < spec.input_shape[1], column >= 0, column < spec.input_shape[2]]
         outside = tirx.const(spec.input_zero, spec.dtype)
         value = te.if_then_else(te.all(*inside), source[n, row, column, c], outside)
@@ -52,8 +52,8 @@ def transposed(spec: TransposedConvolution) -> Any:
     return prim_func([source, weight, bias, *constants, out])
 
 
-def _tap(position: tirx.Expr, step: tirx.IterVar, stride: int) -> tuple[Any, Any]:
-    """The input and the tap of the filter that meet at ``position``, ``step`` inputs back."""
+def tap(position: tirx.Expr, step: Any, stride: int) -> tuple[Any, Any]:
+    """Return the input and the tap that meet at ``position``, ``step`` inputs back."""
     position = position.astype("int64")
     wide = tirx.const(stride, "int64")
     return (

@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.dynamic_records import DynamicTransposed
 from tvm_serenity.kernels.records import TransposedConvolution
+from tvm_serenity.operators import dynamic_transposed as dynamic
+from tvm_serenity.operators.dynamic_range import bias_of, limits_of, weights_of
 from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import Operator, Seen, Sums
+from tvm_serenity.operators.record import OnTheFly, Operator, Seen, Sums
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import filters_of, layer_of, narrow, requantised, summable
 
@@ -45,15 +48,7 @@ def _read(scene: Scene) -> TransposeConv:
     _check_shape(scene, result.shape)
     filters = filters_of(scene, _WEIGHTS, 0)
     units, height, width, depth = filters.data.shape
-    options = scene.options
-    strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
-    if min(strides) < 1:
-        raise UnsupportedError(f"strides of {strides}")
-    same = options.u8(_PADDING) == SAME
-    before = [
-        cut_before(made, size, stride, same)
-        for made, size, stride in zip(result.shape[1:3], (height, width), strides, strict=True)
-    ]
+    strides, before = _places(scene, (height, width))
     data = np.ascontiguousarray(np.transpose(filters.data, (1, 2, 3, 0)))
     layer = layer_of(scene, source, replace(filters, data=data), (_BIAS, _ACTIVATION))
     spec = TransposedConvolution(
@@ -63,12 +58,37 @@ def _read(scene: Scene) -> TransposeConv:
         (height, width, depth, units),
         str(data.dtype),
         strides,
-        (before[0], before[1]),
+        before,
         source.zero,
         filters.zero,
         layer.finish(layer.multipliers(source.dtype == "uint8")),
     )
     return TransposeConv(spec, data, narrow(layer.bias))
+
+
+def _places(scene: Scene, sizes: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Strides, and what is cut off above and to the left."""
+    options, made = scene.options, scene.results[0].shape
+    strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
+    if min(strides) < 1:
+        raise UnsupportedError(f"strides of {strides}")
+    same = options.u8(_PADDING) == SAME
+    top, left = (cut_before(made[i + 1], sizes[i], strides[i], same) for i in (0, 1))
+    return strides, (top, left)
+
+
+def _read_floats(scene: Scene) -> dynamic.TransposedOnTheFly | None:
+    found = weights_of(scene, _WEIGHTS, 0)
+    if found is None or scene.dtype(_SOURCE) != "float32":
+        return None
+    (filters, scales), made = found, four(scene.results[0].shape)
+    _check_shape(scene, made)
+    data = np.ascontiguousarray(np.transpose(filters, (1, 2, 3, 0)))
+    strides, before = _places(scene, data.shape[:2])
+    bias, limits = bias_of(scene, _BIAS), limits_of(scene.options.u8(_ACTIVATION))
+    shapes = (four(scene.shape(_SOURCE)), made, four(data.shape))
+    spec = DynamicTransposed(*shapes, strides, before, scales.size, bias is not None, limits)
+    return dynamic.checked(dynamic.TransposedOnTheFly(spec, data, scales, bias))
 
 
 def _check_shape(scene: Scene, made: Sequence[int]) -> None:
@@ -98,6 +118,10 @@ def _reference(op: TransposeConv, *arrays: Array) -> Array:
             part += source @ filters[ky, kx]
     kept = total[:, top : top + height, left : left + width] + op.bias
     return requantised(kept, spec.requantise)
+
+
+def _compute_floats(op: dynamic.TransposedOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
+    return dynamic.compute(op, values[_SOURCE], calls)
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -156,5 +180,6 @@ OPERATORS = (
         read=_read,
         compute=_compute,
         reference=_reference,
+        dynamic=OnTheFly(_read_floats, _compute_floats, dynamic.reference),
     ),
 )

@@ -6,16 +6,28 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.conformance.case import Case
-from tests.conformance.operators.draws import Draw, case, constant
-from tests.conformance.operators.weighted import ACTIVATIONS, SAME, VALID, bias, result, weight
+from tests.conformance.operators.draws import Draw, constant
+from tests.conformance.operators.weighted import (
+    ACTIVATIONS,
+    DYNAMIC,
+    SAME,
+    VALID,
+    activations,
+    bias,
+    judged,
+    result,
+    weight,
+)
 from tests.conformance.writer import Node
+
+_TYPES = ("int8", "int8", "uint8", "int16", "float32", DYNAMIC)
 
 
 @st.composite
 def _transposed(draw: Any) -> Case:
     """Sizes of the result that the stride allows, also past what the filter reaches."""
     d = Draw(draw)
-    dtype, padding = d.one(("int8", "int8", "uint8", "int16", "float32")), d.one((SAME, VALID))
+    dtype, padding = d.one(_TYPES), d.one((SAME, VALID))
     n, height, width, depth = d.number(1, 2), d.number(1, 5), d.number(1, 5), d.number(1, 4)
     window, stride = [d.number(1, 4) for _ in range(2)], [d.number(1, 3) for _ in range(2)]
     made = []
@@ -23,7 +35,7 @@ def _transposed(draw: Any) -> Case:
         rest = d.number(0, step - 1)
         made.append(extent * step - rest if padding == SAME else (extent - 1) * step + size + rest)
     channels = d.number(1, 4)
-    x = d.tensor((n, height, width, depth), dtype)
+    x = activations(d, (n, height, width, depth), dtype)
     w = weight(d, (channels, *window, depth), 0, dtype, four_bits=False)
     y = result(d, (n, *made, channels), x, w, window[0] * window[1] * depth)
     tensors, inputs = [constant(y.shape), w, x, y], [0, 1, 2]
@@ -36,7 +48,7 @@ def _transposed(draw: Any) -> Case:
         "strideW": stride[1],
         "fusedActivationFunction": d.one(ACTIVATIONS),
     }
-    return case("TRANSPOSE_CONV", tensors, Node("TRANSPOSE_CONV", inputs, [3], options))
+    return judged(dtype, "TRANSPOSE_CONV", tensors, Node("TRANSPOSE_CONV", inputs, [3], options))
 
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {"TRANSPOSE_CONV": _transposed()}
