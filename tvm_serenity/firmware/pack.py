@@ -111,8 +111,8 @@ def rounding(
         return None
     name = names[kind]
     small = min(shifts) >= LEAST_SHIFT and max(shifts) < 0 and int(largest.max(initial=0)) < SMALL
-    if kind == "tflite" and small:
-        name = "ROUND_TWICE_SMALL"
+    if small:
+        name += "_SMALL"
     if len(set(zip(values, shifts, strict=True))) == 1:
         values, shifts = values[:1], shifts[:1]
     return Rounding(name, np.asarray(values, np.int32), np.asarray(shifts, np.int8))

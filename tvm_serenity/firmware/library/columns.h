@@ -1,6 +1,15 @@
 /* Copies of $X inputs into columns: copying and filling return where they end. */
 INLINED $X_t *copy_$X($X_t *to, const $X_t *from, int32_t count)
 {
+#if defined(__ARM_FEATURE_MVE)
+    for (; count > 0; count -= 16) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_u8((uint8_t *)to, vldrbq_z_u8((const uint8_t *)from, lanes), lanes);
+        to += min_i32(count, 16);
+        from += 16;
+    }
+    return to;
+#endif
     for (; count >= 4; count -= 4) {
         (void)memcpy(to, from, 4);
         to += 4;
@@ -14,6 +23,13 @@ INLINED $X_t *copy_$X($X_t *to, const $X_t *from, int32_t count)
 
 INLINED $X_t *fill_$X($X_t *to, int32_t value, int32_t count)
 {
+#if defined(__ARM_FEATURE_MVE)
+    for (; count > 0; count -= 16) {
+        vstrbq_p_u8((uint8_t *)to, vdupq_n_u8((uint8_t)value), vctp8q((uint32_t)count));
+        to += min_i32(count, 16);
+    }
+    return to;
+#endif
     for (; count > 0; --count) {
         *to++ = ($X_t)value;
     }

@@ -3,13 +3,6 @@
    ``rows`` are those under the windows, wherever they lie; NULL is one outside. ``taps`` points at
    each input pixel under the window; pixels outside point at ``outside``, a pixel of zero points.
    Four channels are summed at a time. */
-typedef struct {
-    int32_t width, channels, out_width;
-    int32_t kernel_height, kernel_width;
-    int32_t stride_x, dilation_x, left;
-    requantisation to;
-} depthwise_$N;
-
 /* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
 NOT_INLINED bool taps_under_$N(const depthwise_$N *d, const $X_t *const *rows,
     const $X_t *outside, int32_t x0, const $X_t **taps)
@@ -37,6 +30,10 @@ NOT_INLINED void depthwise_line_$N(const depthwise_$N *d, const $X_t *const *row
     const bool small = to.rounding == ROUND_TWICE_SMALL;
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const int32_t whole = small ? n - n % 4 : 0;
+#if defined(__ARM_FEATURE_MVE) && $B == 8
+    const bool vectors = (small || to.rounding == ROUND_ONCE_SMALL) && n >= 8;
+    const numbers_$N numbers = {weights, bias, multipliers, shifts};
+#endif
     const int32_t reach = (d->kernel_width - 1) * d->dilation_x;
     bool inside = false;
     int32_t moved = 0; /* elements from where the taps point: inside, only x changes */
@@ -47,6 +44,13 @@ NOT_INLINED void depthwise_line_$N(const depthwise_$N *d, const $X_t *const *row
             inside = taps_under_$N(d, rows, outside, x0, taps);
             moved = 0;
         }
+#if defined(__ARM_FEATURE_MVE) && $B == 8
+        if (vectors) {
+            eights_$N(d, &numbers, taps, moved, out);
+            out += n;
+            continue;
+        }
+#endif
         for (int32_t c = 0; c < whole; c += 4) {
             int32_t sums[4] = {begun_$W(bias[c]), begun_$W(bias[c + 1]), begun_$W(bias[c + 2]),
                 begun_$W(bias[c + 3])};

@@ -101,7 +101,9 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
     const $X_t *const *rows, uint8_t *out, int32_t pixels)
 {
     const bool small = c->to.rounding == ROUND_TWICE_SMALL;
+#if !defined(__ARM_FEATURE_MVE) || !$V
     const bool full = c->to.low == ($L) && c->to.high == ($L) + 255;
+#endif
     window_$X at = {rows, -c->left};
     for (; pixels > 0; pixels -= 2) {
         const int32_t count = min_i32(pixels, 2);
@@ -113,6 +115,12 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
         }
         const run_$X *const end = c->read(c, with, two);
         int32_t o = 0;
+#if defined(__ARM_FEATURE_MVE) && $V
+        if (small || c->to.rounding == ROUND_ONCE_SMALL) {
+            fours_$N(c, with, end, count, out);
+            o = c->out_channels;
+        }
+#else
         if (small && count == 2) {
             o = c->out_channels & ~1;
             if (!full) {
@@ -123,6 +131,7 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
                 two_pixels_$N(c, with, end, out, true, FULL_$S);
             }
         }
+#endif
         if (o < c->out_channels) {
             pixels_$N(c, with, end, count, o, out);
         }

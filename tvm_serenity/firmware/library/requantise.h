@@ -1,5 +1,5 @@
 /* From 32-bit sums to stored values, as LiteRT's reference kernels round. */
-enum { ROUND_TWICE, ROUND_TWICE_SMALL, ROUND_ONCE };
+enum { ROUND_TWICE, ROUND_TWICE_SMALL, ROUND_ONCE, ROUND_ONCE_SMALL };
 
 typedef struct {
     int32_t zero_point;
@@ -73,7 +73,7 @@ INLINED int32_t requantised(
     const requantisation *to, int32_t sum, int32_t multiplier, int32_t shift)
 {
     int32_t value;
-    if (to->rounding == ROUND_ONCE) {
+    if (to->rounding >= ROUND_ONCE) {
         const int32_t right = 31 - shift;
         value = (int32_t)(((int64_t)sum * multiplier + ((int64_t)1 << (right - 1))) >> right);
     } else {
@@ -84,3 +84,23 @@ INLINED int32_t requantised(
     }
     return clamped(value + to->zero_point, to->low, to->high);
 }
+
+#if defined(__ARM_FEATURE_MVE)
+/* _SMALL: four values within their bounds; ``shifts`` are below 0.
+
+   A shift rounds half up: so does the reference once, from all the bits of the product; twice, from
+   a product that is rounded already, and half away from 0, which is half up from 1 less below 0. */
+INLINED int32x4_t requantised_four(
+    const requantisation *to, int32x4_t sums, int32x4_t multipliers, int32x4_t shifts)
+{
+    int32x4_t value;
+    if (to->rounding == ROUND_ONCE_SMALL) {
+        value = vqdmulhq_s32(sums, multipliers);
+    } else {
+        value = vqrdmulhq_s32(sums, multipliers);
+        value = vaddq_s32(value, vshrq_n_s32(value, 31));
+    }
+    value = vaddq_n_s32(vrshlq_s32(value, shifts), to->zero_point);
+    return vminq_s32(vmaxq_s32(value, vdupq_n_s32(to->low)), vdupq_n_s32(to->high));
+}
+#endif

@@ -1,3 +1,11 @@
+typedef struct {
+    int32_t width, channels, out_width;
+    int32_t kernel_height, kernel_width;
+    int32_t stride_x, dilation_x, left;
+    bool pairs; /* sums of two products have 16 bits */
+    requantisation to;
+} depthwise_$N;
+
 /* The pixels under a window, $X inputs: four channels are summed at a time. */
 enum { MOST_TAPS_$N = 32 };
 

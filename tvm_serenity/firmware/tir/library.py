@@ -17,11 +17,11 @@ COUNT = "n"
 """The last parameter of row kernels that make several rows which follow each other: how many."""
 NO_BORDER = 1 << 30
 """A width that no window leaves."""
-JOINING = ("columns", "rows", "convolution", "dots", "pixels")
+JOINING = ("columns", "rows", "convolution", "dots", "fours", "pixels")
 """Files of the library for convolutions."""
-APART = ("taps", "rows", "depthwise")
+APART = ("taps", "rows", "eights", "depthwise")
 """Files of the library for depthwise convolutions."""
-WEIGHTED = ("dots", "pixels", "taps", "depthwise")
+WEIGHTED = ("dots", "fours", "pixels", "taps", "eights", "depthwise")
 """Files that depend on how weights are stored."""
 MOST_STRETCHES = 5
 """Of a row under two windows: each is outside, inside and outside again."""
@@ -64,6 +64,11 @@ class RoundedConvolution:
     def sources(self) -> int:
         """Rows under a window, of all pieces."""
         return len(self.spec.pieces) * self.spec.weight_shape[0]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the sum of any two products of an input and a weight has 16 bits."""
+        return self.spec.dtype == "int8" and int(self.weights.min(initial=0)) > -128
 
     @cached_property
     def gathers(self) -> bool:
@@ -144,6 +149,7 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
     fields = {
         **_geometry(spec),
         "channels": channels,
+        "pairs": str(layer.pairs).lower(),
         "to": _target(layer),
     }
     lines = [f"static const depthwise_{layer.name} d = {_initialiser(fields)};"]
