@@ -1,6 +1,7 @@
 """The ONNX model that is converted: complete, of standard operators, with its constants computed.
 
-1. Data in other files is read (``_onnx_external``), named dimensions get their sizes.
+1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
+   computed in float32 (``_onnx_half``).
 2. Quantised operators become others (``_onnx_qlinear``), the model's own functions are inlined;
    sparse constants become dense.
 3. Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
@@ -19,6 +20,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
+from tvm_serenity.frontends._onnx_half import widened
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
@@ -53,6 +55,7 @@ def prepared(
     made = type(model)()
     made.CopyFrom(model)
     embed(made, folder)
+    widened(made)
     set_dims(made.graph, dims)
     made = expanded(made)
     made = _without_functions(made)

@@ -13,7 +13,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.referees import runtime_for
 from tvm_serenity.validation.report import Tolerance
-from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, ONNXRUNTIME, QDQ, QDQ_STEPS
+from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME, QDQ, QDQ_STEPS
 
 SUFFIXES = (".tflite", ".onnx", ".pt2")
 """Files of models that have a runtime of their own."""
@@ -43,7 +43,7 @@ def rule_for(path: Path) -> RuntimeRule:
         step = _step_of(path)
         if step is not None:
             return RuntimeRule("qlinear", _within(step))
-        return RuntimeRule(runtime, ONNXRUNTIME)
+        return RuntimeRule(runtime, HALF if _is_half(path) else ONNXRUNTIME)
     return RuntimeRule(runtime, FLOAT)
 
 
@@ -63,6 +63,18 @@ def _rounds_activations(data: bytes) -> bool:
         if len(read) == 2 and read[0] == _FLOAT32 and read[1] in (_INT8, _UINT8):
             return True
     return False
+
+
+def _is_half(path: Path) -> bool:
+    """Whether an ONNX model has inputs or constants of float16."""
+    try:
+        import onnx
+    except ImportError:
+        return False
+    graph = onnx.load(str(path), load_external_data=False).graph
+    types = {value.type.tensor_type.elem_type for value in graph.input}
+    types |= {tensor.data_type for tensor in graph.initializer}
+    return int(onnx.TensorProto.FLOAT16) in types
 
 
 def _step_of(path: Path) -> float | None:

@@ -7,6 +7,8 @@ FLOAT = Tolerance(1e-4)
 ONNXRUNTIME = Tolerance(1e-4, absolute=5e-7)
 """Float networks on onnxruntime: its Sigmoid, Tanh and Erf are polynomials, off by up to 2.4e-7
 however small the result is (its Sigmoid of -15 is 3.58e-7, in truth 3.06e-7)."""
+HALF = Tolerance(0.01)
+"""ONNX networks of float16, computed in float32 here: onnxruntime rounds after every node."""
 LOOSE = Tolerance(0.25, integers=True)
 """Quantised networks not run as their runtime does: every operator may round to another step."""
 FUSED = Tolerance(1e-5)

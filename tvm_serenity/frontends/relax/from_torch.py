@@ -45,6 +45,7 @@ def _imported(
 
     whole = program.run_decompositions()
     _check_recurrent(whole)
+    _check_wide(whole)
     own = {**CONVERTERS, **quantised_converters(whole)}
     _check_converted(whole, {*importer.convert_map, *own})
     made = importer.from_exported_program(
@@ -82,6 +83,20 @@ def _check_converted(program: "torch.export.ExportedProgram", known: Collection[
     found = [(n, f" ({node.name})", "it has no conversion") for node, n in names if n not in known]
     if found:
         raise refused(found)
+
+
+def _check_wide(program: "torch.export.ExportedProgram") -> None:
+    """Refuse what computes in narrow floats, which TVM sums up in that type, or in none."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
+        if node.op != "call_function" or dtype not in ("float16", "bfloat16"):
+            continue
+        if "_to_copy" not in str(node.target):
+            raise UnsupportedError(
+                f"operator {node.target} ({node.name}): it computes in {dtype}; export the module "
+                "in float32, as module.float()"
+            )
 
 
 def _check_recurrent(program: "torch.export.ExportedProgram") -> None:

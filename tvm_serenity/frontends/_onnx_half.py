@@ -1,0 +1,128 @@
+"""ONNX models of float16, computed in float32: inputs are widened, outputs are rounded back.
+
+Runtimes without float16 kernels do the same node by node, onnxruntime on a CPU among them, and
+round every value between two nodes: results are a few steps apart (``docs/validation.md``).
+Constants are float32.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import onnx
+
+_SUFFIX = ".float32"
+"""Of inputs once widened, and of outputs before they are rounded."""
+
+_TYPES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
+"""Attributes that name a type."""
+
+
+def widened(model: "onnx.ModelProto") -> None:
+    """Change ``model`` so that nothing is computed in float16.
+
+    Raises :class:`UnsupportedError` for float16 within the branches or bodies of operators.
+    """
+    graph = model.graph
+    if not any(_halves(graph)):
+        return
+    if model.functions:
+        raise UnsupportedError("float16 in a model with functions of its own is unsupported")
+    if any(name.endswith(_SUFFIX) for node in graph.node for name in (*node.input, *node.output)):
+        raise UnsupportedError(f"float16 in a model with names that end in {_SUFFIX}")
+    first, last = _read_in(graph), _written_out(graph)
+    for node in graph.node:
+        _widen_attributes(node)
+    nodes = [*first, *graph.node, *last]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    kept = [v for v in graph.value_info if not _is_half(v)]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+
+
+def _halves(graph: "onnx.GraphProto") -> Iterator[bool]:
+    """Whether inputs, constants and conversions of a graph are of float16."""
+    from onnx import TensorProto
+
+    half = TensorProto.FLOAT16
+    yield from (_is_half(value) for value in (*graph.input, *graph.output))
+    yield from (tensor.data_type == half for tensor in graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield attribute.t.data_type == half
+            yield attribute.name in _TYPES and attribute.i == half
+
+
+def _is_half(value: "onnx.ValueInfoProto") -> bool:
+    from onnx import TensorProto
+
+    return bool(value.type.tensor_type.elem_type == TensorProto.FLOAT16)
+
+
+def _cast(source: str, target: str, to: int) -> Any:
+    from onnx import helper
+
+    return helper.make_node("Cast", [source], [target], name=target, to=to)
+
+
+def _read_in(graph: "onnx.GraphProto") -> list[Any]:
+    """Widen the constants; return the nodes that widen the inputs."""
+    from onnx import TensorProto
+
+    held = {tensor.name for tensor in graph.initializer}
+    names = [v.name for v in graph.input if _is_half(v) and v.name not in held]
+    for tensor in graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT16:
+            _widen(tensor)
+    if any(value.name in held and _is_half(value) for value in graph.output):
+        raise UnsupportedError("a float16 constant that is a result is unsupported")
+    for value in graph.input:
+        if value.name in held and _is_half(value):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for name in names:
+        _rename(graph, name)
+    return [_cast(name, name + _SUFFIX, TensorProto.FLOAT) for name in names]
+
+
+def _written_out(graph: "onnx.GraphProto") -> list[Any]:
+    """Return the nodes that round the outputs, which are called otherwise before."""
+    from onnx import TensorProto
+
+    inputs = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    names = [v.name for v in graph.output if _is_half(v) and v.name not in inputs]
+    for name in names:
+        _rename(graph, name)
+    return [_cast(name + _SUFFIX, name, TensorProto.FLOAT16) for name in names]
+
+
+def _rename(graph: "onnx.GraphProto", name: str) -> None:
+    for node in graph.node:
+        for held in (node.input, node.output):
+            for index, own in enumerate(held):
+                if own == name:
+                    held[index] = name + _SUFFIX
+
+
+def _widen_attributes(node: "onnx.NodeProto") -> None:
+    from onnx import TensorProto
+
+    if node.op_type == "BitCast":
+        raise UnsupportedError("operator BitCast: its model computes in float16")
+    for attribute in node.attribute:
+        if attribute.HasField("g") or attribute.graphs:
+            raise UnsupportedError(f"operator {node.op_type}: float16 in a model with branches")
+        if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
+            _widen(attribute.t)
+        if attribute.name in _TYPES and attribute.i == TensorProto.FLOAT16:
+            attribute.i = TensorProto.FLOAT
+
+
+def _widen(tensor: "onnx.TensorProto") -> None:
+    import numpy as np
+    from onnx import numpy_helper
+
+    values = numpy_helper.to_array(tensor).astype(np.float32)
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
