@@ -103,21 +103,6 @@ INLINED void sixteen_w4(const int8_t *w, int8x16_t *a, int8x16_t *b)
     *a = vandq_s8(both, vdupq_n_s8(-16));
     *b = vshlq_n_s8(both, 4);
 }
-/* The last ``count`` of them, multiplied by inputs of 0 beyond: nothing is read past their end. */
-INLINED void last_w8(const int8_t *w, int32_t count, int8x16_t *a, int8x16_t *b)
-{
-    const mve_pred16_t lanes = vctp8q((uint32_t)count);
-    const uint32x4_t every_other = vidupq_n_u32(0, 2);
-    const int32_t *const words = (const int32_t *)(const void *)w;
-    *a = vreinterpretq_s8_s32(vldrwq_gather_shifted_offset_z_s32(words, every_other, lanes));
-    *b = vreinterpretq_s8_s32(vldrwq_gather_shifted_offset_z_s32(words + 1, every_other, lanes));
-}
-INLINED void last_w4(const int8_t *w, int32_t count, int8x16_t *a, int8x16_t *b)
-{
-    const int8x16_t both = vldrbq_z_s8(w, vctp8q((uint32_t)count));
-    *a = vandq_s8(both, vdupq_n_s8(-16));
-    *b = vshlq_n_s8(both, 4);
-}
 /* Eight values of neighbouring channels. */
 INLINED int16x8_t eight_s8(const int8_t *from) { return vldrbq_s16(from); }
 INLINED int16x8_t eight_u8(const uint8_t *from) { return vreinterpretq_s16_u16(vldrbq_u16(from)); }

@@ -1,7 +1,7 @@
 /* MVE: eight or sixteen channels of a depthwise convolution at a time, $X inputs, weights of 8 bits.
 
-   Products have 16 bits, and so have the sums of two where ``pairs`` says so: inputs are signed and
-   no weight is -128. Sums of 32 bits are held of the even channels and of the odd ones. */
+   Products have 16 bits, and so have the sums of two of the first ``pairs``: where there are any,
+   inputs are signed and no weight is -128. Sums of 32 bits are held of the even channels and of the odd ones. */
 #if defined(__ARM_FEATURE_MVE) && $B == 8
 typedef struct {
     const int8_t *weights;
@@ -9,14 +9,8 @@ typedef struct {
     const int8_t *shifts;
 } numbers_$N;
 
-INLINED void widened_$N(int16x8_t products, int32x4_t *sums)
-{
-    sums[0] = vaddq_s32(sums[0], vmovlbq_s16(products));
-    sums[1] = vaddq_s32(sums[1], vmovltq_s16(products));
-}
-
-/* Requantise and store eight channels from ``c`` on. */
-INLINED void store_eight_$N(const requantisation *to, const int32x4_t *sums,
+/* Requantise and store eight channels: sums of even and odd ones. */
+INLINED void store_eight_$N(const requantisation *to, int32x4_t even, int32x4_t odd,
     const int32_t *multipliers, const int8_t *shifts, uint8_t *out)
 {
     int32x4x2_t m;
@@ -29,67 +23,82 @@ INLINED void store_eight_$N(const requantisation *to, const int32x4_t *sums,
         m.val[1] = m.val[0];
         s = vdupq_n_s16(*shifts);
     }
-    const int32x4_t even = requantised_four(to, sums[0], m.val[0], vmovlbq_s16(s));
-    const int32x4_t odd = requantised_four(to, sums[1], m.val[1], vmovltq_s16(s));
+    even = requantised_four(to, even, m.val[0], vmovlbq_s16(s));
+    odd = requantised_four(to, odd, m.val[1], vmovltq_s16(s));
     vstrbq_s16((int8_t *)out, vmovntq_s32(vreinterpretq_s16_s32(even), odd));
 }
 
-/* Sums of 8 * ``eights`` channels over the pixels that ``taps`` point at. */
-INLINED void sum_eights_$N(const depthwise_$N *d, const $X_t *const *taps, int32_t channel,
-    const int8_t *w, int32x4_t *sums, int32_t eights)
+/* Products of eight channels of a pixel, and of two pixels. */
+INLINED int16x8_t product_$N(const $X_t *x, const int8_t *w)
 {
+    return vmulq_s16(eight_$S(x), vldrbq_s16(w));
+}
+INLINED int16x8_t products_$N(const $X_t *x, const $X_t *y, const int8_t *w, const int8_t *v)
+{
+    return vaddq_s16(product_$N(x, w), product_$N(y, v));
+}
+
+/* Eight or sixteen channels from ``c`` on. */
+INLINED void sum_eights_$N(const depthwise_$N *d, const numbers_$N *with,
+    const $X_t *const *taps, int32_t moved, int32_t c, bool both, uint8_t *out)
+{
+    const requantisation to = d->to;
     const int32_t n = d->channels;
-    int32_t count = d->kernel_height * d->kernel_width;
-    if (d->pairs) {
-        for (; count > 1; count -= 2) {
-            const $X_t *const x = taps[0] + channel;
-            const $X_t *const y = taps[1] + channel;
-            const int8_t *const v = w + n;
-            taps += 2;
-            for (int32_t i = 0; i < eights; ++i) {
-                int16x8_t two = vmulq_s16(eight_$S(x + 8 * i), vldrbq_s16(w + 8 * i));
-                two = vaddq_s16(two, vmulq_s16(eight_$S(y + 8 * i), vldrbq_s16(v + 8 * i)));
-                widened_$N(two, sums + 2 * i);
-            }
-            w = v + n;
+    const int8_t *w = with->weights + c;
+    const int32x4x2_t low = vld2q_s32(with->bias + c);
+    const int32x4x2_t high = vld2q_s32(with->bias + c + (both ? 8 : 0));
+    int32x4_t even = low.val[0];
+    int32x4_t odd = low.val[1];
+    int32x4_t next_even = high.val[0];
+    int32x4_t next_odd = high.val[1];
+    const int32_t channel = moved + c;
+    for (int32_t pair = d->pairs; pair > 0; --pair) {
+        const $X_t *const x = taps[0] + channel;
+        const $X_t *const y = taps[1] + channel;
+        const int8_t *const v = w + n;
+        taps += 2;
+        int16x8_t two = products_$N(x, y, w, v);
+        even = vaddq_s32(even, vmovlbq_s16(two));
+        odd = vaddq_s32(odd, vmovltq_s16(two));
+        if (both) {
+            two = products_$N(x + 8, y + 8, w + 8, v + 8);
+            next_even = vaddq_s32(next_even, vmovlbq_s16(two));
+            next_odd = vaddq_s32(next_odd, vmovltq_s16(two));
         }
+        w = v + n;
     }
-    for (; count > 0; --count) {
+    for (int32_t i = d->kernel_height * d->kernel_width - 2 * d->pairs; i > 0; --i) {
         const $X_t *const x = *taps++ + channel;
-        for (int32_t i = 0; i < eights; ++i) {
-            widened_$N(vmulq_s16(eight_$S(x + 8 * i), vldrbq_s16(w + 8 * i)), sums + 2 * i);
+        int16x8_t one = product_$N(x, w);
+        even = vaddq_s32(even, vmovlbq_s16(one));
+        odd = vaddq_s32(odd, vmovltq_s16(one));
+        if (both) {
+            one = product_$N(x + 8, w + 8);
+            next_even = vaddq_s32(next_even, vmovlbq_s16(one));
+            next_odd = vaddq_s32(next_odd, vmovltq_s16(one));
         }
         w += n;
+    }
+    const int32_t *const m = with->multipliers + c * to.step;
+    const int8_t *const s = with->shifts + c * to.step;
+    store_eight_$N(&to, even, odd, m, s, out + c);
+    if (both) {
+        store_eight_$N(&to, next_even, next_odd, m + 8 * to.step, s + 8 * to.step, out + c + 8);
     }
 }
 
 /* All channels of a pixel, at least eight: the last ones are made twice where eights overlap. */
-NOT_INLINED void eights_$N(const depthwise_$N *d, const numbers_$N *with, const $X_t *const *taps,
-    int32_t moved, uint8_t *out)
+NOT_INLINED void eights_$N(const depthwise_$N *d, const numbers_$N *with,
+    const $X_t *const *taps, int32_t moved, uint8_t *out)
 {
-    const requantisation to = d->to;
     const int32_t n = d->channels;
-    for (int32_t c = 0; c < n;) {
-        const bool both = n - c >= 16;
-        c = both ? c : min_i32(c, n - 8);
-        const int32x4x2_t b = vld2q_s32(with->bias + c);
-        int32x4_t sums[4] = {b.val[0], b.val[1]};
-        if (both) {
-            const int32x4x2_t next = vld2q_s32(with->bias + c + 8);
-            sums[2] = next.val[0];
-            sums[3] = next.val[1];
-            sum_eights_$N(d, taps, moved + c, with->weights + c, sums, 2);
-        } else {
-            sum_eights_$N(d, taps, moved + c, with->weights + c, sums, 1);
-        }
-        int32_t at = c * to.step;
-        store_eight_$N(&to, sums, with->multipliers + at, with->shifts + at, out + c);
-        c += 8;
-        if (both) {
-            at = c * to.step;
-            store_eight_$N(&to, sums + 2, with->multipliers + at, with->shifts + at, out + c);
-            c += 8;
-        }
+    int32_t c = 0;
+    for (; c + 16 <= n; c += 16) {
+        sum_eights_$N(d, with, taps, moved, c, true, out);
+    }
+    for (; c < n; c += 8) {
+        c = min_i32(c, n - 8);
+        sum_eights_$N(d, with, taps, moved, c, false, out);
     }
 }
 #endif

@@ -1,116 +1,176 @@
 /* MVE: four channels of one or two pixels at a time, $X inputs, weights of $B bytes a block. */
 #if defined(__ARM_FEATURE_MVE) && $V
-/* Two channels of two pixels: what ``dot_2x2`` sums, with the last blocks as part of a vector. */
-INLINED const int8_t *vectors_2x2_$N(
-    const $X_t *x0, const $X_t *x1, const int8_t *w, int32_t blocks, int32_t *sums)
+/* Blocks of a run: ``whole`` vectors and, where ``rest`` is not 0, the ``lanes`` of one more. Past
+   them inputs are taken as 0, and weights are read that belong to others: the last are followed by
+   room for it. */
+typedef struct {
+    int32_t whole, rest;
+    mve_pred16_t lanes;
+} vectors_$N;
+
+INLINED vectors_$N vectors_of_$N(int32_t blocks)
+{
+    const int32_t rest = blocks % 4;
+    return (vectors_$N){blocks / 4, rest, vctp8q((uint32_t)(4 * rest))};
+}
+
+/* Two channels of two pixels: returns where the weights end. */
+INLINED const int8_t *vectors_2x2_$N(const $X_t *x0, const $X_t *x1, const int8_t *w,
+    vectors_$N of, int32_t *sums)
 {
     int8x16_t a;
     int8x16_t b;
-    for (; blocks >= 4; blocks -= 4) {
+    int32_t s0 = sums[0];
+    int32_t s1 = sums[1];
+    int32_t s2 = sums[2];
+    int32_t s3 = sums[3];
+    for (int32_t i = of.whole; i > 0; --i) {
         sixteen_$W(w, &a, &b);
         const int8x16_t first = vldrbq_s8(x0);
         const int8x16_t second = vldrbq_s8(x1);
-        sums[0] = vmladavaq_s8(sums[0], first, a);
-        sums[1] = vmladavaq_s8(sums[1], first, b);
-        sums[2] = vmladavaq_s8(sums[2], second, a);
-        sums[3] = vmladavaq_s8(sums[3], second, b);
+        s0 = vmladavaq_s8(s0, first, a);
+        s1 = vmladavaq_s8(s1, first, b);
+        s2 = vmladavaq_s8(s2, second, a);
+        s3 = vmladavaq_s8(s3, second, b);
         w += 4 * $B;
         x0 += 16;
         x1 += 16;
     }
-    if (blocks > 0) {
-        const mve_pred16_t lanes = vctp8q((uint32_t)(4 * blocks));
-        last_$W(w, 4 * blocks, &a, &b);
-        const int8x16_t first = vldrbq_z_s8(x0, lanes);
-        const int8x16_t second = vldrbq_z_s8(x1, lanes);
-        sums[0] = vmladavaq_s8(sums[0], first, a);
-        sums[1] = vmladavaq_s8(sums[1], first, b);
-        sums[2] = vmladavaq_s8(sums[2], second, a);
-        sums[3] = vmladavaq_s8(sums[3], second, b);
-        w += $B * blocks;
+    if (of.rest != 0) {
+        const int8x16_t first = vldrbq_z_s8(x0, of.lanes);
+        const int8x16_t second = vldrbq_z_s8(x1, of.lanes);
+        sixteen_$W(w, &a, &b);
+        s0 = vmladavaq_s8(s0, first, a);
+        s1 = vmladavaq_s8(s1, first, b);
+        s2 = vmladavaq_s8(s2, second, a);
+        s3 = vmladavaq_s8(s3, second, b);
+        w += $B * of.rest;
     }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
     return w;
 }
 
 /* Four channels of a pixel, two from ``w`` and two from ``v``. */
-INLINED void vectors_1x4_$N(
-    const $X_t *x, const int8_t *w, const int8_t *v, int32_t blocks, int32_t *sums)
+INLINED void vectors_1x4_$N(const $X_t *x, const int8_t *w, const int8_t *v,
+    vectors_$N of, int32_t *sums)
 {
     int8x16_t a;
     int8x16_t b;
-    for (; blocks >= 4; blocks -= 4) {
+    int32_t s0 = sums[0];
+    int32_t s1 = sums[1];
+    int32_t s2 = sums[2];
+    int32_t s3 = sums[3];
+    for (int32_t i = of.whole; i > 0; --i) {
         const int8x16_t in = vldrbq_s8(x);
         sixteen_$W(w, &a, &b);
-        sums[0] = vmladavaq_s8(sums[0], in, a);
-        sums[1] = vmladavaq_s8(sums[1], in, b);
+        s0 = vmladavaq_s8(s0, in, a);
+        s1 = vmladavaq_s8(s1, in, b);
         sixteen_$W(v, &a, &b);
-        sums[2] = vmladavaq_s8(sums[2], in, a);
-        sums[3] = vmladavaq_s8(sums[3], in, b);
+        s2 = vmladavaq_s8(s2, in, a);
+        s3 = vmladavaq_s8(s3, in, b);
         w += 4 * $B;
         v += 4 * $B;
         x += 16;
     }
-    if (blocks > 0) {
-        const int8x16_t in = vldrbq_z_s8(x, vctp8q((uint32_t)(4 * blocks)));
-        last_$W(w, 4 * blocks, &a, &b);
-        sums[0] = vmladavaq_s8(sums[0], in, a);
-        sums[1] = vmladavaq_s8(sums[1], in, b);
-        last_$W(v, 4 * blocks, &a, &b);
-        sums[2] = vmladavaq_s8(sums[2], in, a);
-        sums[3] = vmladavaq_s8(sums[3], in, b);
+    if (of.rest != 0) {
+        const int8x16_t in = vldrbq_z_s8(x, of.lanes);
+        sixteen_$W(w, &a, &b);
+        s0 = vmladavaq_s8(s0, in, a);
+        s1 = vmladavaq_s8(s1, in, b);
+        sixteen_$W(v, &a, &b);
+        s2 = vmladavaq_s8(s2, in, a);
+        s3 = vmladavaq_s8(s3, in, b);
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
+/* Requantise and store four channels from ``o`` on, or those that there are: of one pixel, or two.
+   Biases, multipliers and shifts have room for all four. */
+INLINED void store_fours_$N(const convolution_$X *c, const with_$X *with, int32_t o,
+    int32x4_t first, int32x4_t second, bool two, uint8_t *out)
+{
+    const int32_t n = c->out_channels;
+    const int32x4_t bias = vldrwq_s32(with->bias + o);
+    int32x4_t m;
+    int32x4_t shifts;
+    if (c->to.step != 0) {
+        m = vldrwq_s32(with->multipliers + o);
+        shifts = vldrbq_s32(with->shifts + o);
+    } else {
+        m = vdupq_n_s32(*with->multipliers);
+        shifts = vdupq_n_s32(*with->shifts);
+    }
+    first = vaddq_s32(summed_four_$W(first), bias);
+    second = vaddq_s32(summed_four_$W(second), bias);
+    first = requantised_four(&c->to, first, m, shifts);
+    if (two) {
+        second = requantised_four(&c->to, second, m, shifts);
+    }
+    out += o;
+    if (o + 4 <= n) {
+        vstrbq_s32((int8_t *)out, first);
+        if (two) {
+            vstrbq_s32((int8_t *)out + n, second);
+        }
+    } else {
+        const mve_pred16_t lanes = vctp32q((uint32_t)(n - o));
+        vstrbq_p_s32((int8_t *)out, first, lanes);
+        if (two) {
+            vstrbq_p_s32((int8_t *)out + n, second, lanes);
+        }
     }
 }
 
-/* All channels of one or two pixels, for roundings that are _SMALL. */
-NOT_INLINED void fours_$N(const convolution_$X *c, const with_$X *with, const run_$X *end,
-    int32_t count, uint8_t *out)
+/* All channels of one pixel or ``two``, of one run (``alone``) or more: two then. */
+INLINED void fours_of_$N(const convolution_$X *c, const with_$X *with, const run_$X *end,
+    bool two, bool alone, uint8_t *out)
 {
-    const requantisation to = c->to;
+    const with_$X numbers = *with;
     const int32_t n = c->out_channels;
     const int32_t pair = $B * (c->depth / 4);
-    const int8_t *w = with->weights;
+    const run_$X only = *numbers.runs;
+    const vectors_$N all = vectors_of_$N(c->depth / 4);
+    const int8_t *w = numbers.weights;
     for (int32_t o = 0; o < n; o += 4) {
         const int8_t *v = o + 2 < n ? w + pair : w; /* what is not there is not stored */
         int32_t s[4] = {0, 0, 0, 0};
         int32_t t[4] = {0, 0, 0, 0};
-        const run_$X *run = with->runs;
-        if (count == 1) {
-            const int8_t *u = w;
-            do {
-                vectors_1x4_$N(run->first, u, v, run->blocks, s);
-                u += $B * run->blocks;
-                v += $B * run->blocks;
-            } while (++run != end);
+        if (alone && two) {
+            (void)vectors_2x2_$N(only.first, only.second, w, all, s);
+            (void)vectors_2x2_$N(only.first, only.second, v, all, t);
+        } else if (alone) {
+            vectors_1x4_$N(only.first, w, v, all, s);
         } else {
             const int8_t *u = w;
-            do {
-                u = vectors_2x2_$N(run->first, run->second, u, run->blocks, s);
-            } while (++run != end);
-            run = with->runs;
-            do {
-                v = vectors_2x2_$N(run->first, run->second, v, run->blocks, t);
-            } while (++run != end);
+            for (const run_$X *run = numbers.runs; run != end; ++run) {
+                const vectors_$N of = vectors_of_$N(run->blocks);
+                u = vectors_2x2_$N(run->first, run->second, u, of, s);
+                v = vectors_2x2_$N(run->first, run->second, v, of, t);
+            }
         }
         w += 2 * pair;
-        const mve_pred16_t lanes = vctp32q((uint32_t)(n - o));
-        const int32x4_t bias = vldrwq_z_s32(with->bias + o, lanes);
-        int32x4_t m;
-        int32x4_t shifts;
-        if (to.step != 0) {
-            m = vldrwq_z_s32(with->multipliers + o, lanes);
-            shifts = vldrbq_z_s32(with->shifts + o, lanes);
-        } else {
-            m = vdupq_n_s32(*with->multipliers);
-            shifts = vdupq_n_s32(*with->shifts);
-        }
-        int32x4_t four = {s[0], s[1], count == 1 ? s[2] : t[0], count == 1 ? s[3] : t[1]};
-        four = requantised_four(&to, vaddq_s32(summed_four_$W(four), bias), m, shifts);
-        vstrbq_p_s32((int8_t *)out + o, four, lanes);
-        if (count != 1) {
-            four = (int32x4_t){s[2], s[3], t[2], t[3]};
-            four = requantised_four(&to, vaddq_s32(summed_four_$W(four), bias), m, shifts);
-            vstrbq_p_s32((int8_t *)out + n + o, four, lanes);
-        }
+        const int32x4_t first = {s[0], s[1], two ? t[0] : s[2], two ? t[1] : s[3]};
+        const int32x4_t second = {s[2], s[3], t[2], t[3]};
+        store_fours_$N(c, &numbers, o, first, second, two, out);
+    }
+}
+
+/* The same, for roundings that are _SMALL. */
+NOT_INLINED void fours_$N(const convolution_$X *c, const with_$X *with, const run_$X *end,
+    bool two, uint8_t *out)
+{
+    if (!two) {
+        fours_of_$N(c, with, end, false, true, out);
+    } else if (end == with->runs + 1) {
+        fours_of_$N(c, with, end, true, true, out);
+    } else {
+        fours_of_$N(c, with, end, true, false, out);
     }
 }
 #endif

@@ -43,6 +43,7 @@ NOT_INLINED void pixels_$N(const convolution_$X *c, const with_$X *with, const r
     const with_$X numbers = *with;
     const int32_t n = c->out_channels;
     const int32_t depth = c->depth;
+#if !defined(__ARM_FEATURE_MVE) || !$V
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const bool short_form = to.rounding == ROUND_TWICE_SMALL && full;
     for (; short_form && o + 3 < n; o += 4) {
@@ -62,6 +63,7 @@ NOT_INLINED void pixels_$N(const convolution_$X *c, const with_$X *with, const r
                 out + i * n + o);
         }
     }
+#endif
     for (; o < n; o += 4) {
         const int32_t width = min_i32(n - o, 4);
         const int32_t *const b = numbers.bias + o;
@@ -116,8 +118,9 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
         const run_$X *const end = c->read(c, with, two);
         int32_t o = 0;
 #if defined(__ARM_FEATURE_MVE) && $V
-        if (small || c->to.rounding == ROUND_ONCE_SMALL) {
-            fours_$N(c, with, end, count, out);
+        const bool right = small || c->to.rounding == ROUND_ONCE_SMALL;
+        if (right && (count == 2 || end == with->runs + 1)) {
+            fours_$N(c, with, end, count == 2, out);
             o = c->out_channels;
         }
 #else

@@ -2,7 +2,7 @@ typedef struct {
     int32_t width, channels, out_width;
     int32_t kernel_height, kernel_width;
     int32_t stride_x, dilation_x, left;
-    bool pairs; /* sums of two products have 16 bits */
+    int32_t pairs; /* of taps whose products are summed in 16 bits */
     requantisation to;
 } depthwise_$N;
 

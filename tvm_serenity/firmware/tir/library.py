@@ -66,9 +66,16 @@ class RoundedConvolution:
         return len(self.spec.pieces) * self.spec.weight_shape[0]
 
     @property
-    def pairs(self) -> bool:
-        """Whether the sum of any two products of an input and a weight has 16 bits."""
-        return self.spec.dtype == "int8" and int(self.weights.min(initial=0)) > -128
+    def apart(self) -> bool:
+        """Whether it is depthwise: every output reads its own input channel."""
+        return self.spec.depthwise and self.spec.pieces[0][3] > 1
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of taps whose products of inputs and weights can be summed up in 16 bits."""
+        if self.spec.dtype != "int8" or int(self.weights.min(initial=0)) == -128:
+            return 0
+        return self.spec.weight_shape[0] * self.spec.weight_shape[1] // 2
 
     @cached_property
     def gathers(self) -> bool:
@@ -88,7 +95,7 @@ class RoundedConvolution:
     def outside(self) -> int:
         """Elements that stand for pixels outside of the image, 0 where none are needed."""
         spec = self.spec
-        if spec.depthwise and spec.pieces[0][3] > 1:
+        if self.apart:
             return spec.channels
         if self.gathers or not any(spec.padding):
             return 0
@@ -149,7 +156,7 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
     fields = {
         **_geometry(spec),
         "channels": channels,
-        "pairs": str(layer.pairs).lower(),
+        "pairs": layer.pairs,
         "to": _target(layer),
     }
     lines = [f"static const depthwise_{layer.name} d = {_initialiser(fields)};"]

@@ -16,6 +16,7 @@ import numpy as np
 from tvm import tirx
 
 from tvm_serenity.firmware.pack import (
+    BLOCK,
     Channels,
     centred,
     largest_sums,
@@ -37,6 +38,8 @@ FEW_PRODUCTS = 512
 """A network of fewer takes less code, and no more instructions, without the library."""
 MOST_PIECES = 16
 MOST_TAPS = 32
+LANES = 4
+"""Outputs that are requantised as one vector."""
 MOST_ROWS = 32
 """Rows under a window: a kernel has pointers at those of two lines on its stack."""
 MOST_COLUMN_BYTES = 320
@@ -160,7 +163,7 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
     spec = layer.spec
     if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
         return None
-    if spec.depthwise and spec.pieces[0][3] > 1:
+    if layer.apart:
         if not _has_few_taps(spec):
             return None
         if layer.narrow and spec.channels % 2 == 0:
@@ -179,11 +182,26 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
 def _tuned(
     layer: RoundedConvolution, kernel: Kernel, weights: Array, workspace_bytes: int
 ) -> Tuned:
-    constants = [weights, layer.bias, layer.how.multipliers, layer.how.shifts]
+    constants = [_with_room(layer, weights), *_numbers(layer)]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
     pixels = math.prod(layer.spec.output_shape[:3])
     return Tuned(kernel, tuple(constants), workspace_bytes, pixels * layer.weights.size)
+
+
+def _with_room(layer: RoundedConvolution, weights: Array) -> Array:
+    """The weights; behind them what vectors may read past the last ones of part of a vector."""
+    if not layer.vectors or layer.apart:
+        return weights
+    block = weights.nbytes // (-(-layer.spec.channels // 2) * layer.depth // BLOCK)
+    return np.pad(weights.ravel(), (0, 3 * block))
+
+
+def _numbers(layer: RoundedConvolution) -> list[Array]:
+    """Bias, multipliers and shifts of the outputs; vectors read four outputs at a time."""
+    numbers = [layer.bias, layer.how.multipliers, layer.how.shifts]
+    more = -layer.spec.channels % LANES if layer.vectors and not layer.apart else 0
+    return [np.pad(a, (0, more)) if a.size > 1 else a for a in numbers]
 
 
 def _has_few_taps(spec: Convolution) -> bool:
