@@ -2,13 +2,16 @@
 INLINED $X_t *copy_$X($X_t *to, const $X_t *from, int32_t count)
 {
 #if defined(__ARM_FEATURE_MVE)
-    for (; count > 0; count -= 16) {
-        const mve_pred16_t lanes = vctp8q((uint32_t)count);
-        vstrbq_p_u8((uint8_t *)to, vldrbq_z_u8((const uint8_t *)from, lanes), lanes);
-        to += min_i32(count, 16);
+    for (; count >= 16; count -= 16) {
+        vstrbq_u8((uint8_t *)to, vldrbq_u8((const uint8_t *)from));
+        to += 16;
         from += 16;
     }
-    return to;
+    if (count > 0) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_u8((uint8_t *)to, vldrbq_z_u8((const uint8_t *)from, lanes), lanes);
+    }
+    return to + count;
 #endif
     for (; count >= 4; count -= 4) {
         (void)memcpy(to, from, 4);

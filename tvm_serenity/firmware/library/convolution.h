@@ -47,6 +47,10 @@ NOT_INLINED void gather_$X(const convolution_$X *c, window_$X from, $X_t *to)
             const $X_t *const row = *from.rows++;
             if (row == NULL) {
                 to = fill_$X(to, c->input_zero, c->kernel_width * n);
+#if defined(__ARM_FEATURE_MVE)
+            } else if (c->dilation_x == 1 && end - before == c->kernel_width) {
+                to = copy_$X(to, row + from.x * n, c->kernel_width * n);
+#endif
             } else if (c->dilation_x == 1) {
                 to = fill_$X(to, c->input_zero, before * n);
                 to = copy_$X(to, row + (from.x + before) * n, (end - before) * n);
