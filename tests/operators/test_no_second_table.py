@@ -23,6 +23,7 @@ ELSEWHERE = {
     "frontends/_tflite_schema.py": "the numbers of all operators in the file's schema",
     "frontends/relax/_onnx_converters.py": "gaps of TVM's importer of ONNX, closed in Relax",
     "frontends/relax/_onnx_elements.py": "ONNX operators whose form in Relax is not TVM's",
+    "relax/channel_moves.py": "how channels run through Relax's moves, and these written of fewer",
     "relax/quantize_rules.py": "rules for regions of Relax between dequantize and quantize",
     "relay/rewrite_emit.py": "which constants of Relay's operators are one number a channel",
     "sparse/perceptron.py": "names of layers of PyTorch and ONNX that a perceptron may have",
