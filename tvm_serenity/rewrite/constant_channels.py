@@ -25,9 +25,13 @@ Proof that what stays is the same: take the first tensor in the order of the net
 channels differ. A layer that keeps channels apart reads only channels that stay. One that sums over
 channels reads the same numbers where they stay; what goes was constant, and its products are in the
 bias, or was multiplied by 0. Sums are exact: where one could leave its integer type, on any input,
-the layer's inputs all stay. A tensor keeps one channel at least, as kernels of none do not exist.
+the layer's inputs all stay.
+
+Kernels work on channels by fours: a tensor whose channels are a multiple of four, or of two, keeps
+such a number of them, and never none.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +40,8 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+STEP = 4
+"""Channels that kernels make or read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +133,7 @@ def superfluous(net: ChannelNet) -> Superfluous:
         else:
             intervals[layer.result], exact[layer.result] = _sums(layer, intervals)
     gone = [np.full(r.low.shape, t not in net.whole) for t, r in enumerate(net.ranges)]
-    while _narrowed(net, intervals, exact, gone) or _one_stays(gone):
+    while _narrowed(net, intervals, exact, gone) or _rounded_up(gone):
         pass
     return Superfluous(tuple(intervals), tuple(gone))
 
@@ -205,9 +211,12 @@ def _narrow_apart(layer: Apart, gone: list[Flags]) -> None:
         gone[source][kept[kept >= 0]] = False
 
 
-def _one_stays(gone: list[Flags]) -> bool:
-    """Keep the first channel of tensors of which none would stay; whether there were any."""
-    empty = [flags for flags in gone if flags.all()]
-    for flags in empty:
-        flags[0] = False
-    return bool(empty)
+def _rounded_up(gone: list[Flags]) -> bool:
+    """Keep the first channels of tensors that would keep an odd number; whether there were any."""
+    found = False
+    for flags in gone:
+        step, kept = math.gcd(flags.size, STEP), int((~flags).sum())
+        missing = -kept % step if kept else step
+        flags[np.flatnonzero(flags)[:missing]] = False
+        found = found or missing > 0
+    return found
