@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tvm_serenity.passes import (
         LeanKernels,
         SerenityChannelsLast,
+        SerenityFoldChannels,
         SerenityPlanMemory,
         SerenityQuantize,
         SerenityRewrite,
@@ -38,6 +39,7 @@ _LAZY = {
     "Graph": "tvm_serenity.graph",
     "LeanKernels": "tvm_serenity.passes",
     "SerenityChannelsLast": "tvm_serenity.passes",
+    "SerenityFoldChannels": "tvm_serenity.passes",
     "SerenityPlanMemory": "tvm_serenity.passes",
     "SerenityQuantize": "tvm_serenity.passes",
     "SerenityRewrite": "tvm_serenity.passes",
@@ -52,6 +54,7 @@ __all__ = [
     "Graph",
     "LeanKernels",
     "SerenityChannelsLast",
+    "SerenityFoldChannels",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

@@ -138,7 +138,6 @@ def test_variables_are_state_and_keep_their_order(tmp_path: Path) -> None:
     ("tensor", "error", "message"),
     [
         (TfliteTensor("y", (1, -1)), UnsupportedError, "'y': unknown dimension"),
-        (TfliteTensor("y", (1, 1), signature=(1, -1)), UnsupportedError, "'y': unknown dimension"),
         (TfliteTensor("y", (1, 4), 5), UnsupportedError, "'y': string"),
         (TfliteTensor("y", (1, 4), 99), UnsupportedError, "'y': unknown element type 99"),
         (TfliteTensor("y", (2**31 - 1,) * 3), UnsupportedError, "'y': more than"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.boards import board
-from tvm_serenity.cli import app, latency_line, show
+from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Dims,
@@ -92,8 +92,6 @@ def build_command(
         serenity build person.tflite --board microbit --rows auto -o person
     """
     opened, target = source(model, dim or (), opaque or ()), board(board_name)
-    opened.check_operators(quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity.firmware.building import build
     from tvm_serenity.firmware.settings import Settings
 
     settings = Settings(
@@ -119,6 +117,9 @@ def build_command(
         check=not no_check,
         time_limit_s=time_limit,
     )
+    opened.check_operators(quantized != OFF)  # before what takes seconds to import
+    from tvm_serenity.firmware.building import build
+
     show.warn_without_core()
     try:
         with show.progress(f"building {model}") as said:
@@ -183,6 +184,7 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
+    from tvm_serenity.cli.latency_line import rows as estimated
     from tvm_serenity.firmware import image
     from tvm_serenity.firmware.toolchain import PACKAGES
 
@@ -196,6 +198,6 @@ def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
     if not image.linkable():
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
     rows["checked"] = facts["check"]["text"]
-    rows |= latency_line.rows(project)
+    rows |= estimated(project)
     rows["next"] = advice(formats, output, project.metadata["name"])
     return rows

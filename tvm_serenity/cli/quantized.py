@@ -77,7 +77,7 @@ def opened_for(
 
 
 def said_of_channels(found: Mapping[str, Any]) -> str:
-    """Return what ``Folded.json`` says in words; nothing where every channel is computed."""
+    """Return in words what ``FoldedChannels.json`` says; nothing where all are computed."""
     if not found["left_out"]:
         return ""
     tensors = len(found["tensors"])

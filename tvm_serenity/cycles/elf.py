@@ -46,15 +46,15 @@ class Program:
         """Return the symbol of that name, or None."""
         return next((s for s in self.symbols if s.name == name), None)
 
-    def functions(self) -> "Functions":
+    def functions(self) -> "FunctionRanges":
         """Return which function an address is in."""
         found = {s.address: s for s in self.symbols if s.code}
-        return Functions(tuple(found[a] for a in sorted(found)))
+        return FunctionRanges(tuple(found[a] for a in sorted(found)))
 
 
 @dataclass(frozen=True)
-class Functions:
-    """Functions by address."""
+class FunctionRanges:
+    """FunctionRanges by address."""
 
     symbols: tuple[Symbol, ...]
 

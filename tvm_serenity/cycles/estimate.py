@@ -72,7 +72,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Measured:
     """What to run: ``function`` is measured from its first call to its return.
 
     ``entry``: where to begin, "" for the program's own entry. ``operators``: functions that make
@@ -86,7 +86,7 @@ class Run:
 
 
 def cycles_of(
-    elf: str | Path, board: Board, run: Run | str, *, clock_mhz: int | None = None
+    elf: str | Path, board: Board, run: Measured | str, *, clock_mhz: int | None = None
 ) -> Estimate:
     """Return what one run of a function of ``elf`` takes on ``board``.
 
@@ -94,7 +94,7 @@ def cycles_of(
     memory or the function is not reached, :class:`UnsupportedError` naming an instruction that the
     core's table does not know, :class:`MissingPartError` without Unicorn or the native driver.
     """
-    what = Run(function=run) if isinstance(run, str) else run
+    what = Measured(function=run) if isinstance(run, str) else run
     timing = board_timing(board)
     if timing is None:
         raise InputError(f"{board.name}: no table [timing]: instructions can be counted only")
@@ -105,7 +105,9 @@ def cycles_of(
     return _priced(machine, (begin, end), core, timing, what, clock_mhz or timing.clock_mhz)
 
 
-def ready(loaded: Program, board: Board, core: CoreTiming, what: Run) -> tuple[Machine, int, int]:
+def ready(
+    loaded: Program, board: Board, core: CoreTiming, what: Measured
+) -> tuple[Machine, int, int]:
     """Return a machine that has reached the function, its address, and where it returns to."""
     function = _function(loaded, what.function)
     machine = Machine(loaded, board, core.model)
@@ -131,7 +133,7 @@ def _priced(
     span: tuple[int, int],
     core: CoreTiming,
     timing: BoardTiming,
-    what: Run,
+    what: Measured,
     clock_mhz: int,
 ) -> Estimate:
     driver = import_module("tvm_serenity._cycles")

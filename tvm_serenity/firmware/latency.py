@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_serenity.boards import Board, board
-from tvm_serenity.cycles import Estimate, Part, Run, cycles_of
+from tvm_serenity.cycles import Estimate, Measured, Part, cycles_of
 from tvm_serenity.cycles.elf import Program, program
 from tvm_serenity.cycles.emulate import Machine
 from tvm_serenity.firmware.result import Project
@@ -30,7 +30,7 @@ def latency(
     loaded = program(image)
     name = project.metadata["name"]
     function = f"{name}_run" if loaded.find(f"{name}_run") is not None else "main"
-    run = Run(
+    run = Measured(
         function=function,
         operators=_entries(project, loaded),
         setup=lambda machine: _fill(project, machine),

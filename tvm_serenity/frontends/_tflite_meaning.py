@@ -28,7 +28,7 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.operators import Operator, operator
 from tvm_serenity.operators.scene import Scene, SceneTensor
-from tvm_serenity.quantize.params import Affine
+from tvm_serenity.quantize.params import Affine, affine
 
 _INTERMEDIATES = 8
 _SCALE, _ZERO_POINT, _AXIS = 2, 3, 6
@@ -171,7 +171,7 @@ class Meanings:
         constant = given and known.role is Role.CONSTANT
         values = self._values(table, shape, dtype) if constant else None
         dtype = _WIDE.get(dtype, dtype)
-        return SceneTensor(shape, dtype, self._params(table, shape, dtype), values)
+        return SceneTensor(shape, dtype, _params(table, known.name, shape, dtype), values)
 
     def _values(self, table: Table, shape: Sequence[int], dtype: str) -> Any:
         """The numbers of a constant; zeros of int4, None where they are sparse or no numbers."""
@@ -188,15 +188,19 @@ class Meanings:
             raise InputError(f"a constant of shape {tuple(shape)} has {size:,} bytes")
         return np.frombuffer(self.data, dtype, count, start).reshape(shape)
 
-    def _params(self, table: Table, shape: Sequence[int], dtype: str) -> Affine | None:
-        found = table.table(TensorField.QUANTIZATION)
-        if found is None:
-            return None
-        start, count = found.span(_SCALE, 4)
-        if not count:
-            return None
-        scales = np.frombuffer(self.data, "<f4", count, start)
-        begin, zeros = found.span(_ZERO_POINT, 8)
-        zero = int(np.frombuffer(self.data, "<i8", zeros, begin)[0]) if zeros else 0
-        axis = min(found.i32(_AXIS), max(len(shape) - 1, 0)) if count > 1 else 0
-        return Affine(tuple(float(s) for s in scales), (zero,), dtype, axis)
+
+def _params(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> Affine | None:
+    """How a tensor is stored; of channels as the import checks it."""
+    found = table.table(TensorField.QUANTIZATION)
+    if found is None:
+        return None
+    data = found.source.data
+    start, count = found.span(_SCALE, 4)
+    if not count:
+        return None
+    scales = np.frombuffer(data, "<f4", count, start)
+    begin, zeros = found.span(_ZERO_POINT, 8)
+    points = np.frombuffer(data, "<i8", zeros, begin) if zeros else np.zeros(1, np.int64)
+    if count > 1:
+        return affine(name, scales, points, dtype, found.i32(_AXIS), shape)
+    return Affine((float(scales[0]),), (int(points[0]),), dtype)

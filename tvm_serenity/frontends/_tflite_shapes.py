@@ -137,11 +137,16 @@ class _Following:
             )
         return shape
 
+    def says_less(self, tensor: int) -> bool:
+        """Whether an extent of a tensor beside its batch is unknown in the file."""
+        return -1 in self.tensors[tensor].ints(TensorField.SHAPE_SIGNATURE)[1:]
+
     def patched(self) -> bytes:
-        """The file with the shapes that changed; all extents that were unknown are known."""
+        """The file with the shapes that changed, and those that did not say every extent."""
         made = bytearray(self.data)
         written: dict[int, Shape] = {}
-        for tensor in sorted(self.found | self.changed.keys()):
+        unsaid = {t for t in self.found if self.says_less(t)}
+        for tensor in sorted(unsaid | self.changed.keys()):
             shape = self.shape(tensor)
             start, length = self.tensors[tensor].span(TensorField.SHAPE, 4)
             name = self.tensors[tensor].string(TensorField.NAME)
@@ -154,7 +159,7 @@ class _Following:
         shared = {
             table.span(TensorField.SHAPE, 4)[0]
             for index, table in enumerate(self.tensors)
-            if index not in self.changed and index not in self.found
+            if index not in self.changed and index not in unsaid
         }
         if shared & written.keys():
             raise UnsupportedError("shapes that depend on the batch are shared with others")

@@ -2,7 +2,7 @@
 
 Each kind of call is one function here: it returns the layer as the search for superfluous channels
 sees it (``rewrite.constant_channels``), and what writes the call again for the channels that stay.
-Images have their channels last; anything else is no :class:`Known`, and all its channels stay.
+Images have their channels last; anything else is no :class:`ChannelLayer`: all its channels stay.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class Stay:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ChannelLayer:
     """A layer, and what writes it: from the new sources and what stays to the new result."""
 
     layer: Mixing | Apart
@@ -54,7 +54,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class LayerCall:
     """A call: tensors by number, ``sources`` being those of its arguments that are no constants."""
 
     call: relax.Call
@@ -80,7 +80,7 @@ class Seen:
         return partial(_stored, self.spec.requantise)
 
 
-def known(seen: Seen) -> Known | None:
+def known(seen: LayerCall) -> ChannelLayer | None:
     """Return how channels run through the call of a kernel that was made from a spec."""
     read = _KERNELS.get(type(seen.spec))
     return None if read is None else read(seen)
@@ -104,7 +104,7 @@ def _picked(finish: Requantise, channels: Ints) -> Requantise:
     return replace(finish, multiplier=Multiplier(*parts))
 
 
-def _convolution(seen: Seen) -> Known | None:
+def _convolution(seen: LayerCall) -> ChannelLayer | None:
     spec: Convolution = seen.spec
     if spec.layout != LAST or (spec.groups != 1 and not spec.depthwise):
         return None
@@ -114,10 +114,10 @@ def _convolution(seen: Seen) -> Known | None:
     if spec.depthwise:
         return _depthwise(seen, centred.reshape(-1, spec.channels), fill)
     taps = centred.reshape(-1, *centred.shape[2:])
-    return Known(_mixing(seen, taps, fill), partial(_write_convolution, seen, weight, bias))
+    return ChannelLayer(_mixing(seen, taps, fill), partial(_write_convolution, seen, weight, bias))
 
 
-def _mixing(seen: Seen, taps: Ints, fill: int | None) -> Mixing:
+def _mixing(seen: LayerCall, taps: Ints, fill: int | None) -> Mixing:
     return Mixing(
         sources=seen.sources,
         result=seen.result,
@@ -130,7 +130,7 @@ def _mixing(seen: Seen, taps: Ints, fill: int | None) -> Mixing:
 
 
 def _write_convolution(
-    seen: Seen, weight: Any, bias: Any, writer: Writer, sources: Sequence[Any], stay: Stay
+    seen: LayerCall, weight: Any, bias: Any, writer: Writer, sources: Sequence[Any], stay: Stay
 ) -> Any:
     spec: Convolution = seen.spec
     held, first = [], 0
@@ -152,7 +152,7 @@ def _write_convolution(
     return writer.kernel(seen.name, kernel, *sources, *constants, *made.requantise.arrays())
 
 
-def _depthwise(seen: Seen, taps: Ints, fill: int | None) -> Known | None:
+def _depthwise(seen: LayerCall, taps: Ints, fill: int | None) -> ChannelLayer | None:
     spec: Convolution = seen.spec
     every, first = spec.channels // sum(s[3] for s in spec.pieces), 0
     read = []
@@ -177,10 +177,10 @@ def _depthwise(seen: Seen, taps: Ints, fill: int | None) -> Known | None:
 
     weight, bias = seen.constants[:2]
     layer = Apart(sources=seen.sources, result=seen.result, read=tuple(read), bounds=bounds)
-    return Known(layer, partial(_write_convolution, seen, weight, bias))
+    return ChannelLayer(layer, partial(_write_convolution, seen, weight, bias))
 
 
-def _dense(seen: Seen) -> Known:
+def _dense(seen: LayerCall) -> ChannelLayer:
     spec: Dense = seen.spec
     weight = seen.constants[0]
 
@@ -193,23 +193,25 @@ def _dense(seen: Seen) -> Known:
         return writer.kernel(seen.name, convolution.dense(made), *sources, *constants)
 
     taps = (weight.astype(np.int64) - spec.weight_zero)[None]
-    return Known(_mixing(seen, taps, None), write)
+    return ChannelLayer(_mixing(seen, taps, None), write)
 
 
 def _apart(
-    seen: Seen, bounds: Callable[[Sequence[Interval]], Interval], write: Callable[..., Any]
-) -> Known:
+    seen: LayerCall, bounds: Callable[[Sequence[Interval]], Interval], write: Callable[..., Any]
+) -> ChannelLayer:
     """A call whose channels stay where they are."""
     count = shape_of(seen.call)[-1]
     read = tuple(np.arange(count) for _ in seen.sources)
-    return Known(Apart(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write)
+    return ChannelLayer(
+        Apart(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write
+    )
 
 
 def _fewer(shape: Sequence[int], channels: Ints) -> Any:
     return (*shape[:-1], len(channels))
 
 
-def _average_pool(seen: Seen) -> Known | None:
+def _average_pool(seen: LayerCall) -> ChannelLayer | None:
     spec: AveragePool = seen.spec
     if spec.layout != LAST:
         return None
@@ -232,7 +234,7 @@ def _average_pool(seen: Seen) -> Known | None:
     return _apart(seen, bounds, write)
 
 
-def _mean(seen: Seen) -> Known | None:
+def _mean(seen: LayerCall) -> ChannelLayer | None:
     spec: Mean = seen.spec
     if len(spec.shape) - 1 in spec.axes:
         return None
@@ -249,7 +251,7 @@ def _mean(seen: Seen) -> Known | None:
     return _apart(seen, bounds, write)
 
 
-def _lookup(seen: Seen) -> Known:
+def _lookup(seen: LayerCall) -> ChannelLayer:
     spec, (table,) = seen.spec, seen.constants
     first = int(np.iinfo(spec.source).min)
 
@@ -265,7 +267,7 @@ def _lookup(seen: Seen) -> Known:
     return _apart(seen, bounds, write)
 
 
-def _pair(seen: Seen) -> Known | None:
+def _pair(seen: LayerCall) -> ChannelLayer | None:
     pair: Pair = seen.spec.pair
     channels = shape_of(seen.call)[-1]
     if len(seen.sources) != 2 or any(shape[-1] != channels for shape in pair.shapes):
@@ -305,7 +307,7 @@ def _product(spec: Product, a: Ints, b: Ints) -> Ints:
     return scaled(a * b, spec.out.value[0], spec.out.shift[0])
 
 
-_KERNELS: dict[type, Callable[[Seen], Known | None]] = {
+_KERNELS: dict[type, Callable[[LayerCall], ChannelLayer | None]] = {
     AveragePool: _average_pool,
     Convolution: _convolution,
     Dense: _dense,

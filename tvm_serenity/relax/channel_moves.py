@@ -9,7 +9,7 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.relax.calls import Writer, shape_of
-from tvm_serenity.relax.channel_layers import LAST, Known, Stay
+from tvm_serenity.relax.channel_layers import LAST, ChannelLayer, Stay
 from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints
 
 
@@ -28,7 +28,7 @@ class Moved:
 
     def apart(
         self, read: Sequence[Ints], write: Callable[..., Any], also: int | None = None
-    ) -> Known:
+    ) -> ChannelLayer:
         """Return a layer whose results are numbers that it reads, or ``also``."""
 
         def bounds(found: Sequence[Interval]) -> Interval:
@@ -39,7 +39,7 @@ class Moved:
             return Interval(low, high)
 
         layer = Apart(sources=self.sources, result=self.result, read=tuple(read), bounds=bounds)
-        return Known(layer, write)
+        return ChannelLayer(layer, write)
 
 
 def operands(call: relax.Call) -> list[Any]:
@@ -51,13 +51,13 @@ def operands(call: relax.Call) -> list[Any]:
     return [call.args[0]] if name in _OPERATORS else []
 
 
-def known_move(moved: Moved) -> Known | None:
+def known_move(moved: Moved) -> ChannelLayer | None:
     """Return how channels run through a call of an operator; None where that is not known."""
     read = _OPERATORS.get(compat.op_name(moved.call))
     return None if read is None else read(moved)
 
 
-def _reshape(moved: Moved) -> Known | None:
+def _reshape(moved: Moved) -> ChannelLayer | None:
     """Elements stay in order: channel i of the result is i modulo the channels of the source."""
     shape, source = shape_of(moved.call), shape_of(moved.call.args[0])[-1]
     if shape[-1] % source:
@@ -77,7 +77,7 @@ def _again(moved: Moved) -> Callable[..., Any]:
     return write
 
 
-def _max_pool(moved: Moved) -> Known | None:
+def _max_pool(moved: Moved) -> ChannelLayer | None:
     attrs = moved.call.attrs
     extents = [int(e) for e in attrs.pool_size]
     borders = [int(p) for p in attrs.padding]
@@ -87,7 +87,7 @@ def _max_pool(moved: Moved) -> Known | None:
     return moved.apart([np.arange(moved.channels)], _again(moved))
 
 
-def _pad(moved: Moved) -> Known | None:
+def _pad(moved: Moved) -> ChannelLayer | None:
     attrs = moved.call.attrs
     value = compat.scalar(attrs.pad_value)
     if str(attrs.pad_mode) != "constant" or value is None or any(map(int, attrs.pad_width[-2:])):
@@ -95,7 +95,7 @@ def _pad(moved: Moved) -> Known | None:
     return moved.apart([np.arange(moved.channels)], _again(moved), int(value))
 
 
-def _concat(moved: Moved) -> Known | None:
+def _concat(moved: Moved) -> ChannelLayer | None:
     attrs, shapes = moved.call.attrs, [shape_of(part) for part in moved.call.args[0].fields]
     rank = len(shapes[0])
     if attrs.axis is None or len(set(moved.sources)) != len(moved.sources):
@@ -114,7 +114,7 @@ def _concat(moved: Moved) -> Known | None:
     return moved.apart(read, write)
 
 
-_OPERATORS: dict[str, Callable[[Moved], Known | None]] = {
+_OPERATORS: dict[str, Callable[[Moved], ChannelLayer | None]] = {
     "relax.concat": _concat,
     "relax.nn.max_pool2d": _max_pool,
     "relax.nn.pad": _pad,

@@ -17,7 +17,7 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.attributes import OPERATORS
 from tvm_serenity.relax.calls import Writer, shape_of
-from tvm_serenity.relax.channel_layers import Known, Seen, Stay, known
+from tvm_serenity.relax.channel_layers import ChannelLayer, LayerCall, Stay, known
 from tvm_serenity.relax.channel_moves import Moved, known_move, operands
 from tvm_serenity.rewrite.constant_channels import (
     Apart,
@@ -34,7 +34,7 @@ TYPES = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedChannels:
     """How many channels of integer layers there were, how many were left out, and by tensor."""
 
     channels: int = 0
@@ -48,14 +48,14 @@ class Folded:
         return {"of": self.channels, "left_out": self.gone, "tensors": lost}
 
 
-def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, Folded]:
+def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, FoldedChannels]:
     """Return ``mod``, after quantising, without superfluous channels, and how many there were.
 
     ``mod`` itself where none is.
     """
     function = _main(mod)
     if function is None:
-        return mod, Folded()
+        return mod, FoldedChannels()
     reading = _Reading(mod)
     for binding in function.body.blocks[0].bindings:
         reading.bind(binding.var, binding.value)
@@ -65,14 +65,14 @@ def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, Folded]:
     made = [layer.result for layer in net.layers]
     total = sum(found.gone[t].size for t in made)
     if not found.count:
-        return mod, Folded(total)
+        return mod, FoldedChannels(total)
     names = {t: str(var.name) for var, t in reading.numbers.items()}
     lost = tuple(
         (names[t], found.gone[t].size, int(found.gone[t].sum()))
         for t in made
         if found.gone[t].any()
     )
-    return _written(mod, function, reading, found), Folded(total, found.count, lost)
+    return _written(mod, function, reading, found), FoldedChannels(total, found.count, lost)
 
 
 def _main(mod: tvm.IRModule) -> Any:
@@ -88,7 +88,7 @@ class _Reading:
 
     mod: tvm.IRModule
     numbers: dict[Any, int] = field(default_factory=dict)
-    known: dict[Any, Known] = field(default_factory=dict)
+    known: dict[Any, ChannelLayer] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
@@ -100,7 +100,7 @@ class _Reading:
         else:
             self.known[var] = found
 
-    def layer(self, var: relax.Var, call: relax.Call) -> Known | None:
+    def layer(self, var: relax.Var, call: relax.Call) -> ChannelLayer | None:
         """The layer of a call; None where it is none of those that are known."""
         kernel = compat.called_kernel(call)
         read = operands(call) if kernel is None else compat.kernel_arguments(call)
@@ -117,7 +117,7 @@ class _Reading:
         arrays = [compat.constant_array(a) if compat.is_constant(a) else None for a in read]
         spec = spec_of(self.mod[kernel], arrays)
         name = str(kernel.name_hint)
-        return known(Seen(call, name, spec, arrays, numbers, self.number(var)))
+        return known(LayerCall(call, name, spec, arrays, numbers, self.number(var)))
 
     def number(self, var: relax.Var) -> int:
         """The number of a tensor."""
@@ -202,13 +202,13 @@ def _again(expr: relax.Expr, new: dict[Any, Any]) -> Any:
     return expr
 
 
-def _touched(known: Known, found: Superfluous) -> bool:
+def _touched(known: ChannelLayer, found: Superfluous) -> bool:
     """Whether a layer reads or makes a tensor that has fewer channels."""
     layer = known.layer
     return any(found.gone[t].any() for t in (*layer.sources, layer.result))
 
 
-def _fewer(known: Known, found: Superfluous, writer: Writer, sources: Sequence[Any]) -> Any:
+def _fewer(known: ChannelLayer, found: Superfluous, writer: Writer, sources: Sequence[Any]) -> Any:
     """A layer written for the channels that stay."""
     layer = known.layer
     kept = [np.flatnonzero(~found.gone[t]) for t in (*layer.sources, layer.result)]

@@ -27,7 +27,7 @@ from tvm_serenity.quantize.choices import (
     check_rounding,
 )
 from tvm_serenity.relax.channels_last import channels_last
-from tvm_serenity.relax.constant_channels import Folded, fold_constant_channels
+from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
@@ -99,7 +99,7 @@ class Prepared:
     changed: tvm.IRModule
     plain: tvm.IRModule
     kept_float: tuple[str, ...]
-    folded: Folded
+    folded: FoldedChannels
     rewriting: Rewriting | None
     rows: Streaming | None
 
@@ -244,9 +244,9 @@ def _integers(mod: tvm.IRModule, steps: Steps) -> Any:
     return mod
 
 
-def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, Folded]:
+def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, FoldedChannels]:
     """Return the module without superfluous channels, unless they are kept."""
-    done = [Folded()]
+    done = [FoldedChannels()]
 
     def fold(mod: tvm.IRModule) -> Any:
         made, found = fold_constant_channels(mod)

@@ -9,7 +9,7 @@ import tvm
 
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.relax.constant_channels import Folded
+from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
 
@@ -46,7 +46,7 @@ class Compiled:
     peak_bytes: int
     lower_bound_bytes: int
     kept_float: tuple[str, ...]
-    folded: Folded
+    folded: FoldedChannels
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
 
