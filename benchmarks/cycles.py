@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tvm_serenity.boards import board
-from tvm_serenity.cycles import Measured, cycles_of
+from tvm_serenity.cycles import MeasuredCall, cycles_of
 from tvm_serenity.errors import SerenityError
 
 BOARDS = {"nrf5340_cmsis": "nrf5340-dk"}
@@ -42,7 +42,7 @@ def main() -> None:
             if not path.is_file():
                 continue
             try:
-                found = cycles_of(path, on, Measured(function="bench"))
+                found = cycles_of(path, on, MeasuredCall(function="bench"))
             except SerenityError as error:
                 print(f"| {who} {model} | {published} | {error} | | |")
                 continue

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cycles.programs import assemble, loop, made_board, needs_compiler
 from tvm_serenity.boards import Board, board, names
-from tvm_serenity.cycles import Estimate, Measured, cycles_of
+from tvm_serenity.cycles import CycleEstimate, MeasuredCall, cycles_of
 from tvm_serenity.cycles.board import board_timing
 from tvm_serenity.cycles.core import core_names, core_timing
 from tvm_serenity.cycles.estimate import claim_of
@@ -44,8 +44,8 @@ source = "the test"
 """
 
 
-def _run(elf: Path, on: Board) -> Estimate:
-    return cycles_of(elf, on, Measured(function="sweep", entry="sweep"))
+def _run(elf: Path, on: Board) -> CycleEstimate:
+    return cycles_of(elf, on, MeasuredCall(function="sweep", entry="sweep"))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_instructions_are_prefetched(tmp_path: Path) -> None:
 @needs_compiler
 def test_the_clock_chooses_the_waits(sweep: Path, tmp_path: Path) -> None:
     on = made_board(tmp_path, waits=2)
-    run = Measured(function="sweep", entry="sweep")
+    run = MeasuredCall(function="sweep", entry="sweep")
     assert cycles_of(sweep, on, run, clock_mhz=200).shares["data in flash"] == 9 * 128
     with pytest.raises(InputError, match="'flash' runs at up to 200 MHz, not at 201"):
         cycles_of(sweep, on, run, clock_mhz=201)
@@ -180,7 +180,7 @@ def test_a_program_that_cannot_be_priced_is_one_line(tmp_path: Path, name: str) 
     elf = assemble(tmp_path, {name: body})
     on = made_board(tmp_path, core="cortex-m3" if name == "untimed" else "cortex-m4")
     with pytest.raises(InputError, match=reason):
-        cycles_of(elf, on, Measured(function=name, entry=name))
+        cycles_of(elf, on, MeasuredCall(function=name, entry=name))
 
 
 @needs_compiler

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cycles.programs import assemble, loop, made_board, needs_compiler
 from tvm_serenity.boards import Board
-from tvm_serenity.cycles import Measured, cycles_of, estimate
+from tvm_serenity.cycles import MeasuredCall, cycles_of, estimate
 from tvm_serenity.cycles.core import CoreTiming, Instruction, core_timing
 
 pytest.importorskip("unicorn")
@@ -87,7 +87,7 @@ def _cost(elf: Path, board: Board, index: int) -> tuple[float, float]:
     """Cycles of one round of loop ``index``: with the least and the most refill."""
     counts = []
     for name in (f"few{index}", f"many{index}"):
-        counts.append(cycles_of(elf, board, Measured(function=name, entry=name)).cycles)
+        counts.append(cycles_of(elf, board, MeasuredCall(function=name, entry=name)).cycles)
     (few_low, few_high), (many_low, many_high) = counts
     return (many_low - few_low) / 100, (many_high - few_high) / 100
 

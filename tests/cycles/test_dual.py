@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cycles.programs import assemble, loop, made_board, needs_compiler
-from tvm_serenity.cycles import Measured, cycles_of
+from tvm_serenity.cycles import MeasuredCall, cycles_of
 from tvm_serenity.cycles.core import core_names, core_timing
 
 pytest.importorskip("unicorn")
@@ -38,7 +38,7 @@ def test_pairs_and_latencies(tmp_path: Path) -> None:
     wrong = {}
     for i, (name, (_, cycles)) in enumerate(BODIES.items()):
         few, many = (
-            cycles_of(elf, on, Measured(function=f"{n}{i}", entry=f"{n}{i}")).cycles[0]
+            cycles_of(elf, on, MeasuredCall(function=f"{n}{i}", entry=f"{n}{i}")).cycles[0]
             for n in ("few", "many")
         )
         found = (many - few) / 100
@@ -60,7 +60,7 @@ def test_shares_add_up_and_runs_repeat(core: str, tmp_path: Path) -> None:
     cpu = "cortex-m0" if core == "cortex-m0plus" else core
     elf = assemble(tmp_path, {"work": text}, cpu)
     on = made_board(tmp_path, waits=3, core=core)
-    found = [cycles_of(elf, on, Measured(function="work", entry="work")) for _ in range(2)]
+    found = [cycles_of(elf, on, MeasuredCall(function="work", entry="work")) for _ in range(2)]
     assert found[0] == found[1]
     assert found[0].cycles[0] <= found[0].cycles[1]
     assert sum(found[0].shares.values()) == pytest.approx(

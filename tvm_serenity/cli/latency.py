@@ -13,7 +13,7 @@ from tvm_serenity.cli.latency_line import line
 from tvm_serenity.cli.options import Json
 from tvm_serenity.cycles.board import COUNTS
 from tvm_serenity.cycles.emulate import installed, require
-from tvm_serenity.cycles.estimate import Estimate, claim_of, cycles_of
+from tvm_serenity.cycles.estimate import CycleEstimate, claim_of, cycles_of
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.latency import latency
 from tvm_serenity.firmware.result import Project, load
@@ -90,7 +90,7 @@ def _counts(path: str, project: Project | None, target: Board, json: bool) -> No
         show.facts(f"{path} on {target.name}", rows)
 
 
-def as_json(found: Estimate) -> dict[str, Any]:
+def as_json(found: CycleEstimate) -> dict[str, Any]:
     """Return an estimate as ``--json`` prints it; times in milliseconds, energy in microjoules."""
     return {
         "board": found.board,
@@ -115,7 +115,7 @@ def as_json(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _part(part: Any, found: Estimate) -> dict[str, Any]:
+def _part(part: Any, found: CycleEstimate) -> dict[str, Any]:
     return {
         "name": part.name,
         "calls": part.calls or None,
@@ -124,7 +124,7 @@ def _part(part: Any, found: Estimate) -> dict[str, Any]:
     }
 
 
-def _print(path: str, found: Estimate, profile: bool) -> None:
+def _print(path: str, found: CycleEstimate, profile: bool) -> None:
     total = found.cycles[1]
     rows = {
         "time": line(found),
@@ -148,7 +148,7 @@ def _print(path: str, found: Estimate, profile: bool) -> None:
         _table("function", found.functions[: None if profile else MOST_PARTS], found)
 
 
-def _table(title: str, parts: Any, found: Estimate) -> None:
+def _table(title: str, parts: Any, found: CycleEstimate) -> None:
     table = Table(box=None)
     for column in (title, "calls", "instructions", "ms", "%"):
         table.add_column(column, justify="left" if column == title else "right", no_wrap=True)

@@ -2,14 +2,14 @@
 
 from tvm_serenity.boards import board
 from tvm_serenity.cycles.emulate import installed
-from tvm_serenity.cycles.estimate import Estimate
+from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.firmware.image import linkable
 from tvm_serenity.firmware.latency import latency
 from tvm_serenity.firmware.result import Project
 
 
-def line(found: Estimate) -> str:
+def line(found: CycleEstimate) -> str:
     """Return an estimate in one line."""
     low, high = found.milliseconds
     least, most = found.expected_ms

@@ -9,6 +9,6 @@ table of the core (``targets/cores/``) and a model of the board's memories (``[t
     low, high = estimate.milliseconds
 """
 
-from tvm_serenity.cycles.estimate import Estimate, Measured, Part, cycles_of
+from tvm_serenity.cycles.estimate import CycleEstimate, MeasuredCall, Spent, cycles_of
 
-__all__ = ["Estimate", "Measured", "Part", "cycles_of"]
+__all__ = ["CycleEstimate", "MeasuredCall", "Spent", "cycles_of"]

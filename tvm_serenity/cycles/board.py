@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvm_serenity.boards import Board, MemoryRegion
-from tvm_serenity.cycles.toml import Table
+from tvm_serenity.cycles.toml import TomlTable
 from tvm_serenity.errors import InputError
 
 CHECKED, MODELLED, COUNTS = "checked", "modelled", "counts only"
@@ -97,7 +97,7 @@ def board_timing(board: Board) -> BoardTiming | None:
     """
     if board.timing is None:
         return None
-    top = Table(board.file, "timing", board.timing)
+    top = TomlTable(board.file, "timing", board.timing)
     top.only(
         "class", "core", "source", "error_percent", "clock_mhz", "memories", "caches", "energy"
     )
@@ -124,7 +124,7 @@ def board_timing(board: Board) -> BoardTiming | None:
     )
 
 
-def _cache(table: Table) -> CacheModel:
+def _cache(table: TomlTable) -> CacheModel:
     table.only("name", "size_bytes", "line_bytes", "sector_bytes", "ways", "source")
     line = table.number("line_bytes", least=4, most=256)
     found = CacheModel(
@@ -142,7 +142,7 @@ def _cache(table: Table) -> CacheModel:
     return found
 
 
-def _memory(table: Table, board: Board, caches: Sequence[CacheModel]) -> MemoryModel:
+def _memory(table: TomlTable, board: Board, caches: Sequence[CacheModel]) -> MemoryModel:
     table.only(*("wait_states" if k == "waits" else k for k in MemoryModel.__dataclass_fields__))
     region = table.choice("region", [r.name for r in board.regions])
     names = [c.name for c in caches]
@@ -165,7 +165,7 @@ def _memory(table: Table, board: Board, caches: Sequence[CacheModel]) -> MemoryM
     )
 
 
-def _waits(table: Table) -> tuple[tuple[int, int], ...]:
+def _waits(table: TomlTable) -> tuple[tuple[int, int], ...]:
     steps = []
     for step in table.get("wait_states", list):
         if (
@@ -180,7 +180,7 @@ def _waits(table: Table) -> tuple[tuple[int, int], ...]:
     return tuple(steps)
 
 
-def _energy(table: Table | None) -> EnergyModel | None:
+def _energy(table: TomlTable | None) -> EnergyModel | None:
     if table is None:
         return None
     table.only("microamps_per_mhz", "millivolts", "source")

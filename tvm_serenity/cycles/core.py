@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.cycles.toml import Table
+from tvm_serenity.cycles.toml import TomlTable
 from tvm_serenity.errors import InputError, ParseError
 
 KINDS = (
@@ -128,7 +128,7 @@ def _parse(where: str, text: str) -> CoreTiming:
         data: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ParseError(f"{where}: {error}") from None
-    top = Table(where, "", data)
+    top = TomlTable(where, "", data)
     top.only("name", "title", "source", "model", "pipeline", "instructions")
     pipeline = top.table("pipeline")
     if pipeline is None:
@@ -152,7 +152,7 @@ def _parse(where: str, text: str) -> CoreTiming:
     )
 
 
-def _instruction(group: Table) -> Instruction:
+def _instruction(group: TomlTable) -> Instruction:
     keys = ("kind", "names", "cycles", "most_cycles", "latency", "late", "alone", "source")
     group.only(*keys)
     cycles = group.number("cycles", least=0, most=MOST_CYCLES)
@@ -167,7 +167,7 @@ def _instruction(group: Table) -> Instruction:
     )
 
 
-def _pipeline(table: Table) -> PipelineModel:
+def _pipeline(table: TomlTable) -> PipelineModel:
     table.only(*PipelineModel.__dataclass_fields__)
     return PipelineModel(
         issue=table.number("issue", least=1, most=2),

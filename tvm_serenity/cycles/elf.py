@@ -33,7 +33,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Program:
+class LinkedProgram:
     """A linked program: where it begins, what is loaded, its symbols, and who compiled it."""
 
     path: str
@@ -64,7 +64,7 @@ class FunctionRanges:
         return self.symbols[at - 1].name if at else ""
 
 
-def program(path: str | Path) -> Program:
+def program(path: str | Path) -> LinkedProgram:
     """Return the program in ``path``; :class:`InputError` where it is none for Arm."""
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
@@ -78,7 +78,7 @@ def program(path: str | Path) -> Program:
         raise InputError(f"{path}: a damaged ELF file") from None
 
 
-def _read(path: str, data: bytes) -> Program:
+def _read(path: str, data: bytes) -> LinkedProgram:
     if data[:4] != b"\x7fELF" or len(data) < 52:
         raise InputError(f"{path}: no ELF file")
     head = struct.unpack_from(HEADER, data)
@@ -98,7 +98,9 @@ def _read(path: str, data: bytes) -> Program:
         raise InputError(f"{path}: nothing to load")
     table = [struct.unpack_from(SECTION, data, sections + i * head[11]) for i in range(head[12])]
     symbols = tuple(_symbols(data, table))
-    return Program(path, entry & ~1, tuple(segments), symbols, _compiler(data, table, head[13]))
+    return LinkedProgram(
+        path, entry & ~1, tuple(segments), symbols, _compiler(data, table, head[13])
+    )
 
 
 def _text(data: bytes, at: int) -> str:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tvm_serenity.boards import Board, MemoryRegion
-from tvm_serenity.cycles.elf import Program
+from tvm_serenity.cycles.elf import LinkedProgram
 from tvm_serenity.errors import InputError, MissingPartError
 
 PAGE = 4096
@@ -53,7 +53,7 @@ def native() -> bool:
 class Machine:
     """A program in the memory of a board, at its entry."""
 
-    def __init__(self, program: Program, board: Board, model: str) -> None:
+    def __init__(self, program: LinkedProgram, board: Board, model: str) -> None:
         require()
         import unicorn
         from unicorn import arm_const
@@ -235,7 +235,7 @@ def _pages(regions: tuple[MemoryRegion, ...]) -> list[tuple[int, int]]:
     return [(first, end - first) for first, end in found]
 
 
-def _name(program: Program, address: int) -> str:
+def _name(program: LinkedProgram, address: int) -> str:
     return next(
         (s.name for s in program.symbols if s.code and s.address == address & ~1), hex(address)
     )

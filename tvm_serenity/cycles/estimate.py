@@ -13,13 +13,13 @@ from tvm_serenity.boards import Board
 from tvm_serenity.cycles.board import COUNTS, BoardTiming, board_timing, memory_rows
 from tvm_serenity.cycles.core import CoreTiming, core_names, core_timing, pipeline_row
 from tvm_serenity.cycles.decode import Decoder
-from tvm_serenity.cycles.elf import Program, program
+from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import LIMIT, Machine, Setup, require
 from tvm_serenity.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Spent:
     """What one operator or function took: calls (0: not known), instructions, cycles."""
 
     name: str
@@ -29,7 +29,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class CycleEstimate:
     """Cycles of one run of ``function``.
 
     ``cycles``: with the least and the most that a branch's refill takes. ``error_percent``: how
@@ -49,8 +49,8 @@ class Estimate:
     shares: Mapping[str, int]
     loads: Mapping[str, int]
     caches: Mapping[str, tuple[int, int]]
-    operators: tuple[Part, ...]
-    functions: tuple[Part, ...]
+    operators: tuple[Spent, ...]
+    functions: tuple[Spent, ...]
     compiler: str
     flags: str = ""
     microjoules: tuple[float, float] | None
@@ -72,7 +72,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredCall:
     """What to run: ``function`` is measured from its first call to its return.
 
     ``entry``: where to begin, "" for the program's own entry. ``operators``: functions that make
@@ -86,15 +86,15 @@ class Measured:
 
 
 def cycles_of(
-    elf: str | Path, board: Board, run: Measured | str, *, clock_mhz: int | None = None
-) -> Estimate:
+    elf: str | Path, board: Board, run: MeasuredCall | str, *, clock_mhz: int | None = None
+) -> CycleEstimate:
     """Return what one run of a function of ``elf`` takes on ``board``.
 
     Raises :class:`InputError` where the board has no timing, the program leaves the board's
     memory or the function is not reached, :class:`UnsupportedError` naming an instruction that the
     core's table does not know, :class:`MissingPartError` without Unicorn or the native driver.
     """
-    what = Measured(function=run) if isinstance(run, str) else run
+    what = MeasuredCall(function=run) if isinstance(run, str) else run
     timing = board_timing(board)
     if timing is None:
         raise InputError(f"{board.name}: no table [timing]: instructions can be counted only")
@@ -106,7 +106,7 @@ def cycles_of(
 
 
 def ready(
-    loaded: Program, board: Board, core: CoreTiming, what: Measured
+    loaded: LinkedProgram, board: Board, core: CoreTiming, what: MeasuredCall
 ) -> tuple[Machine, int, int]:
     """Return a machine that has reached the function, its address, and where it returns to."""
     function = _function(loaded, what.function)
@@ -120,7 +120,7 @@ def ready(
     return machine, function, machine.register(14) & ~1
 
 
-def _function(loaded: Program, name: str) -> int:
+def _function(loaded: LinkedProgram, name: str) -> int:
     found = loaded.find(name)
     if found is None or not found.code:
         some = ", ".join(sorted(s.name for s in loaded.symbols if s.code)[:12])
@@ -133,9 +133,9 @@ def _priced(
     span: tuple[int, int],
     core: CoreTiming,
     timing: BoardTiming,
-    what: Measured,
+    what: MeasuredCall,
     clock_mhz: int,
-) -> Estimate:
+) -> CycleEstimate:
     driver = import_module("tvm_serenity._cycles")
     memories, caches, ports = memory_rows(timing, clock_mhz)
     loaded = machine.program
@@ -163,7 +163,7 @@ def _priced(
         watts = energy.microamps_per_mhz * clock_mhz * energy.millivolts * 1e-9
         joules = (low / clock_mhz * watts, high / clock_mhz * watts)
     regions = [r.name for r in timing.regions] + ["elsewhere"]
-    return Estimate(
+    return CycleEstimate(
         board=machine.board.name,
         core=core.name,
         claim=timing.claim,
@@ -197,14 +197,14 @@ def _shares(pipeline: Mapping[str, Any], regions: Sequence[str]) -> dict[str, in
     return found
 
 
-def _operators(segments: Sequence[Any], entries: Mapping[int, str]) -> tuple[Part, ...]:
+def _operators(segments: Sequence[Any], entries: Mapping[int, str]) -> tuple[Spent, ...]:
     return tuple(
-        Part(entries[entry], 1, instructions, (cycles[0], cycles[-1]))
+        Spent(entries[entry], 1, instructions, (cycles[0], cycles[-1]))
         for entry, instructions, cycles in segments
     )
 
 
-def _profile(rows: Sequence[tuple[int, int, int]], loaded: Program) -> tuple[Part, ...]:
+def _profile(rows: Sequence[tuple[int, int, int]], loaded: LinkedProgram) -> tuple[Spent, ...]:
     functions = loaded.functions()
     counts: dict[str, list[int]] = {}
     for pc, count, cycles in rows:
@@ -212,7 +212,7 @@ def _profile(rows: Sequence[tuple[int, int, int]], loaded: Program) -> tuple[Par
         into[0] += count
         into[1] += cycles
     ordered = sorted(counts.items(), key=lambda item: (-item[1][1], item[0]))
-    return tuple(Part(name, 0, n, (cycles, cycles)) for name, (n, cycles) in ordered)
+    return tuple(Spent(name, 0, n, (cycles, cycles)) for name, (n, cycles) in ordered)
 
 
 def claim_of(board: Board) -> str:

@@ -11,14 +11,14 @@ MOST = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Table:
+class TomlTable:
     """One table of the file ``where``, called ``name`` in errors."""
 
     where: str
     name: str
     data: Mapping[str, Any]
 
-    def only(self, *keys: str) -> "Table":
+    def only(self, *keys: str) -> "TomlTable":
         """Return the table itself; :class:`ParseError` where it has another key."""
         for key in self.data:
             if key not in keys:
@@ -77,16 +77,16 @@ class Table:
             raise self.error(f"{key!r} is not [least, most] in 0..{most}")
         return value[0], value[1]
 
-    def table(self, key: str) -> "Table | None":
+    def table(self, key: str) -> "TomlTable | None":
         """Return the table ``key``, or None where there is none."""
         if key not in self.data:
             return None
-        return Table(self.where, f"{self.name}.{key}".lstrip("."), self.get(key, dict))
+        return TomlTable(self.where, f"{self.name}.{key}".lstrip("."), self.get(key, dict))
 
-    def tables(self, key: str) -> tuple["Table", ...]:
+    def tables(self, key: str) -> tuple["TomlTable", ...]:
         """Return the tables of the list ``key``, none where it is missing."""
         name = f"{self.name}.{key}".lstrip(".")
         found = self.get(key, list, [])
         if not all(isinstance(t, dict) for t in found):
             raise self.error(f"{key!r} is a list of tables")
-        return tuple(Table(self.where, name, t) for t in found)
+        return tuple(TomlTable(self.where, name, t) for t in found)

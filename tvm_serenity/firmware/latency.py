@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_serenity.boards import Board, board
-from tvm_serenity.cycles import Estimate, Measured, Part, cycles_of
-from tvm_serenity.cycles.elf import Program, program
+from tvm_serenity.cycles import CycleEstimate, MeasuredCall, Spent, cycles_of
+from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import Machine
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.toolchain import make
@@ -17,7 +17,7 @@ FLAGS = ("MACHINE := ", "CFLAGS += ")
 
 def latency(
     project: Project, target: Board | None = None, clock_mhz: int | None = None
-) -> Estimate:
+) -> CycleEstimate:
     """Return the estimate of one run of the network on ``target``, by default the project's board.
 
     The image is built where it is not. The inputs are those of the reference, where the network
@@ -30,7 +30,7 @@ def latency(
     loaded = program(image)
     name = project.metadata["name"]
     function = f"{name}_run" if loaded.find(f"{name}_run") is not None else "main"
-    run = Measured(
+    run = MeasuredCall(
         function=function,
         operators=_entries(project, loaded),
         setup=lambda machine: _fill(project, machine),
@@ -47,7 +47,7 @@ def flags(project: Project) -> str:
     )
 
 
-def _entries(project: Project, loaded: Program) -> tuple[str, ...]:
+def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
     """The functions that make one operator each: a layer's, or the kernels."""
     if project.metadata.get("rows") is not None:
         return tuple(f"run_{i}" for i in range(len(project.metadata.get("operators", ()))))
@@ -66,7 +66,7 @@ def _fill(project: Project, machine: Machine) -> None:
     machine.write(machine.call(accessors[0].address), arrays[0].tobytes())
 
 
-def _named(project: Project, parts: Sequence[Part]) -> tuple[Part, ...]:
+def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
     """The calls of each operator together, in order of the first ones, by what they make."""
     names: Sequence[str] = project.metadata.get("operators", ())
     rows = project.metadata.get("rows") is not None
@@ -83,5 +83,5 @@ def _named(project: Project, parts: Sequence[Part]) -> tuple[Part, ...]:
         into[2] += part.cycles[0]
         into[3] += part.cycles[1]
     return tuple(
-        Part(n, calls, count, (low, high)) for n, (calls, count, low, high) in found.items()
+        Spent(n, calls, count, (low, high)) for n, (calls, count, low, high) in found.items()
     )
