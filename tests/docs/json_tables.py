@@ -72,7 +72,7 @@ def tables() -> Tables:
         for key, kind in _ROW.findall(text):
             _insert(schema, key, type_of(kind))
         found.schemas[name] = schema
-        found.keys[name] = {key.removesuffix("?") for key, _ in _ROW.findall(text)}
+        found.keys[name] = {key.replace("?", "") for key, _ in _ROW.findall(text)}
     return found
 
 

@@ -66,9 +66,11 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
         ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
+        ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check"),
     ),
     "verify": (("verify", "whole"),),
     "run": (("run", "whole", "--host"),),
+    "latency": (("latency", "priced"),),
 }
 """Commands by the heading that says what they print; later ones read what earlier ones wrote."""
 OPTIONAL = ("sparse-bench", "tune")
