@@ -201,6 +201,7 @@ def _params(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> Affi
     scales = np.frombuffer(data, "<f4", count, start)
     begin, zeros = found.span(_ZERO_POINT, 8)
     points = np.frombuffer(data, "<i8", zeros, begin) if zeros else np.zeros(1, np.int64)
-    if count > 1:
-        return affine(name, scales, points, dtype, found.i32(_AXIS), shape)
-    return Affine((float(scales[0]),), (int(points[0]),), dtype)
+    axis = found.i32(_AXIS)
+    if count > 1 and -len(shape) <= axis < len(shape):
+        return affine(name, scales, points, dtype, axis, shape)
+    return Affine(tuple(float(s) for s in scales), (int(points[0]),), dtype)  # a bias, or of one
