@@ -120,7 +120,7 @@ def _part(part: Any, found: CycleEstimate) -> dict[str, Any]:
         "name": part.name,
         "calls": part.calls or None,
         "instructions": part.instructions,
-        "milliseconds": [c / found.clock_mhz / 1e3 for c in part.cycles],
+        "milliseconds": list(found.in_milliseconds(part.cycles)),
     }
 
 
@@ -153,7 +153,7 @@ def _table(title: str, parts: Any, found: CycleEstimate) -> None:
     for column in (title, "calls", "instructions", "ms", "%"):
         table.add_column(column, justify="left" if column == title else "right", no_wrap=True)
     for part in parts:
-        low, high = (c / found.clock_mhz / 1e3 for c in part.cycles)
+        low, high = found.in_milliseconds(part.cycles)
         span = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
         share = f"{100 * part.cycles[1] / found.cycles[1]:.1f}"
         calls = str(part.calls) if part.calls else ""

@@ -60,7 +60,11 @@ class CycleEstimate:
     @property
     def milliseconds(self) -> tuple[float, float]:
         """The range of the branches' refill."""
-        low, high = self.cycles
+        return self.in_milliseconds(self.cycles)
+
+    def in_milliseconds(self, cycles: tuple[int, int]) -> tuple[float, float]:
+        """Return a range of cycles as one of milliseconds."""
+        low, high = cycles
         return low / self.clock_mhz / 1e3, high / self.clock_mhz / 1e3
 
     @property

@@ -29,7 +29,7 @@ from tvm_serenity.kernels.records import (
 from tvm_serenity.operators.weighted import requantised
 from tvm_serenity.quantize.fixed import Multiplier, scaled
 from tvm_serenity.relax.calls import Writer, shape_of
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, Mixing
+from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, Mixing, read_from
 
 Arrays = Sequence[Any]
 """Of each argument of a call its array, None where it is no constant."""
@@ -163,8 +163,8 @@ def _depthwise(seen: LayerCall, taps: Ints, fill: int | None) -> ChannelLayer | 
     mixing = _mixing(seen, taps, fill)
 
     def bounds(found: Sequence[Interval]) -> Interval:
-        low = np.select([at >= 0 for at in read], [i.low for i in found])
-        high = np.select([at >= 0 for at in read], [i.high for i in found])
+        source = read_from(read, found)
+        low, high = source.low, source.high
         if fill is not None:
             low, high = np.minimum(low, fill), np.maximum(high, fill)
         positive, negative = np.maximum(taps, 0).sum(axis=0), np.minimum(taps, 0).sum(axis=0)

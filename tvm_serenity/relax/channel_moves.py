@@ -10,7 +10,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import LAST, ChannelLayer, Stay
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints
+from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, read_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,10 @@ class Moved:
         """Return a layer whose results are numbers that it reads, or ``also``."""
 
         def bounds(found: Sequence[Interval]) -> Interval:
-            low = np.select([at >= 0 for at in read], [i.low for i in found])
-            high = np.select([at >= 0 for at in read], [i.high for i in found])
-            if also is not None:
-                low, high = np.minimum(low, also), np.maximum(high, also)
-            return Interval(low, high)
+            made = read_from(read, found)
+            if also is None:
+                return made
+            return Interval(np.minimum(made.low, also), np.maximum(made.high, also))
 
         layer = Apart(sources=self.sources, result=self.result, read=tuple(read), bounds=bounds)
         return ChannelLayer(layer, write)

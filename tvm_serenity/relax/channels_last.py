@@ -50,7 +50,7 @@ def channels_last(mod: tvm.IRModule) -> Any:
 
     A module without convolutions of constant weights in NCHW is returned as it is.
     """
-    function = _main(mod)
+    function = dataflow_main(mod)
     if function is None or not any(_seeds(value) for _, value in _bindings(function)):
         return mod
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
@@ -69,8 +69,8 @@ def channels_last(mod: tvm.IRModule) -> Any:
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs)
 
 
-def _main(mod: tvm.IRModule) -> Any:
-    """The function ``main`` where it is one block of dataflow on tensors that can be rewritten."""
+def dataflow_main(mod: tvm.IRModule) -> Any:
+    """Return the function ``main`` where it is one block of dataflow that can be rewritten."""
     if "main" not in {name.name_hint for name in mod.get_global_vars()}:
         return None
     function = mod["main"]

@@ -19,6 +19,7 @@ from tvm_serenity.relax.attributes import OPERATORS
 from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import ChannelLayer, LayerCall, Stay, known
 from tvm_serenity.relax.channel_moves import Moved, known_move, operands
+from tvm_serenity.relax.channels_last import dataflow_main
 from tvm_serenity.rewrite.constant_channels import (
     Apart,
     ChannelNet,
@@ -53,7 +54,7 @@ def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, FoldedChannels]:
 
     ``mod`` itself where none is.
     """
-    function = _main(mod)
+    function = dataflow_main(mod)
     if function is None:
         return mod, FoldedChannels()
     reading = _Reading(mod)
@@ -73,13 +74,6 @@ def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, FoldedChannels]:
         if found.gone[t].any()
     )
     return _written(mod, function, reading, found), FoldedChannels(total, found.count, lost)
-
-
-def _main(mod: tvm.IRModule) -> Any:
-    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
-        return None
-    function = mod["main"]
-    return function if len(function.body.blocks) == 1 else None
 
 
 @dataclass

@@ -143,6 +143,17 @@ def _read(layer: Apart, intervals: Sequence[Interval]) -> list[Interval]:
     return [Interval(i.low[at], i.high[at]) for i, at in zip(found, layer.read, strict=True)]
 
 
+def read_from(read: Sequence[Ints], found: Sequence[Interval]) -> Interval:
+    """Return the interval of the one channel that each channel of a result is made of.
+
+    ``read`` as :class:`Apart` has it; ``found``: of every source what is read.
+    """
+    made = [at >= 0 for at in read]
+    return Interval(
+        np.select(made, [i.low for i in found]), np.select(made, [i.high for i in found])
+    )
+
+
 def joined(layer: Mixing, intervals: Sequence[Interval]) -> Interval:
     """Return the intervals of the channels that a layer sums over."""
     found = [intervals[source] for source in layer.sources]
