@@ -1,6 +1,7 @@
 """A network compiled for a board: whole, or by rows, and what JSON says of it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import tvm
@@ -14,7 +15,7 @@ from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
-from tvm_serenity.firmware.tir.rows import row_kernels
+from tvm_serenity.firmware.tir.rows import RowKernels, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.quantize.choices import AUTO
 from tvm_serenity.relax.pipeline import Prepared
@@ -27,19 +28,78 @@ from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, stream
 
 
+@dataclass(frozen=True)
+class Maker:
+    """A network (``module``: Relax, fresh) that is compiled for a board in one way or in several.
+
+    What several ways have in common is made once. ``settings`` are those of all of them.
+    """
+
+    module: tvm.IRModule
+    name: str
+    board: Board
+    settings: Settings
+    known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
+
+    def ready(self, rewrite: str = "") -> Prepared:
+        """Return the lowered network, rewritten by the rules that are named."""
+        if rewrite not in self.known:
+            self.known[rewrite] = kernels_of(self.module, replace(self.settings, rewrite=rewrite))
+        return self.known[rewrite]
+
+    @cached_property
+    def rows(self) -> RowKernels:
+        """The network by rows; :class:`InputError` where nothing of it can be split."""
+        self.settings.notify("reading rows")
+        ready = self.ready()
+        rows = read_rows(ready.plain, self.name, ready.target)
+        alignment = self.board.core.alignment_bytes
+        kernels = row_kernels(rows, tuned=self.settings.tuned, alignment=alignment)
+        check_splittable(kernels.network)
+        return kernels
+
+    def whole(self, rewrite: str = "", in_place: bool = False) -> Compiled:
+        """Return the network compiled operator by operator."""
+        how = replace(self.settings, rewrite=rewrite, in_place=in_place)
+        return compiled(self.module, self.ready(rewrite), self.name, self.board, how)
+
+    def in_bands(self, chosen: Choice) -> Compiled:
+        """Return the network compiled in bands of ``rows.network``."""
+        best, kernels, ready = chosen.best, self.rows, self.ready()
+        alignment = self.board.core.alignment_bytes
+        room = rooms(self.board, self.settings.stack_bytes)
+        placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
+        met = placed.fits and self.settings.allows(sum(placed.arena_bytes.values()))
+        network = kernels.network
+        known = interface(self.module, network.inputs, network.outputs)
+        return Compiled(
+            program=banded_program(kernels, best, self.name, lying, alignment, known),
+            lowered=kernels.rows.lowered,
+            region=kernels.rows.region,
+            sources=sources(kernels),
+            tensors=kernels.rows.tensor_of,
+            placed=placed,
+            peak_bytes=best.schedule.peak_bytes,
+            lower_bound_bytes=best.lower_bound_bytes,
+            kept_float=ready.kept_float,
+            folded=ready.folded,
+            chosen=replace(chosen, met=met),
+        )
+
+
 def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
     """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
 
     Whether it fits is said by ``placed``; with rows "auto" it is in rows only if it would not.
     """
-    ready = kernels_of(module, settings)
+    maker = Maker(module, name, board, settings)
     if settings.only_rows:
-        return _by_rows(module, ready, name, board, settings)
-    made = compiled(module, ready, name, board, settings)
+        return _by_rows(maker)
+    made = maker.whole(settings.rewrite, settings.in_place)
     arena = sum(made.placed.arena_bytes.values())
     if settings.rows != AUTO or (made.placed.fits and settings.allows(arena)):
         return made
-    return _by_rows(module, ready, name, board, settings)
+    return _by_rows(maker)
 
 
 def checked(made: Compiled) -> None:
@@ -75,36 +135,13 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
     return "computed in float" if off else ""
 
 
-def _by_rows(
-    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
-) -> Compiled:
-    settings.notify("reading rows")
-    rows = read_rows(ready.plain, name, ready.target)
-    alignment = board.core.alignment_bytes
-    kernels = row_kernels(rows, tuned=settings.tuned, alignment=alignment)
-    network = kernels.network
-    check_splittable(network)
+def _by_rows(maker: Maker) -> Compiled:
+    settings, network = maker.settings, maker.rows.network
     settings.notify("ordering and placing bands")
-    room, limit = rooms(board, settings.stack_bytes), settings.limit_bytes
+    room, limit = rooms(maker.board, settings.stack_bytes), settings.limit_bytes
     largest = max(one.arena_bytes for one in room)
-    chosen = _chosen(network, settings, largest if limit is None else min(largest, limit))
-    best, seconds = chosen.best, settings.search_seconds
-    placed, lying = on_board(best, room, alignment, seconds)
-    met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
-    known = interface(module, network.inputs, network.outputs)
-    return Compiled(
-        program=banded_program(kernels, best, name, lying, alignment, known),
-        lowered=rows.lowered,
-        region=rows.region,
-        sources=sources(kernels),
-        tensors=rows.tensor_of,
-        placed=placed,
-        peak_bytes=best.schedule.peak_bytes,
-        lower_bound_bytes=best.lower_bound_bytes,
-        kept_float=ready.kept_float,
-        folded=ready.folded,
-        chosen=replace(chosen, met=met),
-    )
+    largest = largest if limit is None else min(largest, limit)
+    return maker.in_bands(_chosen(network, settings, largest))
 
 
 def _chosen(network: Network, settings: Settings, room: int) -> Choice:
