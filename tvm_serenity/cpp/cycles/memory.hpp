@@ -20,19 +20,23 @@ class Cache {
   void reset() {
     lines.assign(std::size_t(sets) * ways, Line{});
     misses = hits = tick = 0;
+    last_ = 0;
   }
   // Whether `address` is held; a sector that is not is taken in where `fill` says so.
   bool look(u32 address, bool fill) {
     const u32 tag = address / line_bytes, sector = address % line_bytes / sector_bytes;
     Line* const set = &lines[std::size_t(tag % sets) * ways];
     ++tick;
+    if (Line& line = lines[last_]; line.valid && line.tag == tag) {
+      line.used = tick;
+      return held(line, sector, fill);
+    }
     Line* oldest = set;
     for (Line* line = set; line != set + ways; ++line) {
       if (line->valid && line->tag == tag) {
         line->used = tick;
-        const bool held = line->valid >> sector & 1;
-        if (fill) line->valid |= u64(1) << sector;
-        return held;
+        last_ = std::size_t(line - lines.data());
+        return held(*line, sector, fill);
       }
       if (line->used < oldest->used) oldest = line;
     }
@@ -45,7 +49,15 @@ class Cache {
     u32 tag = 0;
     u64 valid = 0, used = 0;
   };
+
+  static bool held(Line& line, u32 sector, bool fill) {
+    const bool found = line.valid >> sector & 1;
+    if (fill) line.valid |= u64(1) << sector;
+    return found;
+  }
+
   std::vector<Line> lines;
+  std::size_t last_ = 0;  // the line that was found last: a shortcut, the tag decides
   u64 tick = 0;
 };
 

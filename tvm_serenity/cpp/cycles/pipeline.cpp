@@ -2,6 +2,18 @@
 
 namespace cycles {
 
+namespace {
+
+constexpr u32 kRegisters = 0x7fff;  // r0 to lr: pc is never waited for
+
+// Calls `visit` with the number of each bit that is set, from the lowest.
+template <class Visit>
+inline void for_each_bit(u32 mask, Visit visit) {
+  for (; mask; mask &= mask - 1) visit(u32(__builtin_ctz(mask)));
+}
+
+}  // namespace
+
 // Costs as the manuals of the Cortex-M3 and M4 tell them: cycles of each instruction, and what a
 // neighbour takes off or adds.
 void Pipeline::step_single(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
@@ -63,26 +75,23 @@ void Pipeline::step_single(u32 pc, const Row& row, u32 next, const std::vector<A
 
 u64 Pipeline::sources_ready(const Row& row) const {
   u64 at = 0;
-  for (int r = 0; r < 15; ++r) {
-    // addresses are needed a stage before the operands of the ALU
-    if (row.address >> r & 1) at = std::max(at, ready_[r] + core_.address_hazard);
-    if (row.read >> r & 1 && !row.is(kStores)) at = std::max(at, ready_[r]);
-    // what is stored is needed a stage later
-    if (row.read >> r & 1 && row.is(kStores)) at = std::max(at, ready_[r] - (ready_[r] > 0));
-  }
-  for (int f = 0; f < 32; ++f)
-    if (row.float_read >> f & 1) at = std::max(at, float_ready_[f]);
+  // addresses are needed a stage before the operands of the ALU
+  for_each_bit(row.address & kRegisters,
+               [&](u32 r) { at = std::max(at, ready_[r] + core_.address_hazard); });
+  // what is stored is needed a stage later
+  const u64 later = row.is(kStores);
+  for_each_bit(row.read & kRegisters,
+               [&](u32 r) { at = std::max(at, ready_[r] - (later && ready_[r] > 0)); });
+  for_each_bit(row.float_read, [&](u32 f) { at = std::max(at, float_ready_[f]); });
   return at;
 }
 
 void Pipeline::publish(const Row& row, u64 issue, u64 latency) {
-  const u16 updated = row.is(kWritesBack) ? row.address : 0;
-  for (int r = 0; r < 15; ++r) {
-    if (row.written >> r & 1) ready_[r] = issue + latency;
-    if (updated >> r & 1) ready_[r] = issue + 1 - core_.address_hazard;
-  }
-  for (int f = 0; f < 32; ++f)
-    if (row.float_written >> f & 1) float_ready_[f] = issue + latency;
+  const u64 made = issue + latency, updated = issue + 1 - core_.address_hazard;
+  for_each_bit(row.written & kRegisters, [&](u32 r) { ready_[r] = made; });
+  if (row.is(kWritesBack))
+    for_each_bit(row.address & kRegisters, [&](u32 r) { ready_[r] = updated; });
+  for_each_bit(row.float_written, [&](u32 f) { float_ready_[f] = made; });
 }
 
 bool Pipeline::mispredicted(u32 pc, const Row& row, bool taken) {
@@ -113,7 +122,7 @@ void Pipeline::step_dual(u32 pc, const Row& row, u32 next, const std::vector<Acc
   if (!joins) {
     if (at == now_ && issued_) ++at;
     issued_ = 0;
-    std::fill(std::begin(used_), std::end(used_), 0);
+    used_.fill(0);
     alone_ = row.is(kAlone);
   }
   ++issued_;

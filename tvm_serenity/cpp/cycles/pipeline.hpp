@@ -147,7 +147,8 @@ class Pipeline {
   std::array<u64, 16> ready_{};
   std::array<u64, 32> float_ready_{};
   u64 flags_ready_ = 0;
-  u32 issued_ = 0, used_[16] = {};
+  u32 issued_ = 0;
+  std::array<u8, 16> used_{};
   bool alone_ = false;
   std::vector<u8> predictor_;
 };
