@@ -14,7 +14,9 @@ from tvm_serenity.cli.options import Json
 from tvm_serenity.cycles.board import COUNTS
 from tvm_serenity.cycles.emulate import installed, require
 from tvm_serenity.cycles.estimate import CycleEstimate, claim_of, cycles_of
+from tvm_serenity.cycles.static import STATIC
 from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.blocks import priced_alone, static_estimate
 from tvm_serenity.firmware.latency import latency
 from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.firmware.verify import run_qemu
@@ -47,8 +49,8 @@ def latency_command(
     The program is emulated and every instruction priced: by a table of the core and a model of the
     board's memories. The answer is a range: branches refill the pipeline in the least or the most
     cycles of the manual. "checked" boards were compared with published results (docs/latency.md),
-    "modelled" ones were not; without a table, or without the extra "cycles", QEMU counts
-    instructions only.
+    "modelled" ones were not. Without the extra "cycles", or a model of the board, what QEMU
+    counts is priced by the core's table alone ("static"), or not at all ("counts only").
 
         serenity latency kws
         serenity latency app.elf --board nucleo-l4r5zi --function infer --profile
@@ -76,17 +78,34 @@ def _board(project: Project | None) -> str:
 
 
 def _counts(path: str, project: Project | None, target: Board, json: bool) -> None:
-    """What is left without a timing: the instructions that QEMU counts."""
+    """What is left without a timing: what QEMU counts, priced by the core's table alone."""
     if project is None or target.qemu is None or target.name != project.metadata["board"]:
         require()
         raise InputError(
             f"{target.name}: no [timing], and no QEMU machine to count instructions on"
         )
-    count = run_qemu(project, project.reference_inputs(), traced=False).instructions
-    if json:
-        show.print_json({"board": target.name, "claim": COUNTS, "instructions": count})
+    cycles = None
+    if priced_alone(target):
+        count, cycles = static_estimate(project, target)
     else:
-        rows = {"class": COUNTS, "instructions": f"{count:,} emulated by QEMU, not cycles"}
+        found = run_qemu(project, project.reference_inputs(), traced=False).instructions
+        assert found is not None
+        count = found
+    claim = COUNTS if cycles is None else STATIC
+    data: dict[str, Any] = {"board": target.name, "claim": claim, "instructions": count}
+    rows = {"class": claim, "instructions": f"{count:,} emulated by QEMU, not cycles"}
+    if cycles is not None:
+        mhz = target.core.clock_mhz
+        low, high = (c / mhz / 1e3 for c in cycles)
+        data |= {"core": target.core.name, "clock_mhz": mhz, "cycles": list(cycles)}
+        data["milliseconds"] = [low, high]
+        rows["cycles"] = (
+            f"{cycles[0]:,} to {cycles[1]:,}: blocks by the table of {target.core.name}"
+        )
+        rows["time"] = f"{low:.3g} to {high:.3g} ms at {mhz} MHz, where no memory waits"
+    if json:
+        show.print_json(data)
+    else:
         show.facts(f"{path} on {target.name}", rows)
 
 

@@ -60,8 +60,9 @@ def qemu(
     output_count: int,
     *,
     traced: bool = False,
+    log: Sequence[str] = (),
 ) -> Execution:
-    """Return one run of the firmware on QEMU's ``machine``."""
+    """Return one run of the firmware on QEMU's ``machine``; ``log``: what it is to write down."""
     require("qemu-system-arm")
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
@@ -69,7 +70,7 @@ def qemu(
         raise InputError(f"machine {machine!r}; there are {', '.join(SYSTICK_HZ)}")
     command = ["qemu-system-arm", "-M", machine, "-display", "none", "-monitor", "none"]
     command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
-    command += ["-icount", f"shift={ICOUNT_SHIFT}", "-kernel", str(elf)]
+    command += ["-icount", f"shift={ICOUNT_SHIFT}", "-kernel", str(elf), *log]
     return _run(command, inputs, output_count, SYSTICK_HZ[machine])
 
 

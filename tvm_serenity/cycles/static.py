@@ -1,0 +1,134 @@
+"""Cycles from counts of blocks and a core's table alone: what is left without Unicorn.
+
+Each instruction takes what the table says, a load behind a load that it does not depend on one
+cycle less, a branch that is taken its refill. Memories do not wait and results are there at once:
+what the registers held is not known. So it says less than ``cycles_of``, and is named ``static``.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tvm_serenity.cycles.core import CoreTiming, Instruction
+from tvm_serenity.errors import UnsupportedError
+
+STATIC = "static"
+"""The class of the claim: instructions counted, costs of the table, no memory."""
+
+CONDITIONS = re.findall("..", "eqnecshscclomiplvsvchilsgeltgtleal")
+SAME = {"ldmia": "ldm", "ldmfd": "ldm", "stmia": "stm", "stmea": "stm", "neg": "rsb"}
+LOADS = ("load", "float_load")
+FOLLOW = (*LOADS, "store_indexed", "float_store")
+"""Kinds that a load goes before without a cycle lost, as in ``cpp/cycles/pipeline.cpp``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLine:
+    """One instruction of a block as a disassembler writes it."""
+
+    address: int
+    size_bytes: int
+    mnemonic: str
+    operands: str
+
+
+@dataclass(frozen=True)
+class BlockCounts:
+    """What ran: ``lines`` by block, and how often a block was followed by an address."""
+
+    lines: Mapping[int, tuple[BlockLine, ...]]
+    pairs: Mapping[tuple[int, int], int]
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions were executed."""
+        return sum(len(self.lines[block]) * n for (block, _), n in self.pairs.items())
+
+
+def static_cycles(counts: BlockCounts, core: CoreTiming) -> tuple[int, int]:
+    """Return cycles with the least and the most that branches, divisions and conditions take.
+
+    Raises :class:`UnsupportedError` naming an instruction without an entry, or the core, where two
+    instructions are issued a cycle: what goes beside what is not in the table.
+    """
+    if core.pipeline.issue != 1:
+        raise UnsupportedError(f"{core.name} issues two a cycle: not priced by its table alone")
+    low = high = 0
+    blocks = {block: _block(lines, core) for block, lines in counts.lines.items()}
+    for (block, following), times in counts.pairs.items():
+        least, most = blocks[block]
+        last = counts.lines[block][-1]
+        if following != last.address + last.size_bytes:
+            direct = _named(last.mnemonic)[0] in ("b", "bl", "cbz", "cbnz")
+            refill = core.pipeline.refill if direct else core.pipeline.refill_indirect
+            least, most = least + refill[0], most + refill[1]
+        low, high = low + times * least, high + times * most
+    return low, high
+
+
+def _block(lines: Iterable[BlockLine], core: CoreTiming) -> tuple[int, int]:
+    low = high = 0
+    loaded = ""
+    for line in lines:
+        entry, conditional = _entry(line, core)
+        more = _registers(line) - 1
+        transfers = -(-max(more, 0) // core.pipeline.transfers_per_cycle)
+        cycles = entry.cycles + transfers
+        address = set(re.findall(r"\w+", line.operands.partition("[")[2]))
+        if entry.kind in FOLLOW and loaded and loaded not in address and entry.cycles > 1:
+            cycles -= core.pipeline.load_overlap_cycles
+        low += 1 if conditional else cycles
+        high += cycles + entry.most - entry.cycles
+        single = entry.kind in LOADS and more < 1
+        loaded = line.operands.split(",")[0].strip() if single else ""
+    return low, high
+
+
+def _entry(line: BlockLine, core: CoreTiming) -> tuple[Instruction, bool]:
+    name, conditional = _named(line.mnemonic, core.instructions)
+    operands = line.operands
+    for form, here in (
+        ("+pc", re.search(r"^pc\b|\{.*\bpc\}", operands)),
+        ("+index", re.search(r"\[\w+, [a-z]", operands)),
+        ("+pair", name == "vmov" and operands.count(",") > 1),
+        ("+f64", re.search(r"\bd\d", operands)),
+        ("", True),
+    ):
+        if here and name + form in core.instructions:
+            return core.instructions[name + form], conditional
+    raise UnsupportedError(
+        f"{core.name} has no timing of {line.mnemonic!r} ({operands} at {line.address:#x})"
+    )
+
+
+def _named(mnemonic: str, known: Iterable[str] = ()) -> tuple[str, bool]:
+    """The table's name of a mnemonic, and whether a condition other than a branch's is in it."""
+    name = mnemonic.partition(".")[0]
+    name = SAME.get(name, name)
+    if name[:2] == "it":
+        return "it", False
+    if name in known or name in ("b", "bl", "cbz", "cbnz"):
+        return name, False
+    if name[0] == "b" and name[1:] in CONDITIONS:
+        return "b", False
+    stem = name[:-2] if name[-2:] in CONDITIONS else name
+    for short in (stem, stem.removesuffix("s")):
+        short = SAME.get(short, short)
+        if short in known:
+            return short, stem != name
+    return SAME.get(name.removesuffix("s"), name.removesuffix("s")), False
+
+
+def _registers(line: BlockLine) -> int:
+    """How many words a load or store moves: of a list in braces, a pair or a double; else 1."""
+    inside = re.search(r"\{(.*)\}", line.operands)
+    if inside is None:
+        pair = line.mnemonic[:4] in ("ldrd", "strd")
+        double = line.mnemonic[:4] in ("vldr", "vstr") and line.operands.startswith("d")
+        return 2 if pair or double else 1
+    count = 0
+    for part in inside[1].split(","):
+        ends = [int(n) for n in re.findall(r"\d+", part)]
+        span = ends[1] - ends[0] + 1 if "-" in part and len(ends) > 1 else 1
+        count += span * (2 if part.strip().startswith("d") else 1)
+    return count
