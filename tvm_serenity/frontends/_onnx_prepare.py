@@ -65,6 +65,7 @@ def prepared(
         known = followed(made, types)
         if not _choose_branches(made.graph, known):
             break
+    _leave_out_empty(made.graph, known)
     _fold(made.graph, known)
     _state_types(made.graph, known)
     return made, known.types
@@ -174,6 +175,17 @@ def _branch_nodes(branch: "onnx.GraphProto", outputs: Sequence[str]) -> Iterator
     yield from branch.node
     for inner, outer in zip(branch.output, outputs, strict=True):
         yield helper.make_node("Identity", [inner.name], [outer])
+
+
+def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
+    """Leave out the scales of a Resize that hold nothing: old files state sizes beside them."""
+    for node in graph.node:
+        if node.op_type != "Resize" or node.domain or len(node.input) < 4:
+            continue
+        for index in (2, 3):
+            value = known.values.get(node.input[index])
+            if value is not None and value.size == 0:
+                node.input[index] = ""
 
 
 def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:

@@ -182,13 +182,15 @@ class Mean:
 class Bilinear:
     """An image ``[batch, height, width, channels]`` to another ``size``.
 
-    ``coordinates``: "asymmetric", "align_corners" or "half_pixel".
+    ``coordinates``: "asymmetric", "align_corners" or "half_pixel". ``exact``: where a result lies
+    is rounded to 1/1024 of a pixel, result by result; LiteRT rounds the step from one to the next.
     """
 
     shape: tuple[int, int, int, int]
     size: tuple[int, int]
     dtype: str
     coordinates: str
+    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -42,20 +42,40 @@ def constants(spec: Bilinear) -> tuple[Array, Array, Array, Array]:
 
     int8 and int16 have weights in 1/1024, uint8 in float32.
     """
-    along = _along_float if spec.dtype == "uint8" else _along
-    return (
-        *along(spec.shape[1], spec.size[0], spec.coordinates),
-        *along(spec.shape[2], spec.size[1], spec.coordinates),
-    )
+    return (*_of_axis(spec, 1), *_of_axis(spec, 2))
 
 
-def _along(old: int, new: int, coordinates: str) -> tuple[Array, Array]:
+def _of_axis(spec: Bilinear, axis: int) -> tuple[Array, Array]:
+    old, new, coordinates = spec.shape[axis], spec.size[axis - 1], spec.coordinates
+    if spec.dtype == "uint8":
+        return _along_float(old, new, coordinates)
+    places = nearest_places if spec.exact else _places
+    return _along(places(old, new, coordinates), old)
+
+
+def _places(old: int, new: int, coordinates: str) -> Array:
+    """Where results lie, in 1/1024 of a pixel: multiples of a step that is rounded."""
     scale = (_ONE * old + new // 2) // new
     if coordinates == "align_corners" and new > 1:
         scale = (_ONE * (old - 1) + (new - 1) // 2) // (new - 1)
     at = np.arange(new) * scale
-    if coordinates == "half_pixel":
-        at = at + scale // 2 - _ONE // 2
+    return at + scale // 2 - _ONE // 2 if coordinates == "half_pixel" else at
+
+
+def nearest_places(old: int, new: int, coordinates: str) -> Array:
+    """Return where results lie among ``old`` pixels, each to the nearest 1/1024 of a pixel."""
+    return np.asarray(np.rint(places(old, new, coordinates) * _ONE), np.int64)
+
+
+def places(old: int, new: int, coordinates: str) -> Array:
+    """Return where results lie among ``old`` pixels."""
+    at: Array = np.arange(new, dtype=np.float64)
+    if coordinates == "align_corners" and new > 1:
+        return at * (old - 1) / (new - 1)
+    return (at + 0.5) * old / new - 0.5 if coordinates == "half_pixel" else at * old / new
+
+
+def _along(at: Array, old: int) -> tuple[Array, Array]:
     low = np.maximum(np.trunc(at / _ONE).astype(np.int64), 0)
     high = np.minimum((at + _ONE - 1) // _ONE, old - 1)
     weight = at - _ONE * low

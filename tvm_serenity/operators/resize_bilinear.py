@@ -64,10 +64,15 @@ def _along(op: Bilinear, axis: int, at: Array) -> tuple[Array, Array, Array]:
         real = (real + f32(0.5)) * scale - f32(0.5) if middle else real * scale
         low, high = np.floor(real), np.ceil(real)
         return real, np.maximum(low, 0).astype(int), np.minimum(high, old - 1).astype(int)
-    steps = (1024 * old + new // 2) // new
-    if ends:
-        steps = (1024 * (old - 1) + (new - 1) // 2) // (new - 1)
-    whole = at * steps + (steps // 2 - 512 if op.coordinates == "half_pixel" else 0)
+    if op.exact:
+        place = at * (old - 1) / (new - 1) if ends else at * old / new
+        shift = 0.5 * old / new - 0.5 if op.coordinates == "half_pixel" else 0.0
+        whole = np.rint((place + shift) * 1024).astype(int)
+    else:
+        steps = (1024 * old + new // 2) // new
+        if ends:
+            steps = (1024 * (old - 1) + (new - 1) // 2) // (new - 1)
+        whole = at * steps + (steps // 2 - 512 if op.coordinates == "half_pixel" else 0)
     low, high = np.trunc(whole / 1024).astype(int), np.trunc((whole + 1023) / 1024).astype(int)
     return whole, np.maximum(low, 0), np.minimum(high, old - 1)
 

@@ -20,7 +20,14 @@ from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_heig
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import OnTheFly, Operator, Seen, Sums
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
-from tvm_serenity.operators.weighted import filters_of, layer_of, narrow, requantised, summable
+from tvm_serenity.operators.weighted import (
+    WeightedLayer,
+    filters_of,
+    layer_of,
+    narrow,
+    requantised,
+    summable,
+)
 
 _SHAPE, _WEIGHTS, _SOURCE, _BIAS = range(4)
 _PADDING, _STRIDE_W, _STRIDE_H, _ACTIVATION = range(4)
@@ -47,26 +54,36 @@ def _read(scene: Scene) -> TransposeConv:
     scene.symmetric(source, result)
     _check_shape(scene, result.shape)
     filters = filters_of(scene, _WEIGHTS, 0)
-    units, height, width, depth = filters.data.shape
-    strides, before = _places(scene, (height, width))
+    strides, before = _places(scene, filters.data.shape[1:3])
     data = np.ascontiguousarray(np.transpose(filters.data, (1, 2, 3, 0)))
     layer = layer_of(scene, source, replace(filters, data=data), (_BIAS, _ACTIVATION))
+    return transposed_of(layer, strides, before)
+
+
+def transposed_of(
+    layer: WeightedLayer, strides: tuple[int, int], before: tuple[int, int]
+) -> TransposeConv:
+    """Return the layer, of images in NHWC, whose result begins ``before`` rows and columns in.
+
+    Its filters are [height, width, input channels, output channels].
+    """
+    source, filters = layer.source, layer.filters
     spec = TransposedConvolution(
         four(source.shape),
-        four(result.shape),
+        four(layer.result.shape),
         source.dtype,
-        (height, width, depth, units),
-        str(data.dtype),
+        four(filters.data.shape),
+        str(filters.data.dtype),
         strides,
         before,
         source.zero,
         filters.zero,
         layer.finish(layer.multipliers(source.dtype == "uint8")),
     )
-    return TransposeConv(spec, data, narrow(layer.bias))
+    return TransposeConv(spec, filters.data, narrow(layer.bias))
 
 
-def _places(scene: Scene, sizes: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+def _places(scene: Scene, sizes: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Strides, and what is cut off above and to the left."""
     options, made = scene.options, scene.results[0].shape
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))

@@ -9,7 +9,9 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
+from tvm_serenity.operators.functions import between
 from tvm_serenity.quantize import tables
+from tvm_serenity.quantize.lookups import lookup16
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope
 
@@ -22,8 +24,10 @@ def _real(name: str) -> Callable[..., Array] | None:
     return None if known is None else known.real
 
 
+EVERY = (-(1 << 15), 1 << 15)
+"""The values of 16 bits."""
 _TABLES = ("LOGISTIC", "TANH")
-"""Functions of 8 bits whose table in LiteRT is filled in a way of its own."""
+"""Functions whose table in LiteRT is filled in a way of its own."""
 
 
 def only_leaf(scope: Scope, expr: relax.Expr) -> Leaf | None:
@@ -58,8 +62,8 @@ def _collect(scope: Scope, expr: relax.Expr, found: list[Leaf]) -> bool:
 def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[str, float] | None:
     """Return the kind of operator, and its parameter, that ``expr`` is of a leaf, or None.
 
-    ``dtype`` is the type of both ends. Other expressions of 8 bits are evaluated and rounded as
-    they are, and so are all but LEAKY_RELU where rounding is that of floats.
+    ``dtype`` is the type of both ends. Other expressions are evaluated and rounded as they are, and
+    so are all but LEAKY_RELU where rounding is that of floats.
     """
     value = scope.look(expr)
     if scope.call(value.args[0], "relax.dequantize") is None:
@@ -71,15 +75,38 @@ def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[st
     if facts is None or facts.compute is None or not facts.maps or len(value.args) > 1:
         return None
     kind = facts.kinds[0]
-    if dtype == "int16" or (kind in _TABLES and rounding != "float"):
-        return kind, 0.0
-    return None
+    return (kind, 0.0) if kind in _TABLES and rounding != "float" else None
 
 
 def table(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
     """Return the 256 stored results of ``expr``, evaluated in float32 and rounded."""
     with np.errstate(all="ignore"):
         return tables.from_real(lambda x: _evaluated(scope, expr, x), leaf.params, result)
+
+
+def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
+    """Return 513 samples of ``expr`` over all values of 16 bits, between which it is interpolated.
+
+    :class:`RefusedError` where that is more than a step off for any value.
+    """
+    if (leaf.params.dtype, result.dtype) != ("int16", "int16"):
+        raise RefusedError(f"a function of {leaf.params.dtype} that makes {result.dtype}")
+    if leaf.params.zero_point or result.zero_point:
+        raise RefusedError("a function of int16 with a zero point")
+
+    def real(x: Array) -> Array:
+        return np.broadcast_to(_evaluated(scope, expr, x.astype(np.float32)), x.shape)
+
+    scales = (leaf.params.scale, result.scale)
+    found = lookup16(real, scales)
+    every = np.arange(*EVERY)
+    with np.errstate(all="ignore"):
+        wanted = real(every * np.float32(scales[0])).astype(np.float64) / np.float32(scales[1])
+    kept = np.clip(np.rint(wanted), EVERY[0], EVERY[1] - 1)
+    off = np.abs(between(every, found) - kept)
+    if not (off <= 1).all():
+        raise RefusedError("a function of int16 that is too steep, or not defined, between samples")
+    return found
 
 
 def _evaluated(scope: Scope, expr: relax.Expr, x: Array) -> Array:

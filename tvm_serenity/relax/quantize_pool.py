@@ -1,5 +1,6 @@
 """Average pools, means and sums between ``dequantize`` and ``quantize``, read into records."""
 
+from dataclasses import replace
 from typing import Any
 
 from tvm import relax
@@ -8,8 +9,8 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.records import AveragePool
 from tvm_serenity.operators.average_pool_2d import to_scale
 from tvm_serenity.operators.reductions import Reduction
-from tvm_serenity.relax.quantize_read import RefusedError, image_shape, shape_of
-from tvm_serenity.relax.quantize_records import computed
+from tvm_serenity.relax.quantize_read import Leaf, RefusedError, image_shape, shape_of
+from tvm_serenity.relax.quantize_records import computed, rescaled
 from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 
 _REDUCTIONS = {"relax.mean": "MEAN", "relax.sum": "SUM"}
@@ -25,11 +26,22 @@ def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
     spec, made = _spec(pool, x.params.dtype, region), region.stored(shape_of(pool.ty))
     counted = not any(spec.padding) or bool(pool.attrs.count_include_pad)
     of_image = not any(spec.padding) or not counted
+    if not counted and (rewriter.rounding == "float" or not x.stored.alike(made)):
+        return _rescaled(rewriter, region, x, spec)
     if rewriter.rounding == "float" or not x.stored.alike(made) or not of_image:
-        if not counted:
-            raise RefusedError("an average over windows of different sizes, to another scale")
         spec = to_scale(spec, x.stored, made, rewriter.rounding)
     return computed(rewriter, "AVERAGE_POOL_2D", lambda: spec, [x])
+
+
+def _rescaled(rewriter: Rewriter, region: ClampedResult, x: Leaf, spec: AveragePool) -> Any:
+    """An average over windows of different sizes in the scale of ``x``, then in the result's."""
+    if x.params.scale > region.result.scale * (1 + 1e-6):
+        raise RefusedError("an average over windows of different sizes, to a finer scale")
+    low, high = x.params.limits
+    record = replace(spec, low=low, high=high)
+    made = computed(rewriter, "AVERAGE_POOL_2D", lambda: record, [x])
+    leaf = Leaf(x.expr, x.params, spec.output_shape)
+    return rescaled(rewriter, region, leaf, made)
 
 
 def reduction(rewriter: Rewriter, region: ClampedResult) -> Any:

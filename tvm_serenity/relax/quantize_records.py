@@ -11,10 +11,11 @@ from tvm import relax
 
 from tvm_serenity.operators import operator
 from tvm_serenity.operators.pieces import Reader, read_in_pieces
+from tvm_serenity.operators.quantize import Rescaling
 from tvm_serenity.operators.scene import Expr, Shape
 from tvm_serenity.relax.calls import Writer
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, refusing, shape_of
-from tvm_serenity.relax.quantize_region import Rewriter
+from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 
 
 def computed(
@@ -36,6 +37,33 @@ def computed(
         found = record()
         given = [rewriter.stored(leaf) for leaf in operands] if values is None else values
         return compute(found, given, RegionWriter(rewriter, operands))
+
+
+def turned(rewriter: Rewriter, value: Any, axes: Sequence[int]) -> Any:
+    """Return a value with its axes in another order."""
+    if list(axes) == sorted(axes):
+        return value
+    return rewriter.builder.emit(relax.op.permute_dims(value, list(axes)))
+
+
+def rescaled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf, value: relax.Expr) -> Any:
+    """Return ``value``, stored as ``leaf`` says, in the scale and limits of ``region``."""
+    made, rounding = region.stored(leaf.shape), rewriter.rounding
+    record = Rescaling(leaf.stored, made, region.limits, rounding)
+    return computed(rewriter, "QUANTIZE", lambda: record, [leaf], [value])
+
+
+def as_result(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
+    """Return a stored tensor in the scale and limits of ``region``."""
+    return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
+
+
+def activation(rewriter: Rewriter, expr: relax.Expr) -> Leaf | None:
+    """Return the stored tensor that ``expr`` dequantises, None where it is none of one scale."""
+    try:
+        return rewriter.scope.activation(expr)
+    except RefusedError:
+        return None
 
 
 class RegionWriter(Writer):

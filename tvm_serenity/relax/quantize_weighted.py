@@ -14,36 +14,40 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.operators.convolutions import Taps, convolution_of
 from tvm_serenity.operators.fully_connected import dense_of
+from tvm_serenity.operators.transpose_conv import transposed_of
 from tvm_serenity.operators.weighted import Filters, WeightedLayer, summable
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Weight, refusing, shape_of
-from tvm_serenity.relax.quantize_records import computed
+from tvm_serenity.relax.quantize_records import computed, turned
 from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 
 Array = npt.NDArray[Any]
 CONV, MATMUL = "relax.nn.conv2d", "relax.matmul"
+TRANSPOSED = "relax.nn.conv2d_transpose"
 
 
 def weighted(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert ``[bias +] conv2d | matmul`` with constant weights."""
+    """Convert ``[bias +] conv2d | conv2d_transpose | matmul`` with constant weights."""
     call, bias = find(rewriter, region.expr)
     if call is None:
         raise RefusedError("no convolution or matmul")
     if compat.op_name(call) == CONV:
         return _convolution(rewriter, region, call, bias)
+    if compat.op_name(call) == TRANSPOSED:
+        return _transposed(rewriter, region, call, bias)
     return _dense(rewriter, region, call, bias)
 
 
 def find(rewriter: Rewriter, expr: relax.Expr) -> tuple[Any, Any]:
-    """Return the convolution or matmul of ``expr`` and what is added to it, or (None, None)."""
+    """Return the weighted sum that ``expr`` is and what is added to it, or (None, None)."""
     scope = rewriter.scope
-    call = scope.call(expr, CONV, MATMUL)
+    call = scope.call(expr, CONV, TRANSPOSED, MATMUL)
     if call is not None:
         return call, None
     total = scope.call(expr, "relax.add")
     if total is None:
         return None, None
     for value, bias in (total.args, reversed(total.args)):
-        call = scope.call(value, CONV, MATMUL)
+        call = scope.call(value, CONV, TRANSPOSED, MATMUL)
         if call is not None and _is_fixed(rewriter, bias):
             return call, bias
     return None, None
@@ -74,11 +78,35 @@ def _convolution(
     return computed(rewriter, "CONV_2D", lambda: convolution_of(layer, taps), [x])
 
 
+def _transposed(
+    rewriter: Rewriter, region: ClampedResult, call: relax.Call, bias: relax.Var
+) -> Any:
+    """A transposed convolution, which is computed in NHWC."""
+    attrs, layout = call.attrs, str(call.attrs.data_layout)
+    if layout not in ("NHWC", "NCHW") or int(attrs.groups) != 1 or _two(attrs.dilation) != (1, 1):
+        raise RefusedError("a transposed convolution in groups, dilated, or of another layout")
+    x = rewriter.scope.activation(call.args[0])
+    weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
+    axes = [layout.index(axis) for axis in "NHWC"]
+    source, made = (tuple(s[a] for a in axes) for s in (x.shape, shape_of(call.ty)))
+    layer = _layer(rewriter, region, (Leaf(x.expr, x.params, source), weight, bias), made)
+    top, left, *_ = _four([int(p) for p in attrs.padding])
+    value = turned(rewriter, rewriter.stored(x), axes)
+    found = computed(
+        rewriter,
+        "TRANSPOSE_CONV",
+        lambda: transposed_of(layer, _two(attrs.strides), (top, left)),
+        [x],
+        [None, None, value],
+    )
+    return turned(rewriter, found, ["NHWC".index(axis) for axis in layout])
+
+
 def _canonical(weight: Weight, layout: str) -> Weight:
     """The weight with axes (height, width, input channels of a group, output channels)."""
-    order = {"HWIO": (0, 1, 2, 3), "HWOI": (0, 1, 3, 2), "OIHW": (2, 3, 1, 0)}.get(layout)
-    if order is None:
+    if sorted(layout) != sorted("HWIO"):
         raise RefusedError(f"weights of layout {layout}")
+    order = [layout.index(axis) for axis in "HWIO"]
     return weight.moved(lambda array: np.transpose(array, order))
 
 

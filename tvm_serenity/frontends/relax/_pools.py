@@ -68,7 +68,10 @@ def average_pool(
     divisor: int | None = None,
 ) -> Any:
     """Return the expression of the average of each window of ``x``, or its sum by ``divisor``."""
-    summed = _pool("avg", x, extents, windows)  # divided by the size of the window
+    if divisor is None and not with_padding and all(w.dilation == 1 for w in windows):
+        return _pool("avg", x, extents, windows, count_include_pad=False)
+    # divided by the size of the window
+    summed = _pool("avg", x, extents, windows, count_include_pad=True)
     whole = int(np.prod([window.size for window in windows]))
     counts = np.ones((), np.int64)
     for window, extent in zip(windows, extents, strict=True):
@@ -81,9 +84,14 @@ def average_pool(
     return relax.op.multiply(summed, relax.const((whole / counts)[None, None].astype(dtype), dtype))
 
 
-def _pool(kind: str, x: relax.Expr, extents: Sequence[int], windows: Sequence[AxisWindow]) -> Any:
+def _pool(
+    kind: str,
+    x: relax.Expr,
+    extents: Sequence[int],
+    windows: Sequence[AxisWindow],
+    **options: bool,
+) -> Any:
     rank = len(windows)
-    options: dict[str, Any] = {"count_include_pad": True} if kind == "avg" else {}
     return getattr(relax.op.nn, f"{kind}_pool{rank}d")(
         x,
         pool_size=[window.size for window in windows],
