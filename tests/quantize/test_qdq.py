@@ -158,8 +158,11 @@ TYPES = ("int8", "uint8")
 PLAIN = {"kind": "llvm", "opt-level": 0}
 """Without LLVM's optimiser, which takes most of the time and is not what is tested."""
 RECORDS = {
-    **{"max": 3, "min, constant": 3, "where": 2},
-    **{"average pool, border not counted": 2, "resize, odd sizes": 2},
+    "max": 3,
+    "min, constant": 3,
+    "where": 2,
+    "average pool, border not counted": 2,
+    "resize, odd sizes": 2,
 }
 """Records of one region, where it is not one or an expression: operands or result are rescaled."""
 TURNED_ROUND = (
