@@ -1,5 +1,6 @@
 """Weights and requantisation in the form that the kernel library reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,25 @@ def paired(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     full[:inputs, :outputs] = weights
     blocks = full.reshape(full.shape[0] // BLOCK, BLOCK, full.shape[1] // 2, 2)
     return np.ascontiguousarray(blocks.transpose(2, 0, 3, 1))
+
+
+def in_groups(
+    weights: npt.NDArray[np.int8], runs: Sequence[int], more: int
+) -> npt.NDArray[np.int8]:
+    """Return ``[inputs, outputs]`` plus ``more`` as ``[groups of outputs, blocks, 4, 16]``.
+
+    Outputs of a group are its first, third, second and fourth. Each of ``runs`` of inputs begins a
+    block of 16. Sums of 8 bits wrap around; weights that are filled in are 0 before.
+    """
+    outputs = weights.shape[1]
+    groups, blocks = -(-outputs // 4), [-(-n // 16) for n in runs]
+    full = np.zeros((sum(blocks) * 16, groups * 4), np.uint8)
+    source = target = 0
+    for inputs, count in zip(runs, blocks, strict=True):
+        full[target : target + inputs, :outputs] = weights[source : source + inputs].view(np.uint8)
+        source, target = source + inputs, target + 16 * count
+    laid = (full + np.uint8(more)).reshape(-1, 16, groups, 4)[..., (0, 2, 1, 3)]
+    return np.ascontiguousarray(laid.transpose(2, 0, 3, 1)).view(np.int8)
 
 
 NARROW = 8

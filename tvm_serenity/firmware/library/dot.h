@@ -91,12 +91,6 @@ INLINED uint32_t first_w4(const int8_t *w) { return load_4(w) & 0xF0F0F0F0u; }
 INLINED uint32_t second_w4(const int8_t *w) { return (load_4(w) << 4) & 0xF0F0F0F0u; }
 #endif
 #if defined(__ARM_FEATURE_MVE)
-INLINED void sixteen_w8(const int8_t *w, int8x16_t *a, int8x16_t *b)
-{
-    const int32x4x2_t both = vld2q_s32((const int32_t *)(const void *)w);
-    *a = vreinterpretq_s8_s32(both.val[0]);
-    *b = vreinterpretq_s8_s32(both.val[1]);
-}
 INLINED void sixteen_w4(const int8_t *w, int8x16_t *a, int8x16_t *b)
 {
     const int8x16_t both = vldrbq_s8(w);
@@ -106,6 +100,5 @@ INLINED void sixteen_w4(const int8_t *w, int8x16_t *a, int8x16_t *b)
 /* Eight values of neighbouring channels. */
 INLINED int16x8_t eight_s8(const int8_t *from) { return vldrbq_s16(from); }
 INLINED int16x8_t eight_u8(const uint8_t *from) { return vreinterpretq_s16_u16(vldrbq_u16(from)); }
-INLINED int32x4_t summed_four_w8(int32x4_t sums) { return sums; }
 INLINED int32x4_t summed_four_w4(int32x4_t sums) { return vshrq_n_s32(sums, 4); }
 #endif

@@ -6,22 +6,6 @@ INLINED const int8_t *dot_2x2_$N(
     int32_t s01 = sums[1];
     int32_t s10 = sums[2];
     int32_t s11 = sums[3];
-#if defined(__ARM_FEATURE_MVE) && $V
-    for (; blocks >= 4; blocks -= 4) {
-        int8x16_t a;
-        int8x16_t b;
-        sixteen_$W(w, &a, &b);
-        const int8x16_t first = vldrbq_s8((const int8_t *)x0);
-        const int8x16_t second = vldrbq_s8((const int8_t *)x1);
-        s00 = vmladavaq_s8(s00, first, a);
-        s01 = vmladavaq_s8(s01, first, b);
-        s10 = vmladavaq_s8(s10, second, a);
-        s11 = vmladavaq_s8(s11, second, b);
-        w += 4 * $B;
-        x0 += 16;
-        x1 += 16;
-    }
-#endif
 #if defined(__ARM_FEATURE_DSP)
     const int8_t *const end = w + $B * blocks;
     while (w != end) {

@@ -1,5 +1,5 @@
 /* MVE: four channels of one or two pixels at a time, $X inputs, weights of $B bytes a block. */
-#if defined(__ARM_FEATURE_MVE) && $V
+#if defined(__ARM_FEATURE_MVE) && $V && $B == 4
 /* Blocks of a run: ``whole`` vectors and, where ``rest`` is not 0, the ``lanes`` of one more. Past
    them inputs are taken as 0, and weights are read that belong to others: the last are followed by
    room for it. */

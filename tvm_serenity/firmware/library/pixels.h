@@ -43,7 +43,7 @@ NOT_INLINED void pixels_$N(const convolution_$X *c, const with_$X *with, const r
     const with_$X numbers = *with;
     const int32_t n = c->out_channels;
     const int32_t depth = c->depth;
-#if !defined(__ARM_FEATURE_MVE) || !$V
+#if !defined(__ARM_FEATURE_MVE) || !$V || $B == 8
     const bool full = to.low == ($L) && to.high == ($L) + 255;
     const bool short_form = to.rounding == ROUND_TWICE_SMALL && full;
     for (; short_form && o + 3 < n; o += 4) {
@@ -103,7 +103,7 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
     const $X_t *const *rows, uint8_t *out, int32_t pixels)
 {
     const bool small = c->to.rounding == ROUND_TWICE_SMALL;
-#if !defined(__ARM_FEATURE_MVE) || !$V
+#if !defined(__ARM_FEATURE_MVE) || !$V || $B == 8
     const bool full = c->to.low == ($L) && c->to.high == ($L) + 255;
 #endif
     window_$X at = {rows, -c->left};
@@ -117,7 +117,7 @@ NOT_INLINED void convolve_$N(const convolution_$X *c, const with_$X *with,
         }
         const run_$X *const end = c->read(c, with, two);
         int32_t o = 0;
-#if defined(__ARM_FEATURE_MVE) && $V
+#if defined(__ARM_FEATURE_MVE) && $V && $B == 4
         const bool right = small || c->to.rounding == ROUND_ONCE_SMALL;
         if (right && (count == 2 || end == with->runs + 1)) {
             fours_$N(c, with, end, count == 2, out);

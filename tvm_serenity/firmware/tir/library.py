@@ -19,12 +19,27 @@ NO_BORDER = 1 << 30
 """A width that no window leaves."""
 JOINING = ("columns", "rows", "convolution", "dots", "fours", "pixels")
 """Files of the library for convolutions."""
+GROUPED = ("columns", "rows", "convolution", "groups", "grouped")
+"""Files of the library for convolutions of groups of channels, with vectors."""
 APART = ("taps", "rows", "eights", "depthwise")
 """Files of the library for depthwise convolutions."""
-WEIGHTED = ("dots", "fours", "pixels", "taps", "eights", "depthwise")
+WEIGHTED = ("dots", "fours", "pixels", "groups", "grouped", "taps", "eights", "depthwise")
 """Files that depend on how weights are stored."""
 MOST_STRETCHES = 5
 """Of a row under two windows: each is outside, inside and outside again."""
+
+
+LANES = 16
+"""Inputs of a vector."""
+MOST_LONGER = 1.25
+"""Runs that fill so many times as many vectors as a column are gathered."""
+MOST_COLUMN_BYTES = 320
+"""Row kernels have no workspace: windows that must be gathered and are larger stay with TIR's."""
+
+
+def in_vectors(runs: Sequence[int]) -> int:
+    """Return how many vectors runs of inputs fill, each from its beginning on."""
+    return sum(-(-inputs // LANES) for inputs in runs)
 
 
 @dataclass(frozen=True)
@@ -84,12 +99,37 @@ class RoundedConvolution:
         Vectors take columns whole. Otherwise copying two windows is set against starting anew at
         each further row for every pair of outputs, in instructions of a Cortex-M4.
         """
+        if self.grouped:
+            return self._groups_gather
         if any(shape[3] % BLOCK for shape in self.spec.pieces):
             return True
         if self.by_rows or self.sources == 1:
             return False
         anew = 8 * (self.sources - 1) * self.spec.channels
         return self.vectors or anew > 2.5 * self.depth + 60 * self.sources
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups of four outputs are summed with vectors (``library/groups.h``)."""
+        if not self.vectors or self.narrow or self.apart or not self.how.name.endswith("_SMALL"):
+            return False
+        return not (self.by_rows and self._groups_gather and 2 * self.depth > MOST_COLUMN_BYTES)
+
+    @property
+    def stretches(self) -> list[int]:
+        """Inputs in each row under a window, which groups read as one run."""
+        kh, kw = self.spec.weight_shape[:2]
+        return [kw * shape[3] for shape in self.spec.pieces for _ in range(kh)]
+
+    @cached_property
+    def _groups_gather(self) -> bool:
+        """Whether windows of groups are gathered: their runs would be ragged, or far more."""
+        spec, columns = self.spec, in_vectors([self.depth])
+        may_leave = any(spec.padding[1::2]) or spec.dilation[1] != 1
+        ragged = any(shape[3] % LANES for shape in spec.pieces)
+        if ragged and may_leave and spec.weight_shape[1] > 1:
+            return True
+        return not self.by_rows and in_vectors(self.stretches) > MOST_LONGER * columns
 
     @cached_property
     def outside(self) -> int:
@@ -114,7 +154,7 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
         "depth": layer.depth,
         "input_zero": spec.input_zero,
         "to": _target(layer),
-        "read": f"{_reader(layer)}_{spec.dtype}",
+        **({} if layer.grouped else {"read": f"{_reader(layer)}_{spec.dtype}"}),
         "channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
     }
     lines = [f"static const convolution_{spec.dtype} c = {_initialiser(fields)};"]
@@ -125,10 +165,17 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     elif layer.gathers:
         columns = f"({ctype} *)(void *)workspace"
     outside = "o" if layer.outside else "NULL"
+    count = 1 if layer.gathers else sources * _runs(layer)
+    count += layer.grouped
+    run, held, also, form = f"run_{spec.dtype}", "runs", "", ""
+    if layer.grouped:
+        run, held, form = f"group_run_{layer.name}", "NULL", "groups_"
+        also = f", runs, READ_{_read_by_groups(layer)}_{layer.name}"
     lines += [
-        f"run_{spec.dtype} runs[{sources * _runs(layer) if not layer.gathers else 1}];",
-        f"const with_{spec.dtype} with = {{w, b, m, r, {outside}, {columns}, runs}};",
+        f"{run} runs[{count}];",
+        f"const with_{spec.dtype} with = {{w, b, m, r, {outside}, {columns}, {held}}};",
     ]
+    lined = f"convolve_lines_{form}{layer.name}"
     if layer.by_rows or layer.plain:
         names = [f"x{i}" for i in range(sources)]
         pixels = str(spec.output_shape[1] * spec.output_shape[2])
@@ -136,17 +183,17 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
             pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
         lines += [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"convolve_{layer.name}(&c, &with, rows, (uint8_t *)out, {pixels});",
+            f"convolve_{form}{layer.name}(&c, &with{also}, rows, (uint8_t *)out, {pixels});",
         ]
     else:
         names = [f"x{i}" for i in range(len(spec.pieces))]
         lines += [
             f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
             f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
-            f"const {ctype} *rows[{2 * sources}];",
-            f"convolve_lines_{layer.name}(&c, &with, &l, pieces, (uint8_t *)out, rows);",
+            f"const {ctype} *rows[{(3 if layer.grouped else 2) * sources}];",
+            f"{lined}(&c, &with{also}, &l, pieces, (uint8_t *)out, rows);",
         ]
-    return _kernel(name, layer, names, lines, JOINING)
+    return _kernel(name, layer, names, lines, GROUPED if layer.grouped else JOINING)
 
 
 def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
@@ -186,10 +233,18 @@ def _reader(layer: RoundedConvolution) -> str:
     return "single" if layer.sources == 1 and not any(spec.padding) else "inside"
 
 
+def _read_by_groups(layer: RoundedConvolution) -> str:
+    if layer.gathers:
+        return "GATHERED"
+    return "PLAIN" if layer.plain and len(layer.spec.pieces) == 1 else "IN_PLACE"
+
+
 def _runs(layer: RoundedConvolution) -> int:
-    """The most runs in a row under two windows."""
+    """The most runs in a row under the windows that are read together."""
     spec = layer.spec
     width = spec.weight_shape[1]
+    if layer.grouped:
+        return width
     if spec.dilation[1] != 1:
         return width
     return min(width, MOST_STRETCHES) if any(spec.padding[1::2]) else 1
@@ -246,7 +301,7 @@ def _kernel(
     params += [Param("m", "int32", True), Param("r", "int8", True)]
     params += [Param("o", spec.dtype, True)] if layer.outside else []
     params.append(Param("out", spec.requantise.dtype, False))
-    joins = library is JOINING
+    joins = library is not APART
     if layer.by_rows:
         params += [Param(COUNT, "uint32", True)] if joins and layer.plain else []
     elif joins and layer.gathers:

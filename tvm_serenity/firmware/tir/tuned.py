@@ -19,6 +19,7 @@ from tvm_serenity.firmware.pack import (
     BLOCK,
     Channels,
     centred,
+    in_groups,
     largest_sums,
     narrow,
     nibbles,
@@ -28,7 +29,12 @@ from tvm_serenity.firmware.pack import (
     settled,
 )
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.tir.library import RoundedConvolution, convolution, depthwise
+from tvm_serenity.firmware.tir.library import (
+    MOST_COLUMN_BYTES,
+    RoundedConvolution,
+    convolution,
+    depthwise,
+)
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
@@ -42,8 +48,6 @@ LANES = 4
 """Outputs that are requantised as one vector."""
 MOST_ROWS = 32
 """Rows under a window: a kernel has pointers at those of two lines on its stack."""
-MOST_COLUMN_BYTES = 320
-"""Row kernels have no workspace: windows that must be gathered and are larger stay with TIR's."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
         return None
-    weights = (paired_nibbles if layer.narrow else paired)(_by_sources(layer))
+    weights = _packed(layer)
     return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 
 
@@ -189,9 +193,18 @@ def _tuned(
     return Tuned(kernel, tuple(constants), workspace_bytes, pixels * layer.weights.size)
 
 
+def _packed(layer: RoundedConvolution) -> Array:
+    """The weights in the order the library reads them."""
+    weights = _by_sources(layer)
+    if layer.grouped:
+        runs = [weights.shape[0]] if layer.gathers else layer.stretches
+        return in_groups(weights, runs, 128 if layer.spec.dtype == "uint8" else 0)
+    return (paired_nibbles if layer.narrow else paired)(weights)
+
+
 def _with_room(layer: RoundedConvolution, weights: Array) -> Array:
     """The weights; behind them what vectors may read past the last ones of part of a vector."""
-    if not layer.vectors or layer.apart:
+    if not layer.vectors or layer.apart or not layer.narrow:
         return weights
     block = weights.nbytes // (-(-layer.spec.channels // 2) * layer.depth // BLOCK)
     return np.pad(weights.ravel(), (0, 3 * block))

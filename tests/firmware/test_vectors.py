@@ -1,0 +1,183 @@
+"""The kernel library with vector instructions: many layers in one program, against numpy."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.firmware.projects import HELLO, built, needs_board
+from tests.firmware.test_library import Drawn, computed, drawn, rows_under
+from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.program import Kernel, Program
+from tvm_serenity.firmware.tir import library, tuned
+from tvm_serenity.kernels.rows import RowKernel, RowParam
+from tvm_serenity.quantize.fixed import multiplier
+
+BOARD = "mps3-an547"
+CORE = "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard -DSERENITY_REGIONS"
+FLAGS = (
+    "-std=gnu11 -O2 -ffunction-sections -fdata-sections -Wall -Wextra -Wconversion -Wshadow -Werror"
+)
+LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -T link.ld -lm"
+QEMU = f"qemu-system-arm -M {BOARD} -display none -monitor none -serial null"
+SEMIHOSTING = "-semihosting-config enable=on,target=native -kernel"
+
+
+class Calls:
+    """A program of calls of kernels, each with what it must make."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[str, Kernel] = {}
+        self.arrays: list[str] = []
+        self.calls: list[str] = []
+
+    def array(self, array: Any, const: bool = True) -> str:
+        name, ctype = f"a{len(self.arrays)}", f"{array.dtype}_t"
+        values = ",".join(map(str, np.ravel(array).tolist())) if const else ""
+        body = f"[{max(array.size, 1)}]" + (f" = {{{values}}}" if const and array.size else "")
+        kind = "static const" if const else "static"
+        self.arrays.append(f"{kind} __attribute__((aligned(16))) {ctype} {name}{body};")
+        return name
+
+    def add(self, kernel: Kernel, given: list[Any], expected: Any, scratch: int, tail: str) -> None:
+        """A call of ``kernel`` with ``given``, its result, workspace, and ``tail`` arguments."""
+        self.kernels[kernel.name] = kernel
+        arguments = [self.array(a) for a in given]
+        arguments.append(f"({expected.dtype}_t *)(result + 16)")
+        if scratch:
+            arguments.append("workspace")
+        right = self.array(expected)
+        self.calls.append(
+            f"(void)memset(result, 0x5A, sizeof result);"
+            f"net_{kernel.name}({', '.join(arguments)}{tail});"
+            f'check("{kernel.name}", {right}, {expected.nbytes});'
+        )
+
+    def run(self, folder: Path) -> list[str]:
+        """Return what the program says is wrong."""
+        project = built(HELLO, BOARD).files
+        for name in ("startup.c", "link.ld", "port.h", "port_board.c"):
+            (folder / name).write_bytes(project[name])
+        program = Program("net", tuple(self.kernels.values()), (), (), (), (), (), (), {})
+        (folder / "net_kernels.h").write_text(kernels_header(program))
+        (folder / "net_kernels.c").write_text(kernels_source(program))
+        lines = "\n".join(f"    {call}" for call in self.calls)
+        (folder / "main.c").write_text(MAIN % ("\n".join(self.arrays), lines))
+        sources = "main.c net_kernels.c startup.c port_board.c"
+        command = f"arm-none-eabi-gcc {CORE} {FLAGS} {sources} {LINK} -o all.elf"
+        done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        command = f"{QEMU} {SEMIHOSTING} all.elf"
+        done = subprocess.run(
+            command.split(), cwd=folder, capture_output=True, text=True, timeout=120
+        )
+        said = (done.stdout + done.stderr).split("\n")
+        assert f"calls {len(self.calls)}" in said, said[-5:]
+        return [line for line in said if line.startswith("wrong")]
+
+
+MAIN = """#include <string.h>
+#include "net_kernels.h"
+#include "port.h"
+%s
+static uint8_t result[40000], workspace[4096] __attribute__((aligned(16)));
+static uint32_t done;
+static void check(const char *name, const void *right, uint32_t size)
+{
+    const uint8_t *const r = right;
+    int32_t bad = 0;
+    for (uint32_t i = 0; i < size; ++i) {
+        bad += result[16 + i] != r[i];
+    }
+    for (uint32_t i = 0; i < 16; ++i) {
+        bad += result[i] != 0x5A || result[16 + size + i] != 0x5A;
+    }
+    if (bad != 0) {
+        port_puts("wrong");
+        port_report(name, (uint64_t)bad);
+    }
+    ++done;
+}
+int main(void)
+{
+%s
+    port_report("calls", done);
+    return 0;
+}
+"""
+
+
+def library_calls(
+    layers: dict[str, Drawn], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Calls, list[tuned.Tuned]]:
+    """Calls of the library's kernels of ``layers``, whole and by rows."""
+    calls, made = Calls(), []
+    for name, layer in layers.items():
+        spec = layer.spec
+        arguments = [*(None for _ in layer.inputs), layer.weights, layer.bias]
+        slots = (RowParam(0, ()),) * (len(layer.inputs) * spec.weight_shape[0])
+        for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
+            with monkeypatch.context() as patched:
+                patched.setattr(tuned, "spec_of", lambda _function, _given, spec=spec: spec)
+                found = tuned.tuned(f"{name}_{form}", None, arguments, rows, vectors=True)
+            if found is None:
+                continue
+            made.append(found)
+            if rows is None:
+                given = [*layer.inputs, *found.constants]
+                calls.add(found.kernel, given, layer.expected, found.workspace_bytes, "")
+                continue
+            several = found.kernel.params[-1].name == library.COUNT
+            tail = ", (const uint32_t[]){1}" if several else ""
+            y = layer.expected.shape[0] // 2
+            given = [*rows_under(spec, y, layer.inputs), *found.constants]
+            calls.add(found.kernel, given, layer.expected[y], 0, tail)
+    return calls, made
+
+
+def larger(seed: int) -> Drawn:
+    """A layer as networks have them: many channels, in groups and parts of groups."""
+    rng = np.random.default_rng(seed)
+    small = drawn(seed)
+    spec = small.spec
+    channels = int(rng.choice([7, 12, 16, 20, 33, 48]))
+    made = channels if spec.depthwise else int(rng.choice([3, 8, 13, 16, 20]))
+    shape = (1, *spec.pieces[0][1:3], channels)
+    kernel = (
+        (*spec.weight_shape[:2], made)
+        if spec.depthwise
+        else (*spec.weight_shape[:2], channels, made)
+    )
+    taps = int(np.prod(kernel)) // made
+    values = multiplier(np.array(rng.uniform(0.2, 1, made) / (taps**0.5 * 5000)))
+    finish = replace(spec.requantise, multiplier=values)
+    spec = replace(
+        spec,
+        pieces=(shape,),
+        weight_shape=kernel,
+        groups=made if spec.depthwise else 1,
+        requantise=finish,
+    )
+    weights = rng.integers(-127, 127, kernel, endpoint=True).astype(np.int8)
+    limits = np.iinfo(spec.dtype)
+    inputs = (rng.integers(limits.min, limits.max, shape, endpoint=True).astype(spec.dtype),)
+    ends = rng.random(shape) < 0.1
+    inputs[0][ends] = limits.min
+    bias = rng.integers(-20000, 20000, made).astype(np.int32)
+    return Drawn(spec, weights, bias, inputs, computed(spec, weights, bias, inputs))
+
+
+LAYERS = 60
+
+
+@needs_board
+def test_layers_of_any_shape_with_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    layers = {f"layer{i}": drawn(1000 + i) for i in range(LAYERS)}
+    layers |= {f"large{i}": larger(2000 + i) for i in range(LAYERS)}
+    calls, made = library_calls(layers, monkeypatch)
+    grouped = [found for found in made if "convolve_groups" in found.kernel.body]
+    assert len(grouped) > LAYERS // 4
+    assert calls.run(tmp_path) == []

@@ -1,0 +1,142 @@
+/* Lines of a convolution in groups of four channels: up to three windows at a time, $X inputs. */
+
+/* Windows are runs of rows, read in place; those that leave their rows, or have pixels that lie
+   apart, pixel by pixel. Returns where the runs end. */
+NOT_INLINED group_run_$N *in_place_$N(const convolution_$X *c, const with_$X *with,
+    const window_$X *three, group_run_$N *to)
+{
+    bool inside = c->dilation_x == 1;
+    for (int32_t i = 0; i < 3; ++i) {
+        inside = inside && three[i].x >= 0 && three[i].x <= c->width - c->kernel_width;
+    }
+    const int32_t steps = inside ? 1 : c->kernel_width;
+    int32_t source = 0;
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
+            for (int32_t kx = 0; kx < steps; ++kx) {
+                for (int32_t i = 0; i < 3; ++i) {
+                    const $X_t *const row = three[i].rows[source];
+                    const int32_t x = three[i].x + kx * c->dilation_x;
+                    const bool there = row != NULL && (inside || (x >= 0 && x < c->width));
+                    to->at[i] = there ? row + x * n : with->outside;
+                }
+                to->inputs = inside ? c->kernel_width * n : n;
+                ++to;
+            }
+            ++source;
+        }
+    }
+    to->inputs = 0;
+    return to;
+}
+
+/* Gather a window into a column. */
+NOT_INLINED void column_$N(const convolution_$X *c, window_$X from, $X_t *to)
+{
+#if defined(__ARM_FEATURE_MVE)
+    const int32_t n = c->channels[0];
+    const int32_t row_length = c->kernel_width * n;
+    if (c->pieces == 1 && c->dilation_x == 1 && row_length <= 16) {
+        const mve_pred16_t all = vctp8q((uint32_t)row_length);
+        const mve_pred16_t before = vctp8q((uint32_t)max_i32(-from.x * n, 0));
+        const int32_t end = max_i32(min_i32((c->width - from.x) * n, row_length), 0);
+        const mve_pred16_t inside = (mve_pred16_t)(vctp8q((uint32_t)end) & ~before);
+        const uint8x16_t zeros = vdupq_n_u8((uint8_t)c->input_zero);
+        for (int32_t ky = c->kernel_height; ky > 0; --ky) {
+            const $X_t *const row = *from.rows++;
+            uint8x16_t values = zeros;
+            if (row != NULL) {
+                const uint8x16_t read = vldrbq_z_u8((const uint8_t *)row + from.x * n, inside);
+                values = vpselq_u8(read, zeros, inside);
+            }
+            vstrbq_p_u8((uint8_t *)to, values, all);
+            to += row_length;
+        }
+        return;
+    }
+#endif
+    gather_$X(c, from, to);
+}
+
+/* How windows are read: each is a pixel, and they follow each other; in place; gathered by twos. */
+enum { READ_PLAIN_$N, READ_IN_PLACE_$N, READ_GATHERED_$N };
+
+/* Windows of one pixel each, that follow each other. */
+INLINED void convolve_plain_$N(const convolution_$X *c, const with_$X *with, const $X_t *x,
+    uint8_t *out, int32_t pixels)
+{
+    const int32_t n = c->out_channels;
+    const int32_t inputs = c->channels[0];
+    for (; pixels > 0; pixels -= 3) {
+        const int32_t second = pixels > 1 ? 1 : 0; /* what is missing is the last one again */
+        const int32_t third = pixels > 2 ? 2 : second;
+        const group_run_$N run = {{x, x + second * inputs, x + third * inputs}, inputs};
+        uint8_t *const to[3] = {out, out + second * n, out + third * n};
+        if (pixels == 1) {
+            groups_1_$N(c, with, &run, &run + 1, to);
+        } else {
+            groups_3_$N(c, with, &run, &run + 1, to);
+        }
+        x += 3 * inputs;
+        out += 3 * n;
+    }
+}
+
+/* ``pixels`` of the result from the first line on. */
+NOT_INLINED void convolve_groups_$N(const convolution_$X *c, const with_$X *with,
+    group_run_$N *runs, int32_t reads, const $X_t *const *rows, uint8_t *out, int32_t pixels)
+{
+    if (reads == READ_PLAIN_$N) {
+        convolve_plain_$N(c, with, *rows, out, pixels);
+        return;
+    }
+    const int32_t most = reads == READ_GATHERED_$N ? 2 : 3;
+    window_$X at = {rows, -c->left};
+    for (; pixels > 0; pixels -= most) {
+        window_$X windows[3];
+        uint8_t *to[3];
+        for (int32_t i = 0; i < 3; ++i) {
+            windows[i] = at;
+            to[i] = out;
+            if (i + 1 < min_i32(pixels, most)) {
+                next_$X(c, &at);
+                out += c->out_channels;
+            }
+        }
+        next_$X(c, &at);
+        out += c->out_channels;
+        if (reads == READ_IN_PLACE_$N) {
+            const group_run_$N *const end = in_place_$N(c, with, windows, runs);
+            groups_3_$N(c, with, runs, end, to);
+        } else {
+            $X_t *const second = with->columns + (pixels > 1 ? c->depth : 0);
+            column_$N(c, windows[0], with->columns);
+            if (pixels > 1) {
+                column_$N(c, windows[1], second);
+            }
+            *runs = (group_run_$N){{with->columns, second, second}, c->depth};
+            groups_2_$N(c, with, runs, runs + 1, to);
+        }
+    }
+}
+
+/* All lines of whole tensors, three at a time; ``rows`` has room for the rows under the windows of
+   three lines. */
+NOT_INLINED void convolve_lines_groups_$N(const convolution_$X *c, const with_$X *with,
+    group_run_$N *runs, int32_t reads, const lines_$X *l, const $X_t *const *pieces, uint8_t *out,
+    const $X_t **rows)
+{
+    for (int32_t line = 0; line < l->out_height; line += 3) {
+        const int32_t end = min_i32(line + 3, l->out_height);
+        const $X_t **to = rows;
+        for (int32_t y = line; y < end; ++y) {
+            for (int32_t p = 0; p < c->pieces; ++p) {
+                to = point_$X(l, pieces[p], c->width * c->channels[p], y, to);
+            }
+        }
+        const int32_t pixels = (end - line) * c->out_width;
+        convolve_groups_$N(c, with, runs, reads, rows, out, pixels);
+        out += pixels * c->out_channels;
+    }
+}
