@@ -16,7 +16,7 @@ from tests.firmware.projects import needs_host
 from tests.firmware.small import build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.tir import banded, kernels, library, tuned, whole
+from tvm_serenity.firmware.tir import banded, dsp, kernels, library, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -73,7 +73,7 @@ def _first_variant(step: Any) -> Any:
 
 
 def _transposed(weights: Any) -> Any:
-    return np.ascontiguousarray(weights.swapaxes(2, 3)).reshape(weights.shape)
+    return weights if weights is None else np.ascontiguousarray(weights[..., ::-1])
 
 
 def _state_not_kept(made: Any) -> Any:
@@ -94,10 +94,10 @@ MUTANTS = {
     ),
     "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
-    "wrong zero point": (windows, (), wrong(library, "_target", _off_by_one)),
+    "wrong zero point": (windows, (), wrong(library, "target", _off_by_one)),
     "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
-    "transposed weight": (windows, (), wrong(tuned, "paired", _transposed)),
+    "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),
     "lost state": (counting, (), wrong(whole, "assembled", _state_not_kept)),
 }
 

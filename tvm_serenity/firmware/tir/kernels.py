@@ -1,6 +1,7 @@
 """The kernels of a region in C: from the library where it covers them, else from TIR."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,7 @@ class Kernels:
         self.settings = settings
         self.alignment = board.core.alignment_bytes
         self.vectors = board.core.mve
+        self.dsp = board.core.dsp and not board.core.mve
         self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
@@ -69,11 +71,11 @@ class Kernels:
             if op.view_of is not None:
                 continue  # a view, or a kernel that overwrites: the library has none
             arrays = self._constants(i)
-            made = tuned(op.kind, self.functions[op.kind], arrays, vectors=self.vectors)
+            function = self.functions[op.kind]
+            made = tuned(op.kind, function, arrays, vectors=self.vectors, dsp=self.dsp)
             if made is None:
                 continue
-            name = names.setdefault(made.kernel, _next(op.kind, names.values()))
-            found[i] = replace(made, kernel=replace(made.kernel, name=name))
+            found[i] = _named(made, op.kind, names)
         few = sum(made.products for made in found.values()) < FEW_PRODUCTS
         return {} if few else found
 
@@ -102,6 +104,13 @@ class Kernels:
     def _arguments(self, op: int) -> list[Any]:
         """The arguments of an operator's call."""
         return compat.kernel_arguments(self.region.bindings[self.region.run[op]].value)
+
+    def taking(self, ops: Iterable[int]) -> "Kernels":
+        """Return the same kernels with the faster forms of ``ops``, which take more workspace."""
+        made = copy(self)
+        roomy = {i: self.tuned[i].roomy for i in ops}
+        made.tuned = {**self.tuned, **{i: t for i, t in roomy.items() if t is not None}}
+        return made
 
     def graph(self) -> Graph:
         """The region's graph with the workspace of the kernels as they are written."""
@@ -138,6 +147,13 @@ class Kernels:
             if op.inputs.count(tensor) == 1:
                 found.append(tensor)
         return tuple(found)
+
+
+def _named(made: Tuned, kind: str, names: dict[Kernel, str]) -> Tuned:
+    """``made``, and its faster form, under names that equal kernels share."""
+    name = names.setdefault(made.kernel, _next(kind, names.values()))
+    roomy = None if made.roomy is None else _named(made.roomy, kind, names)
+    return replace(made, kernel=replace(made.kernel, name=name), roomy=roomy)
 
 
 def _next(name: str, taken: Iterable[str]) -> str:

@@ -142,10 +142,9 @@ class RoundedConvolution:
         return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
 
 
-def convolution(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a convolution."""
-    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    sources = layer.sources
+def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
+    """Return the C initialiser of a ``convolution``; ``read`` reads windows, if anything does."""
+    spec = layer.spec
     fields = {
         "pieces": len(spec.pieces),
         **_geometry(spec),
@@ -153,11 +152,53 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
         "out_channels": spec.channels,
         "depth": layer.depth,
         "input_zero": spec.input_zero,
-        "to": _target(layer),
-        **({} if layer.grouped else {"read": f"{_reader(layer)}_{spec.dtype}"}),
+        "to": target(layer),
+        **({"read": read} if read else {}),
         "channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
     }
-    lines = [f"static const convolution_{spec.dtype} c = {_initialiser(fields)};"]
+    return initialiser(fields)
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function of the library that makes pixels of rows, its like for whole tensors.
+
+    ``given`` is what they take first; whole tensors are made ``together`` lines at a time.
+    """
+
+    function: str
+    lines: str
+    given: str
+    together: int
+    out: str = "out"
+
+
+def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[str]]:
+    """Return the names of a convolution's inputs and the call that makes its pixels from them."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    if layer.by_rows or layer.plain:
+        names = [f"x{i}" for i in range(layer.sources)]
+        pixels = str(spec.output_shape[1] * spec.output_shape[2])
+        if layer.by_rows:
+            pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
+        return names, [
+            f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
+            f"{called.function}({called.given}, rows, {called.out}, {pixels});",
+        ]
+    names = [f"x{i}" for i in range(len(spec.pieces))]
+    return names, [
+        f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
+        f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
+        f"const {ctype} *rows[{called.together * layer.sources}];",
+        f"{called.lines}({called.given}, &l, pieces, {called.out}, rows);",
+    ]
+
+
+def convolution(name: str, layer: RoundedConvolution) -> Kernel:
+    """Return the kernel of a convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    fields = convolution_fields(layer, "" if layer.grouped else reader(layer))
+    lines = [f"static const convolution_{spec.dtype} c = {fields};"]
     columns = "NULL"
     if layer.gathers and layer.by_rows:
         columns = "columns"
@@ -165,35 +206,23 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     elif layer.gathers:
         columns = f"({ctype} *)(void *)workspace"
     outside = "o" if layer.outside else "NULL"
-    count = 1 if layer.gathers else sources * _runs(layer)
-    count += layer.grouped
     run, held, also, form = f"run_{spec.dtype}", "runs", "", ""
     if layer.grouped:
         run, held, form = f"group_run_{layer.name}", "NULL", "groups_"
         also = f", runs, READ_{_read_by_groups(layer)}_{layer.name}"
     lines += [
-        f"{run} runs[{count}];",
+        f"{run} runs[{most_runs(layer) + layer.grouped}];",
         f"const with_{spec.dtype} with = {{w, b, m, r, {outside}, {columns}, {held}}};",
     ]
-    lined = f"convolve_lines_{form}{layer.name}"
-    if layer.by_rows or layer.plain:
-        names = [f"x{i}" for i in range(sources)]
-        pixels = str(spec.output_shape[1] * spec.output_shape[2])
-        if layer.by_rows:
-            pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
-        lines += [
-            f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"convolve_{form}{layer.name}(&c, &with{also}, rows, (uint8_t *)out, {pixels});",
-        ]
-    else:
-        names = [f"x{i}" for i in range(len(spec.pieces))]
-        lines += [
-            f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
-            f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
-            f"const {ctype} *rows[{(3 if layer.grouped else 2) * sources}];",
-            f"{lined}(&c, &with{also}, &l, pieces, (uint8_t *)out, rows);",
-        ]
-    return _kernel(name, layer, names, lines, GROUPED if layer.grouped else JOINING)
+    called = Called(
+        f"convolve_{form}{layer.name}",
+        f"convolve_lines_{form}{layer.name}",
+        f"&c, &with{also}",
+        3 if layer.grouped else 2,
+        "(uint8_t *)out",
+    )
+    names, made = calls(layer, called)
+    return _kernel(name, layer, names, [*lines, *made], GROUPED if layer.grouped else JOINING)
 
 
 def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
@@ -204,9 +233,9 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         **_geometry(spec),
         "channels": channels,
         "pairs": layer.pairs,
-        "to": _target(layer),
+        "to": target(layer),
     }
-    lines = [f"static const depthwise_{layer.name} d = {_initialiser(fields)};"]
+    lines = [f"static const depthwise_{layer.name} d = {initialiser(fields)};"]
     if layer.by_rows:
         names = [f"x{i}" for i in range(kh)]
         lines += [
@@ -216,15 +245,19 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
     else:
         names = ["x0"]
         lines += [
-            f"static const lines_{spec.dtype} l = {_initialiser(_lines(spec))};",
+            f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
             f"const {ctype} *rows[{kh}];",
             f"depthwise_lines_{layer.name}(&d, &l, x0, w, b, m, r, o, (uint8_t *)out, rows);",
         ]
     return _kernel(name, layer, names, lines, APART)
 
 
-def _reader(layer: RoundedConvolution) -> str:
-    """How the library reads windows."""
+def reader(layer: RoundedConvolution) -> str:
+    """Return the function of the library that reads windows."""
+    return f"{_how_read(layer)}_{layer.spec.dtype}"
+
+
+def _how_read(layer: RoundedConvolution) -> str:
     if layer.gathers:
         return "gathered"
     spec = layer.spec
@@ -239,15 +272,14 @@ def _read_by_groups(layer: RoundedConvolution) -> str:
     return "PLAIN" if layer.plain and len(layer.spec.pieces) == 1 else "IN_PLACE"
 
 
-def _runs(layer: RoundedConvolution) -> int:
-    """The most runs in a row under the windows that are read together."""
-    spec = layer.spec
-    width = spec.weight_shape[1]
-    if layer.grouped:
-        return width
-    if spec.dilation[1] != 1:
-        return width
-    return min(width, MOST_STRETCHES) if any(spec.padding[1::2]) else 1
+def most_runs(layer: RoundedConvolution) -> int:
+    """Return the most runs under the windows that are read together."""
+    if layer.gathers:
+        return 1
+    spec, width = layer.spec, layer.spec.weight_shape[1]
+    if layer.grouped or spec.dilation[1] != 1:
+        return layer.sources * width
+    return layer.sources * (min(width, MOST_STRETCHES) if any(spec.padding[1::2]) else 1)
 
 
 def _geometry(spec: Convolution) -> dict[str, int]:
@@ -275,14 +307,19 @@ def _lines(spec: Convolution) -> dict[str, int]:
     }
 
 
-def _target(layer: RoundedConvolution) -> str:
-    """The C initialiser of a ``requantisation``."""
+def lines_fields(spec: Convolution) -> str:
+    """Return the C initialiser of a ``lines``."""
+    return initialiser(_lines(spec))
+
+
+def target(layer: RoundedConvolution) -> str:
+    """Return the C initialiser of a ``requantisation``."""
     r, how = layer.spec.requantise, layer.how
     return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
 
 
-def _initialiser(fields: dict[str, Any]) -> str:
-    """A C initialiser of a structure."""
+def initialiser(fields: dict[str, Any]) -> str:
+    """Return a C initialiser of a structure."""
     rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
     return f"{{\n{rows}    }}"
 

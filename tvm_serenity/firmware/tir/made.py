@@ -54,7 +54,9 @@ class Maker:
         ready = self.ready()
         rows = read_rows(ready.plain, self.name, ready.target)
         alignment = self.board.core.alignment_bytes
-        kernels = row_kernels(rows, tuned=self.settings.tuned, alignment=alignment)
+        core = self.board.core
+        dsp = core.dsp and not core.mve
+        kernels = row_kernels(rows, tuned=self.settings.tuned, alignment=alignment, dsp=dsp)
         check_splittable(kernels.network)
         return kernels
 

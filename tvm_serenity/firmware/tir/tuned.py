@@ -29,6 +29,7 @@ from tvm_serenity.firmware.pack import (
     settled,
 )
 from tvm_serenity.firmware.program import Array, Kernel
+from tvm_serenity.firmware.tir import dsp as fast_dsp
 from tvm_serenity.firmware.tir.library import (
     MOST_COLUMN_BYTES,
     RoundedConvolution,
@@ -54,13 +55,14 @@ MOST_ROWS = 32
 class Tuned:
     """A call of the library: a kernel, the constants it takes after its tensors, workspace.
 
-    ``products``: how many it sums up.
+    ``products``: how many it sums up. ``roomy``: a faster one with more workspace, if there is one.
     """
 
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int
     products: int
+    roomy: "Tuned | None" = None
 
 
 def tuned(
@@ -70,12 +72,13 @@ def tuned(
     rows: RowKernel | None = None,
     *,
     vectors: bool = False,
+    dsp: bool = False,
 ) -> Tuned | None:
     """Return the library's form of a kernel and its call, None where it has none.
 
     ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
     None. ``rows``: the kernel makes one row at a time, or several that follow each other.
-    ``vectors``: the core has vector instructions.
+    ``vectors``: the core has vector instructions; ``dsp``: it has those of the DSP extension alone.
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
@@ -86,7 +89,9 @@ def tuned(
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     if layer is None:
         return None
-    return _called(name, replace(layer, by_rows=rows is not None, vectors=vectors))
+    layer = replace(layer, by_rows=rows is not None, vectors=vectors)
+    fast = _for_dsp(name, layer) if dsp else None
+    return fast or _called(name, layer)
 
 
 def _as_convolution(spec: Dense) -> Convolution:
@@ -163,6 +168,30 @@ def _in_small_numbers(
     return replace(spec, requantise=finish), made.weights, made.bias
 
 
+def _for_dsp(name: str, layer: RoundedConvolution) -> Tuned | None:
+    """The form of a layer for the DSP extension, None where there is none."""
+    spec = layer.spec
+    covered = (spec.groups == 1 or spec.depthwise) and not layer.apart
+    if not covered or len(spec.pieces) > MOST_PIECES or layer.sources > MOST_ROWS:
+        return None
+    weights, products = _by_sources(layer), _products(layer)
+    little = fast_dsp.convolved(name, layer, weights, little=True)
+    if little is None:
+        return None
+    fast = fast_dsp.convolved(name, layer, weights)
+    assert fast is not None
+    roomy = None
+    if fast.workspace_bytes > little.workspace_bytes:
+        roomy = Tuned(fast.kernel, fast.constants, fast.workspace_bytes, products)
+    else:
+        little = fast
+    return Tuned(little.kernel, little.constants, little.workspace_bytes, products, roomy)
+
+
+def _products(layer: RoundedConvolution) -> int:
+    return math.prod(layer.spec.output_shape[:3]) * layer.weights.size
+
+
 def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
     spec = layer.spec
     if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
@@ -189,8 +218,7 @@ def _tuned(
     constants = [_with_room(layer, weights), *_numbers(layer)]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
-    pixels = math.prod(layer.spec.output_shape[:3])
-    return Tuned(kernel, tuple(constants), workspace_bytes, pixels * layer.weights.size)
+    return Tuned(kernel, tuple(constants), workspace_bytes, _products(layer))
 
 
 def _packed(layer: RoundedConvolution) -> Array:

@@ -16,11 +16,11 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
+from tvm_serenity.firmware.tir.roomy import Ordered, with_room
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.plan import Plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
@@ -62,10 +62,12 @@ def compiled(
     _check_weights(region)
     settings.notify("writing kernels")
     writer = Kernels(kernels, region, settings, board, identifier(name))
-    graph = writer.graph()
-    settings.notify(f"ordering {len(graph.ops)} operators")
+    settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
-    order, ranges, whole, bound, peak = _ordered(graph, settings, alignment)
+    writer, (order, ranges, whole, bound, peak) = with_room(
+        writer, lambda graph: _ordered(graph, settings, alignment)
+    )
+    graph = writer.graph()
     placed = place(ranges, whole, room, alignment)
     placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
     made = assembled(identifier(name), module, region, graph, order, placed, writer)
@@ -97,9 +99,7 @@ def _check_weights(region: BoundGraph) -> None:
             raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
 
 
-def _ordered(
-    graph: Graph, settings: Settings, alignment: int
-) -> tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]:
+def _ordered(graph: Graph, settings: Settings, alignment: int) -> Ordered:
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

@@ -1,0 +1,227 @@
+"""Kernels for the DSP extension on layers of any shape: on this machine, and as code of a board."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
+from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.tir import dsp, library, tuned
+from tvm_serenity.kernels.rows import RowKernel, RowParam
+
+LAYERS = 240
+FIRST = 5000
+GUARD = 0x5A
+ARM = (
+    "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra "
+    "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 "
+    "-Wl,-Ttext=0x400 -Wl,-Tdata=0x20000000"
+)
+MAIN = """
+#include <stdint.h>
+#include <string.h>
+#include "net_kernels.h"
+static int32_t host(int32_t op, const void *at)
+{
+    register int32_t r0 __asm("r0") = op;
+    register const void *r1 __asm("r1") = at;
+    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+}
+static void bad(int32_t number)
+{
+    char text[] = "bad 00000\\n";
+    for (int i = 8; i > 3; --i, number /= 10) {
+        text[i] = (char)('0' + number % 10);
+    }
+    host(4, text);
+}
+static uint8_t result[1 << 14] __attribute__((aligned(16)));
+static uint8_t scratch[1 << 14] __attribute__((aligned(16)));
+static void begin(void)
+{
+    memset(result, 0x5A, sizeof result);
+    memset(scratch, 0xA5, sizeof scratch);
+}
+static void end(int32_t number, const void *want, uint32_t size, uint32_t room)
+{
+    int wrong = memcmp(result + 1, want, size) != 0;
+    wrong |= result[0] != 0x5A || result[size + 1] != 0x5A || scratch[room] != 0xA5;
+    if (wrong) bad(number);
+}
+"""
+START = """
+void start(void) { run(); host(4, "done\\n"); host(0x18, (const void *)0x20026); for (;;) { } }
+__attribute__((section(".vectors"), used)) static const void *const vectors[] = {
+    (const void *)0x20300000, (const void *)start};
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of a layer, whole or of a row."""
+
+    layer: Drawn
+    found: tuned.Tuned
+    by_rows: bool
+
+    def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
+        """What it is called with: before the result, the result's rows, and after it."""
+        last = self.found.kernel.params[-1].name
+        if not self.by_rows:
+            yield [*self.layer.inputs, *self.found.constants], self.layer.expected, []
+            return
+        count = [np.array([1], np.uint32)] * (last == library.COUNT)
+        for y in range(self.layer.expected.shape[0]):
+            given = rows_under(self.layer.spec, y, self.layer.inputs)
+            yield [*given, *self.found.constants], self.layer.expected[y], count
+
+
+def at_the_ends(seed: int) -> Drawn:
+    """A layer; in every third case weights and inputs are the least or the largest."""
+    layer = drawn(seed)
+    if seed % 3 != 1:
+        return layer
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([-127, 127], layer.weights.shape).astype(np.int8)
+    if seed % 2:
+        weights[...] = weights.reshape(-1)[0]
+    limits = np.iinfo(layer.spec.dtype)
+    inputs = tuple(
+        rng.choice([limits.min, limits.max], x.shape).astype(x.dtype) for x in layer.inputs
+    )
+    spec = layer.spec
+    return replace(
+        layer, weights=weights, inputs=inputs, expected=computed(spec, weights, layer.bias, inputs)
+    )
+
+
+def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> dict[str, Case]:
+    """Kernels of ``count`` layers that are for the DSP extension, by name."""
+    made: dict[str, Case] = {}
+    for number in range(first, first + count):
+        monkeypatch.setattr(dsp, "STACK_BYTES", (400, 40)[number % 2])
+        layer = at_the_ends(number)
+        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
+        slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
+        for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
+            found = tuned.tuned(f"l{number}_{form}", None, given, rows, dsp=True)
+            while found is not None:
+                if "short.h" in found.kernel.support:
+                    name = f"l{number}_{form}_{len(made)}"
+                    kernel = replace(found.kernel, name=name)
+                    made[name] = Case(layer, replace(found, kernel=kernel), rows is not None)
+                found = found.roomy
+    return made
+
+
+def forms(made: dict[str, Case]) -> dict[str, int]:
+    """How many kernels there are of each file of the library."""
+    files = [case.found.kernel.support[-1].split(".")[0] for case in made.values()]
+    return {file: files.count(file) for file in files}
+
+
+@needs_host
+def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS)
+    assert min(forms(made).values()) >= 5, forms(made)
+    call = Caller({name: case.found.kernel for name, case in made.items()}, tmp_path)
+    for name, case in made.items():
+        for before, want, after in case.calls():
+            result = np.zeros_like(want)
+            room = case.found.workspace_bytes
+            scratch = [np.full(room, 0xA5, np.uint8)] * (room > 0)
+            call(name, *before, result, *after, *scratch)
+            assert (result == want).all(), (name, case.layer.spec)
+
+
+def failed(made: dict[str, Case], folder: Path) -> list[str]:
+    """The names of the kernels that are wrong on the board, of one compiled program."""
+    kernels = {name: case.found.kernel for name, case in made.items()}
+    program = Program("net", tuple(kernels.values()), (), (), (), (), (), (), {})
+    (folder / "net_kernels.h").write_text(kernels_header(program))
+    (folder / "net_kernels.c").write_text(kernels_source(program))
+    (folder / "main.c").write_text(board_program(made))
+    command = [*ARM.split(), "net_kernels.c", "main.c", "-o", "test.elf"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    machine = "-M mps2-an386 -display none -monitor none -serial null -kernel test.elf"
+    semihosting = ["-semihosting-config", "enable=on,target=native"]
+    ran = subprocess.run(
+        ["qemu-system-arm", *machine.split(), *semihosting],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    text = ran.stdout + ran.stderr
+    assert "done" in text, text
+    names = list(made)
+    return [names[int(number)] for number in re.findall(r"bad (\d+)", text)]
+
+
+def board_program(made: dict[str, Case]) -> str:
+    """C that runs every kernel and says which are wrong: inputs and results at odd addresses."""
+    held: list[str] = []
+
+    def array(values: Any) -> str:
+        odd = values.dtype.itemsize == 1
+        data = bytes([GUARD] * odd) + np.ascontiguousarray(values).tobytes()
+        text = ", ".join(map(str, data))
+        name = f"a{len(held)}"
+        held.append(f"static const uint8_t {name}[] __attribute__((aligned(4))) = {{{text}}};")
+        return f"(const void *)({name} + {int(odd)})"
+
+    lines = []
+    for number, (name, case) in enumerate(made.items()):
+        constants = [array(a) for a in case.found.constants]
+        tensors: dict[bytes, str] = {}
+        for before, want, after in case.calls():
+            data = before[: len(before) - len(constants)]
+            given = [tensors.setdefault(x.tobytes(), "") or array(x) for x in data]
+            tensors.update({x.tobytes(): at for x, at in zip(data, given, strict=True)})
+            room = ["(void *)scratch"] * (case.found.workspace_bytes > 0)
+            passed = [*given, *constants, "(void *)(result + 1)", *map(array, after), *room]
+            lines.append(f"    begin(); net_{name}({', '.join(passed)});")
+            size = f"{want.nbytes}, {case.found.workspace_bytes}"
+            lines.append(f"    end({number}, {array(want)}, {size});")
+    body = "\n".join(lines)
+    return "\n".join([MAIN, *held, f"static void run(void)\n{{\n{body}\n}}", START])
+
+
+@needs_board
+def test_layers_of_any_shape_on_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS)
+    assert min(forms(made).values()) >= 5, forms(made)
+    assert failed(made, tmp_path) == []
+
+
+def _one_more(numbers: Any) -> Any:
+    numbers[..., -1] += 1 << 12
+    return numbers
+
+
+@needs_board
+def test_a_wrong_number_is_caught_on_a_board(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right = dsp._numbers
+    monkeypatch.setattr(dsp, "_numbers", lambda layer: _one_more(right(layer)))
+    assert failed(cases(monkeypatch, FIRST, 12), tmp_path)
+
+
+def test_what_does_not_fit_a_halfword_is_refused() -> None:
+    weights = np.zeros((4, 2), np.int8)
+    weights[0] = (-128, 0)
+    assert dsp.paired_words(weights) is not None
+    weights[0] = (-128, -1)
+    assert dsp.paired_words(weights) is None

@@ -1,0 +1,25 @@
+/* Requantisation in five instructions with the DSP extension, for ROUND_TWICE_SMALL.
+
+   LiteRT's value of a sum s is (h + half + (h < 0)) >> right, with h the high half of twice
+   s * multiplier, rounded. SMMLAR adds to h what is added anyway; s < 0 stands for h < 0, as the two
+   differ only where h is 0, and there 1 less changes nothing. The last of the right shift comes with
+   the saturation. ``numbers``: multiplier, right shift less 1, half with the zero point. */
+#if defined(__ARM_FEATURE_DSP)
+#define SATURATE_s8 "ssat"
+#define SATURATE_u8 "usat"
+#define WIDENED_s8 "sxtb16"
+#define WIDENED_u8 "uxtb16"
+#endif
+INLINED int32_t rounded_all(int32_t sum, const int32_t *numbers)
+{
+    const int32_t added = numbers[2] + (sum >> 31);
+    return (high_product(sum, numbers[0]) + added) >> numbers[1] >> 1;
+}
+INLINED int32_t rounded_s8(int32_t sum, const int32_t *numbers)
+{
+    return clamped(rounded_all(sum, numbers), -128, 127);
+}
+INLINED int32_t rounded_u8(int32_t sum, const int32_t *numbers)
+{
+    return clamped(rounded_all(sum, numbers), 0, 255);
+}
