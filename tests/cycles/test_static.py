@@ -92,3 +92,28 @@ def test_every_instruction_is_counted(tmp_path: Path) -> None:
         found = latency(project, target)
         driver = found.shares["core"] + found.shares["branches"]
         assert 0.85 * driver < low <= high < 1.05 * driver
+
+
+@needs_compiler
+def test_operators_of_a_project_take_what_it_takes(tmp_path: Path) -> None:
+    from tests.firmware.small import windows
+    from tvm_serenity import firmware
+    from tvm_serenity.cycles.emulate import installed
+    from tvm_serenity.firmware.latency import latency
+
+    if not installed():
+        pytest.skip("unicorn, capstone or the native driver is not installed")
+    for rows in ("off", "1"):
+        settings = firmware.Settings(output=str(tmp_path / rows), rows=rows, check=False)
+        project = firmware.build(windows(), "nucleo-l4r5zi", settings)
+        operators = project.metadata["operators"]
+        tensors = project.metadata["tensors"]
+        for one in operators:
+            assert set(one) == {"name", "kernels", "writes"}
+            assert one["name"] == tensors[one["writes"][0]]["name"]
+        found = latency(project)
+        assert [o.name for o in found.operators] == [o["name"] for o in operators]
+        spent = sum(o.cycles[1] for o in found.operators)
+        assert 0.5 * found.cycles[1] < spent <= found.cycles[1]
+        assert found.microjoules is not None
+        assert "DS12023" in found.energy_source

@@ -68,7 +68,7 @@ def _fill(project: Project, machine: Machine) -> None:
 
 def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
     """The calls of each operator together, in order of the first ones, by what they make."""
-    names: Sequence[str] = project.metadata.get("operators", ())
+    names: Sequence[str] = [o["name"] for o in project.metadata.get("operators", ())]
     rows = project.metadata.get("rows") is not None
     if not rows and len(names) == len(parts):
         return tuple(replace(p, name=n) for p, n in zip(parts, names, strict=True))

@@ -65,6 +65,13 @@ def _lines(program: Program, external: bool) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _operators(program: Program) -> list[str]:
-    """What each step makes, by the name of its first tensor."""
-    return [program.tensors[s.writes[0]].name if s.writes else "" for s in program.steps]
+def _operators(program: Program) -> list[dict[str, Any]]:
+    """Every step of the program once: its kernels, what it ``writes``, the first tensor of that."""
+    return [
+        {
+            "name": program.tensors[step.writes[0]].name if step.writes else "",
+            "kernels": list(step.kernels),
+            "writes": list(step.writes),
+        }
+        for step in program.steps
+    ]
