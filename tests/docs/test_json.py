@@ -68,6 +68,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
         ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check"),
     ),
+    "fit": (("fit", "conv.tflite", *BOARD), ("fit", "conv.tflite", "--ram", "1")),
     "verify": (("verify", "whole"),),
     "run": (("run", "whole", "--host"),),
     "latency": (("latency", "priced"), ("latency", "whole")),

@@ -10,6 +10,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "check": ("check",),
     "compile": ("compiling",),
     "explain": ("explain",),
+    "fit": ("fit",),
     "inspect": ("inspect",),
     "latency": ("latency",),
     "offchip": ("offchip",),

@@ -68,14 +68,31 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     from tvm_serenity.firmware.tir.opened import opened
 
     module, file = opened(model, settings)
-    from tvm_serenity.firmware.tir.made import checked, loose, make
+    from tvm_serenity.firmware.tir.made import loose, make
 
     name = identifier(settings.name or (_stem(file) if file else "model"))
     made = make(module, name, target, settings)
+    return finished(made, target, settings, Origin(file, loose(module, settings)))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a network was read from: its file, if it is known, whose runtime judges the outputs.
+
+    ``loose``: why they may be further from it than its rule says, or "".
+    """
+
+    file: str | None
+    loose: str = ""
+
+
+def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin) -> Project:
+    """Return the project of a network that is compiled for ``board``; all else as of ``build``."""
+    from tvm_serenity.firmware.tir.made import checked
+
     checked(made)
-    work = _Work(made, target, settings, file, loose(module, settings))
     with _folder(settings) as folder:
-        return work.done(folder)
+        return _Work(made, board, settings, origin).done(folder)
 
 
 def _stem(file: str) -> str:
@@ -96,13 +113,12 @@ def _folder(settings: Settings) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is built, for which board and how; ``file`` is the model's, ``loose`` of its runtime."""
+    """What is built, for which board, how, and from what."""
 
     made: "Compiled"
     board: Board
     settings: Settings
-    file: str | None
-    loose: str
+    origin: Origin
 
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
@@ -134,9 +150,9 @@ class _Work:
     def layout(self, more: Mapping[str, Any]) -> Layout:
         """What the project is made for, with what its metadata says beside."""
         about = {
-            "model": None if self.file is None else Path(self.file).name,
+            "model": None if self.origin.file is None else Path(self.origin.file).name,
             "kept_float": list(self.made.kept_float),
-            "loose": self.loose,
+            "loose": self.origin.loose,
         }
         s = self.settings
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
@@ -178,7 +194,7 @@ class _Work:
 
         made = self.made
         return {
-            "model": self.file,
+            "model": self.origin.file,
             "board": self.board.name,
             "fits": fits,
             "arena_bytes": dict(made.placed.arena_bytes),
@@ -215,7 +231,9 @@ class _Work:
         if skipped:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
-            return CheckReport(skipped=skipped), reference(made, model=self.file) if wanted else {}
+            return CheckReport(skipped=skipped), reference(
+                made, model=self.origin.file
+            ) if wanted else {}
         program = made.program
         trial = trial_source(program, settings.external_arena).encode()
         with host_build(program, {**texts, TRIAL: trial}, host_object(made)) as started:
@@ -224,10 +242,12 @@ class _Work:
             where = Path(settings.output or "project").parent
             counted = validate(cases(made), made.executable, started, limit_ulp=limit, folder=where)
             settings.notify("computing the reference")
-            expected = reference(made, model=self.file)
+            expected = reference(made, model=self.origin.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
-        done = CheckReport(counted.kernels, counted.sets, ran, self.loose, users=program.users)
+        done = CheckReport(
+            counted.kernels, counted.sets, ran, self.origin.loose, users=program.users
+        )
         return done, expected
 
 

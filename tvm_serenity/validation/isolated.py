@@ -11,7 +11,7 @@ import signal
 import struct
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 Work = Callable[[], Iterator[Any]]
@@ -21,7 +21,7 @@ class Death(Exception):
     """The child ended before its work was done; the message says how."""
 
 
-def isolated(work: Work, limit_s: float) -> Iterator[Any]:
+def isolated(work: Work, limit_s: float) -> Generator[Any]:
     """Yield what ``work()`` yields, as computed in a child process.
 
     Raises :class:`Death` where the child ends early, or yields nothing for ``limit_s`` seconds.

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import tvm
+import tvm_ffi
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check import check
@@ -46,6 +47,11 @@ class Maker:
         if rewrite not in self.known:
             self.known[rewrite] = kernels_of(self.module, replace(self.settings, rewrite=rewrite))
         return self.known[rewrite]
+
+    def changes(self, rewrite: str) -> bool:
+        """Whether rewriting by these rules makes another network of it."""
+        one, other = self.ready(rewrite).kernels, self.ready().kernels
+        return not tvm_ffi.structural_equal(one, other)
 
     @cached_property
     def rows(self) -> RowKernels:

@@ -1,0 +1,225 @@
+"""``serenity fit``: figures are those of the builds they stand for, the choice is the best."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+pytest.importorskip("tvm")
+
+from tests.conformance.writer import T
+from tests.quantize.test_operators import IMAGE, conv, weights
+from tests.rows.nets import build as row_kernels_of
+from tests.rows.nets import needs_board, random_module
+from tvm_serenity import firmware
+from tvm_serenity.boards import board
+from tvm_serenity.cli import app
+from tvm_serenity.cli.commands import register
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.result import load
+from tvm_serenity.firmware.verify import difference, run_host
+from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
+from tvm_serenity.fitting.candidates import rows_bound
+from tvm_serenity.fitting.choose import best_of, front_of
+from tvm_serenity.fitting.measure import BuildFigures, Spending
+from tvm_serenity.rows.split import SOURCE, heights_of, split
+from tvm_serenity.rows.stream import Limits, stream
+
+register()
+
+BOARD = "mps2-an386"
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    return random_module(SEED, True)
+
+
+@pytest.fixture(scope="module")
+def found(module: Any) -> Fitted:
+    return fitted(module, BOARD, FitGoal(minimise="ram", stream_input="either", seconds=120))
+
+
+@needs_board
+def test_figures_are_those_of_the_builds_they_stand_for(module: Any, found: Fitted) -> None:
+    assert found.complete
+    assert len(found.points) >= 3
+    for one in found.points:
+        how = one.candidate.settings
+        if how.rows != "off":
+            heights = one.candidate.made.chosen.best.banded.heights  # type: ignore[union-attr]
+            network = one.candidate.made.chosen.best.banded.network  # type: ignore[union-attr]
+            equal = [n for n in (8, 4, 2, 1) if heights_of(network, n) == heights]
+            if not equal:
+                continue
+            how = replace(how, rows=equal[0])
+        project = firmware.build(module, BOARD, replace(how, check=False))
+        flash, *memories = project.facts["regions"]
+        assert one.flash_bytes == flash["need_bytes"]
+        assert one.ram_bytes == sum(line["need_bytes"] for line in memories)
+        assert one.arena_bytes == sum(project.facts["arena_bytes"].values())
+
+
+@needs_board
+def test_what_is_chosen_is_written_and_computes_the_same(found: Fitted, tmp_path: Path) -> None:
+    folder = tmp_path / "chosen"
+    project = build_chosen(found, Settings(output=str(folder)))
+    assert found.chosen is not None
+    assert sum(project.facts["arena_bytes"].values()) == found.chosen.arena_bytes
+    written = load(folder)
+    ran = run_host(written, written.reference_inputs(), traced=True)
+    assert difference(written, ran.trace).identical
+
+
+@needs_board
+def test_every_run_was_counted_and_rows_cost_few_instructions(found: Fitted) -> None:
+    runs = {one.how: one.run for one in found.points}
+    whole = runs["whole"]
+    assert whole is not None
+    for run in runs.values():
+        assert run is not None
+        assert run.unit == "instructions"
+        assert run.middle < 2 * whole.middle
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("streamed", [False, True])
+def test_no_bands_need_less_than_the_bound(seed: int, streamed: bool) -> None:
+    network = row_kernels_of(random_module(seed, True)).kernels.network
+    rng = Random(seed)
+    bound = rows_bound(network, streamed, Limits(5))
+    for _ in range(3):
+        heights = [rng.randint(1, f.height) for f in network.features]
+        plan = stream(network, heights, streamed=streamed, limits=Limits(0.2))
+        assert plan.arena_bytes >= bound
+    finest = stream(network, heights_of(network, 1), streamed=streamed, limits=Limits(5))
+    assert finest.lower_bound_bytes >= bound
+    if split(network, heights_of(network, 1), streamed=streamed).feeding in (None, SOURCE):
+        assert finest.lower_bound_bytes == bound
+
+
+def test_taller_bands_never_need_less(module: Any) -> None:
+    network = row_kernels_of(module).kernels.network
+    tall = network.rows(network.inputs[0])
+    peaks = [
+        stream(network, heights_of(network, rows), limits=Limits(5)).lower_bound_bytes
+        for rows in (tall, 4, 2, 1)
+    ]
+    assert all(a >= b for a, b in pairwise(peaks))
+
+
+figures = st.tuples(
+    st.integers(1, 4), st.integers(1, 4), st.none() | st.integers(1, 4), st.booleans()
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.lists(figures, min_size=1, max_size=7))
+def test_front_and_choice_are_those_of_brute_force(drawn: list[Any]) -> None:
+    points = [_point(*one) for one in drawn]
+    front = front_of(points)
+    for one in points:
+        beaten = any(_beats(other, one) for other in points)
+        same = [other for other in front if _known(other) == _known(one)]
+        assert len(same) == (0 if beaten else 1)
+    for objective, index in (("ram", 0), ("flash", 1), ("time", 2)):
+        chosen = best_of(points, FitGoal(minimise=objective, ram_bytes=3))
+        allowed = [one for one in points if one.fits and one.ram_bytes <= 3]
+        assert (chosen is None) == (not allowed)
+        if chosen is not None:
+            assert chosen in allowed
+            assert _known(chosen)[index] == min(_known(one)[index] for one in allowed)
+
+
+def _point(ram: int, flash: int, run: int | None, fits: bool) -> BuildFigures:
+    class Stub:
+        calls = 1
+
+    return BuildFigures(
+        candidate=Stub(),  # type: ignore[arg-type]
+        taken=None,  # type: ignore[arg-type]
+        fits=fits,
+        linked=True,
+        flash_bytes=flash,
+        ram_bytes=ram,
+        run=None if run is None else Spending(run, run, "instructions"),
+    )
+
+
+def _known(one: BuildFigures) -> tuple[float, ...]:
+    run = float("inf") if one.run is None else one.run.middle
+    return one.ram_bytes, one.flash_bytes, run, not one.fits
+
+
+def _beats(a: BuildFigures, b: BuildFigures) -> bool:
+    pairs = list(zip(_known(a), _known(b), strict=True))
+    return all(x <= y for x, y in pairs) and any(x < y for x, y in pairs)
+
+
+def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
+    found = fitted(module, BOARD, FitGoal(seconds=0.01))
+    assert not found.complete
+    assert found.chosen is not None
+    assert found.lower_bound_bytes == 0
+
+
+@needs_board
+def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
+    pytest.importorskip("unicorn")
+    from tvm_serenity.firmware.latency import latency
+
+    target = board("nucleo-l4r5zi")
+    found = fitted(module, target, FitGoal(seconds=120, milliseconds=1e6))
+    assert found.chosen is not None
+    assert found.chosen.run is not None
+    project = build_chosen(found, Settings(output=str(tmp_path / "m"), check=False))
+    again = latency(project, target)
+    run = found.chosen.run
+    # The inputs differ, and with them some branches.
+    assert run.least == pytest.approx(again.cycles[0], rel=0.02)
+    assert not FitGoal(milliseconds=1e-6).met(found.chosen)
+
+
+def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "conv.tflite"
+    small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
+    file.write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
+    run = CliRunner().invoke(app, ["fit", str(file), "--ram", "1", "--json"])
+    assert run.exit_code == 1, run.output
+    said = json.loads(run.stdout)
+    assert said["chosen"] is None
+    assert not any(one["within_limits"] for one in said["builds"])
+    run = CliRunner().invoke(app, ["fit", str(file), "--ram", "1"])
+    assert run.exit_code == 1, run.output
+    assert "no build fits" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash"),
+        ({"stream_input": "maybe"}, "--stream-input 'maybe': there are no, yes, either"),
+        ({"seconds": 0}, "--time-limit 0: more than 0"),
+        ({"jobs": 0}, "--jobs 0: more than 0"),
+    ],
+)
+def test_goals_are_refused_by_name(goal: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as raised:
+        FitGoal(**goal)
+    assert str(raised.value) == words
+
+
+def test_what_the_search_decides_is_not_given(module: Any) -> None:
+    with pytest.raises(InputError, match="in_place=True: fit chooses it"):
+        fitted(module, BOARD, settings=Settings(in_place=True))
+    with pytest.raises(InputError, match="--ms: mps2-an386 has no"):
+        fitted(module, BOARD, FitGoal(milliseconds=1))

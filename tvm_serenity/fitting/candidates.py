@@ -1,0 +1,137 @@
+"""The ways a network can be built: whole, rewritten, in place, and in bands of rows.
+
+Each is compiled with its order and placement, so its arena is known; nothing is linked yet.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.tir.compiled import Compiled
+from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
+from tvm_serenity.rows.described import rows_text
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.segments import segment_order
+from tvm_serenity.rows.split import SOURCE, heights_of, split
+from tvm_serenity.rows.stream import Limits, Streaming, order_from, stream
+
+EQUAL_BANDS = (8, 4, 2, 1)
+"""Rows a band that are tried for all tensors alike."""
+
+
+@dataclass(frozen=True)
+class BuildCandidate:
+    """A network compiled in one way: ``how`` in words, and the settings that make it so.
+
+    ``settings`` are those of a build that comes to this by itself; of bands that differ from
+    tensor to tensor there are none but "auto", so a candidate is finished as it is.
+    """
+
+    how: str
+    settings: Settings
+    made: Compiled
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows of the input arrive one by one."""
+        return self.settings.stream_input
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all arenas."""
+        return sum(self.made.placed.arena_bytes.values())
+
+    @property
+    def calls(self) -> int:
+        """Calls of kernels in one run."""
+        return len(self.made.program.calls)
+
+
+def whole(maker: Maker) -> Iterator[BuildCandidate]:
+    """Yield the network operator by operator: as it is, rewritten, in place."""
+    rewrites = ("", "all") if maker.changes("all") else ("",)
+    for rewrite, in_place in product(rewrites, (False, True)):
+        settings = replace(maker.settings, rewrite=rewrite, in_place=in_place)
+        said = ["whole", *["rewritten"] * bool(rewrite), *["in place"] * in_place]
+        yield BuildCandidate(", ".join(said), settings, maker.whole(rewrite, in_place))
+
+
+def by_rows(
+    maker: Maker, streamed: bool, limits: Limits, *, coarsest: bool
+) -> Iterator[BuildCandidate]:
+    """Yield the network in bands of rows: equal ones from coarse to fine, then chosen ones.
+
+    The chosen ones are those of the least arena, and with ``coarsest`` the coarsest whose arena the
+    board's largest memory holds. Raises :class:`InputError` where no layer has rows, or the input
+    cannot arrive so.
+    """
+    for choice in _choices(maker, streamed, limits, coarsest):
+        arrives = ", input by rows" if streamed else ""
+        rows = rows_text(choice.best)
+        how = f"bands of {rows} row{'s' * (rows != '1')}{arrives}"
+        settings = replace(maker.settings, rows="auto", stream_input=streamed)
+        yield BuildCandidate(how, settings, maker.in_bands(choice))
+
+
+def rows_bound(network: Network, streamed: bool, limits: Limits) -> int:
+    """Return a bound on the arena of every order and placement of ``network`` in any bands.
+
+    It is that of bands of one row: an order of taller bands, each band replaced by its rows one
+    after the other, has no higher peak, as a row is live only while its band is, and a step over a
+    band holds all that its rows do. Rows of an input that arrives are taken in, or read as they
+    come: the less of both.
+    """
+    heights = heights_of(network, 1)
+    kinds = [split(network, heights, streamed=streamed)]
+    if kinds[0].feeding not in (None, SOURCE):
+        kinds.append(split(network, heights, streamed=True, kept=True))
+    return min(
+        order_from(banded, segment_order(banded), limits).lower_bound_bytes for banded in kinds
+    )
+
+
+def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
+    """Return the candidates that no other beats, in the order they came.
+
+    What counts is known before linking: arena, constants, calls (each costs an entry in a table and
+    the time to read it), and what was changed. Kernels are the same in all.
+    """
+    kept: list[BuildCandidate] = []
+    for one in found:
+        if not any(_beats(other, one) for other in kept):
+            kept = [other for other in kept if not _beats(one, other)]
+            kept.append(one)
+    return kept
+
+
+def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
+    """Whether ``a`` is at least as good as ``b`` in all that counts."""
+    return (
+        a.arena_bytes <= b.arena_bytes
+        and a.calls <= b.calls
+        and a.made.program.constant_bytes <= b.made.program.constant_bytes
+        and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
+    )
+
+
+def _changed(one: BuildCandidate) -> tuple[bool, ...]:
+    """What is not as the model says, which may cost time or another way of calling."""
+    how = one.settings
+    return one.streamed, bool(how.rewrite), how.in_place, how.rows != OFF
+
+
+def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:
+    network = maker.rows.network
+    known: dict[int, Streaming] = {}
+    for rows in EQUAL_BANDS:
+        heights = heights_of(network, rows)
+        known[rows] = stream(network, heights, streamed=streamed, limits=limits)
+        best = at_most_in_memory(known[rows], limits)
+        yield Choice(best, True, (best,), best.seconds)
+    largest = max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
+    for room in (largest, None) if coarsest else (None,):
+        yield choose(network, Goal(room), streamed=streamed, limits=limits, known=known)

@@ -1,0 +1,123 @@
+"""Which build is best for a goal, and which no other beats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.building import Origin
+from tvm_serenity.fitting.measure import BuildFigures
+
+TIME, RAM, FLASH = "time", "ram", "flash"
+OBJECTIVES = (TIME, RAM, FLASH)
+NO, YES, EITHER = "no", "yes", "either"
+ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
+"""Whether rows of the input arrive one by one, for each value of ``FitGoal.stream_input``."""
+SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitGoal:
+    """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
+
+    ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
+    run, at most, on a board with a timing. ``seconds``: for the whole search; ``jobs``: programs
+    that are linked or emulated at a time.
+    """
+
+    minimise: str = TIME
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    milliseconds: float | None = None
+    stream_input: str = NO
+    seconds: float = SECONDS
+    jobs: int = 2
+
+    def __post_init__(self) -> None:
+        for option, value, allowed in (
+            ("--minimise", self.minimise, OBJECTIVES),
+            ("--stream-input", self.stream_input, tuple(ARRIVALS)),
+        ):
+            if value not in allowed:
+                raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
+        for option, limit in (
+            ("--ram", self.ram_bytes),
+            ("--flash", self.flash_bytes),
+            ("--ms", self.milliseconds),
+            ("--time-limit", self.seconds),
+            ("--jobs", self.jobs),
+        ):
+            if limit is not None and not limit > 0:
+                raise InputError(f"{option} {limit}: more than 0")
+
+    def check(self, board: Board) -> None:
+        """Raise :class:`InputError` where nothing about ``board`` can answer the goal."""
+        if self.milliseconds is not None and board.timing is None:
+            raise InputError(f"--ms: {board.name} has no [timing], so that no run can be timed")
+
+    def met(self, one: BuildFigures) -> bool:
+        """Whether a build keeps within all limits."""
+        return (
+            one.fits
+            and (self.ram_bytes is None or one.ram_bytes <= self.ram_bytes)
+            and (self.flash_bytes is None or one.flash_bytes <= self.flash_bytes)
+            and (self.milliseconds is None or one.within(self.milliseconds))
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What was found. ``points``: every build that was measured; ``front``: those no other beats.
+
+    ``chosen``: the best that keeps within all limits, None where none does. No build of these kinds
+    has an arena below ``lower_bound_bytes`` (0: not known; ``fitted`` says what is covered).
+    ``left_out``: why a kind of build was not tried. ``complete``: False where time was over first.
+    """
+
+    board: Board
+    goal: FitGoal
+    origin: Origin
+    points: tuple[BuildFigures, ...]
+    front: tuple[BuildFigures, ...]
+    chosen: BuildFigures | None
+    lower_bound_bytes: int
+    left_out: tuple[str, ...]
+    complete: bool
+    seconds: float
+
+
+def front_of(points: Sequence[BuildFigures]) -> tuple[BuildFigures, ...]:
+    """Return the points that no other beats in RAM, flash and time, least RAM first.
+
+    A run that was not timed is no quicker than any other; of equals the first is kept.
+    """
+    kept: list[BuildFigures] = []
+    for one in points:
+        if any(_at_most(other, one) for other in kept):
+            continue
+        kept = [other for other in kept if not _at_most(one, other)]
+        kept.append(one)
+    return tuple(sorted(kept, key=lambda one: (one.ram_bytes, one.flash_bytes)))
+
+
+def best_of(points: Sequence[BuildFigures], goal: FitGoal) -> BuildFigures | None:
+    """Return the point that is best for ``goal`` among those that keep within its limits.
+
+    Runs that were not timed come after those that were, fewer calls first.
+    """
+    allowed = [one for one in points if goal.met(one)]
+    order = {TIME: (2, 3, 0, 1), RAM: (0, 1, 2, 3), FLASH: (1, 0, 2, 3)}[goal.minimise]
+    return min(allowed, key=lambda one: [_ranks(one)[k] for k in order], default=None)
+
+
+def _figures(one: BuildFigures) -> tuple[float, float, float]:
+    time = float("inf") if one.run is None else one.run.middle
+    return one.ram_bytes, one.flash_bytes, time
+
+
+def _ranks(one: BuildFigures) -> tuple[float, float, float, int]:
+    return *_figures(one), one.candidate.calls
+
+
+def _at_most(a: BuildFigures, b: BuildFigures) -> bool:
+    return all(x <= y for x, y in zip(_figures(a), _figures(b), strict=True)) and a.fits >= b.fits

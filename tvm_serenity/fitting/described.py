@@ -1,0 +1,64 @@
+"""What was found, as JSON has it."""
+
+from typing import Any
+
+from tvm_serenity.firmware.fit import boards_that_do
+from tvm_serenity.fitting.choose import Fitted
+from tvm_serenity.fitting.measure import BuildFigures
+
+
+def described(found: Fitted) -> dict[str, Any]:
+    """Return what was found, every build with its figures."""
+    goal = found.goal
+    return {
+        "model": found.origin.file,
+        "board": found.board.name,
+        "minimise": goal.minimise,
+        "limits": {
+            "ram_bytes": goal.ram_bytes,
+            "flash_bytes": goal.flash_bytes,
+            "milliseconds": goal.milliseconds,
+        },
+        "stream_input": goal.stream_input,
+        "chosen": None if found.chosen is None else found.points.index(found.chosen),
+        "builds": [_point(one, found) for one in found.points],
+        "lower_bound_bytes": found.lower_bound_bytes or None,
+        "boards": list(boards(found)),
+        "left_out": list(found.left_out),
+        "complete": found.complete,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def boards(found: Fitted) -> tuple[str, ...]:
+    """Return the known boards that one of the builds fits, least RAM first."""
+    names: dict[str, None] = {}
+    for one in sorted(found.points, key=lambda one: one.arena_bytes):
+        stack = one.candidate.settings.stack_bytes
+        names |= dict.fromkeys(boards_that_do(one.arena_bytes, one.flash_bytes, stack))
+    return tuple(names)
+
+
+def _point(one: BuildFigures, found: Fitted) -> dict[str, Any]:
+    run = one.run
+    return {
+        "how": one.how,
+        "fits": one.fits,
+        "within_limits": found.goal.met(one),
+        "on_front": one in found.front,
+        "streamed": one.candidate.streamed,
+        "arena_bytes": one.arena_bytes,
+        "ram_bytes": one.ram_bytes,
+        "flash_bytes": one.flash_bytes,
+        "linked": one.linked,
+        "calls": one.candidate.calls,
+        "run": None
+        if run is None
+        else {
+            "unit": run.unit,
+            "least": run.least,
+            "most": run.most,
+            "milliseconds": None if run.milliseconds is None else list(run.milliseconds),
+        },
+        "not_timed": one.untimed or None,
+    }

@@ -1,0 +1,54 @@
+"""The builds of a network as points: RAM against the time of one run, or against flash."""
+
+import io
+from pathlib import Path
+
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.fitting.choose import Fitted
+from tvm_serenity.fitting.measure import BuildFigures
+
+FORMATS = (".svg", ".png", ".pdf")
+
+
+def plot_front(title: str, found: Fitted, path: str) -> None:
+    """Write RAM and time of every build to ``path``; flash where no run was timed."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPartError("plots need matplotlib: pip install tvm-serenity[plot]") from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    ran = [one for one in found.points if one.run is not None]
+    shown, label = (ran, _label(ran[0])) if ran else (list(found.points), "flash, KiB")
+    for one in shown:
+        colour = "#c4572e" if one is found.chosen else "#0b6e99"
+        face = colour if one in found.front else "none"
+        across, up = _cost(one), one.ram_bytes / 1024
+        axes.plot([across], [up], "o", color=colour, markerfacecolor=face)
+        axes.annotate(one.how, (across, up), xytext=(4, 4), textcoords="offset points", fontsize=7)
+    axes.set_xlabel(label)
+    axes.set_ylabel("RAM, KiB")
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.3)
+    axes.set_title(title)
+    axes.spines[["top", "right"]].set_visible(False)
+    data = io.BytesIO()
+    figure.savefig(data, format=Path(path).suffix[1:].lower(), dpi=150)
+    write_bytes(path, data.getvalue())
+
+
+def _cost(one: BuildFigures) -> float:
+    if one.run is None:
+        return one.flash_bytes / 1024
+    known = one.run.milliseconds
+    return one.run.middle / 1e6 if known is None else sum(known) / 2
+
+
+def _label(one: BuildFigures) -> str:
+    known = None if one.run is None else one.run.milliseconds
+    return "instructions of one run, millions" if known is None else "one run, ms"

@@ -1,0 +1,195 @@
+"""What a candidate takes of a board: flash as it is linked, RAM, and the time of one run."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tvm_serenity.boards import Board
+from tvm_serenity.cycles.emulate import installed
+from tvm_serenity.errors import SerenityError
+from tvm_serenity.firmware import image
+from tvm_serenity.firmware.emit.project import Layout, metadata, project, write_files
+from tvm_serenity.firmware.fit import Fit, fit
+from tvm_serenity.firmware.latency import latency
+from tvm_serenity.firmware.program import Array, Program
+from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.verify import run_qemu
+from tvm_serenity.fitting.candidates import BuildCandidate
+from tvm_serenity.validation.isolated import Death, isolated
+
+CYCLES, INSTRUCTIONS = "cycles", "instructions"
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What one run takes, least and most, in ``unit``: cycles, or instructions alone.
+
+    ``milliseconds`` are those of cycles at the board's clock.
+    """
+
+    least: int
+    most: int
+    unit: str
+    milliseconds: tuple[float, float] | None = None
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range."""
+        return (self.least + self.most) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildFigures:
+    """A candidate beside its board; ``flash_bytes`` counts no code where it is not ``linked``.
+
+    ``run``: one run, None where it was not timed; ``untimed`` says why.
+    """
+
+    candidate: BuildCandidate
+    taken: Fit
+    fits: bool
+    linked: bool
+    flash_bytes: int
+    ram_bytes: int
+    run: Spending | None = None
+    untimed: str = ""
+
+    @property
+    def how(self) -> str:
+        """How it is built, in words."""
+        return self.candidate.how
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all arenas."""
+        return self.candidate.arena_bytes
+
+    def within(self, milliseconds: float) -> bool:
+        """Whether a run is known to take no longer than that."""
+        known = None if self.run is None else self.run.milliseconds
+        return known is not None and known[1] <= milliseconds
+
+
+def unlinked(
+    board: Board, candidate: BuildCandidate, code_bytes: int | None = None
+) -> BuildFigures:
+    """Return what ``candidate`` takes of ``board``; ``code_bytes``: of flash beside constants."""
+    made = candidate.made
+    stack, constants = candidate.settings.stack_bytes, made.program.constant_bytes
+    taken = fit(board, made.placed, constants, stack, code_bytes)
+    flash, *memories = taken.lines
+    return BuildFigures(
+        candidate=candidate,
+        taken=taken,
+        fits=taken.fits and made.placed.fits,
+        linked=code_bytes is not None,
+        flash_bytes=flash.need_bytes,
+        ram_bytes=sum(line.need_bytes for line in memories),
+        untimed="not linked" if code_bytes is None else "" if taken.fits else "does not fit",
+    )
+
+
+def linked(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
+    """Return the same with the code it is linked to; its files are written to ``place``."""
+    program, stack = candidate.made.program, candidate.settings.stack_bytes
+    layout = Layout(board, stack, candidate.settings.external_arena)
+    place.mkdir()
+    write_files(project(program, layout), place)
+    return unlinked(
+        board, candidate, image.measured(place, program, board, stack) - program.constant_bytes
+    )
+
+
+def all_linked(
+    candidates: Sequence[BuildCandidate], board: Board, folder: Path, jobs: int
+) -> Iterator[BuildFigures]:
+    """Yield what each of ``candidates`` takes, in their order, each made in ``folder/INDEX``."""
+    places = [folder / str(i) for i in range(len(candidates))]
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield from pool.map(partial(linked, board), candidates, places)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def untimeable(board: Board) -> str:
+    """Return why no run on ``board`` can be timed or counted, "" where one can."""
+    if not image.linkable():
+        return "no compiler for the board is installed"
+    if board.timing is not None and installed():
+        return ""
+    return "" if board.qemu is not None else "neither a timing nor a machine in QEMU"
+
+
+def timed(
+    found: Sequence[BuildFigures], board: Board, folder: Path, jobs: int, seconds: float
+) -> Iterator[BuildFigures]:
+    """Yield ``found`` with the time of one run each, all within ``seconds``.
+
+    The files are where :func:`all_linked` left them. Programs run in child processes, which end
+    when the time is over: what they have not reached is not timed, and says so.
+    """
+    shares = [list(enumerate(found))[k::jobs] for k in range(min(jobs, len(found)))]
+    children = [
+        isolated(partial(_runs, share, board, folder, seconds), seconds) for share in shares
+    ]
+    try:
+        for child in children:
+            next(child)  # it runs now
+        for index, one in enumerate(found):
+            try:
+                run = next(children[index % jobs])
+            except (Death, StopIteration):
+                run = "no time was left"
+            yield replace(one, untimed=run) if isinstance(run, str) else replace(one, run=run)
+    finally:
+        for child in children:
+            child.close()  # which ends the process
+
+
+def _runs(
+    share: Sequence[tuple[int, BuildFigures]], board: Board, folder: Path, seconds: float
+) -> Iterator[Spending | str | None]:
+    """What one child yields: None when it has begun, then one answer for each of its share."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    yield None
+    for index, one in share:
+        try:
+            timeable = one.fits and one.linked
+            yield _run(one.candidate, board, folder / str(index)) if timeable else one.untimed
+        except SerenityError as error:
+            yield str(error)
+
+
+def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
+    """One run of the project in ``place``: priced where the board has a timing, else counted."""
+    program, stack = candidate.made.program, candidate.settings.stack_bytes
+    about = metadata(program, Layout(board, stack, candidate.settings.external_arena))
+    arrays = _inputs(program)
+    made = Project(place, about, {f"input{i}": array for i, array in enumerate(arrays)})
+    if board.timing is not None and installed():
+        found = latency(made, board)
+        return Spending(*found.cycles, CYCLES, found.milliseconds)
+    count = run_qemu(made, arrays, traced=False).instructions
+    assert count is not None
+    return Spending(count, count, INSTRUCTIONS)
+
+
+def _inputs(program: Program) -> list[Array]:
+    """Inputs drawn with a fixed seed: how long a network runs hardly depends on them."""
+    draw = np.random.default_rng(0)
+    found = []
+    for tensor in (program.tensors[t] for t in program.given):
+        kind = np.dtype(tensor.dtype)
+        if kind.kind in "iu":
+            known = np.iinfo(kind)
+            found.append(draw.integers(known.min, known.max, tensor.shape, kind, endpoint=True))
+        else:
+            found.append(draw.uniform(-1, 1, tensor.shape).astype(kind))
+    return found

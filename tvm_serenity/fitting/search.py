@@ -1,0 +1,178 @@
+"""The search for the best build: candidates, what they take, and a bound, within a time limit."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_serenity.boards import Board
+from tvm_serenity.boards import board as known_board
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.firmware import image
+from tvm_serenity.firmware.building import Origin, finished
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.tir.made import Maker, loose
+from tvm_serenity.firmware.tir.opened import opened
+from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, rows_bound, whole, worth_it
+from tvm_serenity.fitting.choose import ARRIVALS, FitGoal, Fitted, best_of, front_of
+from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
+from tvm_serenity.rows.stream import Limits
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.tir.opened import Model
+
+BANDS_SHARE = 0.4
+"""What part of the limit the searches for bands may take; linking and timing need the rest."""
+SEARCHES = 20
+"""Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
+
+
+def fitted(
+    model: "Model",
+    board: Board | str,
+    goal: FitGoal | None = None,
+    settings: Settings | None = None,
+) -> Fitted:
+    """Return the best build of ``model`` for ``board``, and what there was to choose from.
+
+    ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
+    have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
+    search. Ctrl-C ends it with what was measured by then, like the time limit. The bound covers
+    every order and placement, every height of bands, and results that overwrite an input where a
+    build may do that; of each rewriting that was tried.
+
+    Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
+    the goal, or where nothing could be measured.
+    """
+    goal, settings = goal or FitGoal(), settings or Settings()
+    target = board if isinstance(board, Board) else known_board(board)
+    goal.check(target)
+    _check_free(settings)
+    started = time.perf_counter()
+    settings.notify("reading the model")
+    module, file = opened(model, settings)
+    name = identifier(settings.name or (Path(file).stem if file else "model"))
+    search = _Search(Maker(module, name, target, settings), goal, started + goal.seconds)
+    with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
+        points = search.points(Path(folder))
+    if not points:
+        raise InputError(
+            f"{name}: the time limit of {goal.seconds:g} s was over before anything was measured"
+        )
+    return Fitted(
+        board=target,
+        goal=goal,
+        origin=Origin(file, loose(module, settings)),
+        points=tuple(points),
+        front=front_of(points),
+        chosen=best_of(points, goal),
+        lower_bound_bytes=search.bound_bytes if search.complete else 0,
+        left_out=tuple(search.left_out),
+        complete=search.complete,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def build_chosen(found: Fitted, settings: Settings) -> Project:
+    """Return the firmware project of what was chosen, linked and compared as by ``build``.
+
+    ``settings``: where it is written and how it is checked. Raises what ``firmware.build`` raises,
+    and :class:`InputError` where nothing was chosen.
+    """
+    if found.chosen is None:
+        raise InputError("no build keeps within the limits")
+    candidate = found.chosen.candidate
+    how = replace(
+        candidate.settings,
+        **{name: getattr(settings, name) for name in ("output", "force", "check", "notify")},
+    )
+    return finished(candidate.made, found.board, how, found.origin)
+
+
+def _check_free(settings: Settings) -> None:
+    """Raise :class:`InputError` where settings decide what the search is for."""
+    plain = Settings()
+    for field_name in ("rows", "ram_bytes", "stream_input", "in_place", "rewrite", "order"):
+        if getattr(settings, field_name) != getattr(plain, field_name):
+            raise InputError(f"{field_name}={getattr(settings, field_name)!r}: fit chooses it")
+
+
+@dataclass
+class _Search:
+    maker: Maker
+    goal: FitGoal
+    deadline: float
+    bounds: list[int] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - time.perf_counter()
+
+    @property
+    def bound_bytes(self) -> int:
+        """The least arena that any candidate of the kinds that were tried can have."""
+        return min(self.bounds, default=0)
+
+    def points(self, folder: Path) -> list[BuildFigures]:
+        """The candidates that are worth it, measured and timed as far as time allows."""
+        notify, board = self.maker.settings.notify, self.maker.board
+        found: list[BuildCandidate] = []
+        points: list[BuildFigures] = []
+        try:
+            for one in self.candidates():
+                notify(f"{one.how}: an arena of {one.arena_bytes:,} bytes")
+                found.append(one)
+                if self.left <= 0:
+                    self.complete = False
+                    break
+            found = worth_it(found)
+            points = [unlinked(board, one) for one in found]
+            if image.linkable():
+                notify(f"linking {len(found)} builds")
+                self.measure(points, folder)
+        except KeyboardInterrupt:
+            self.complete = False
+        return points
+
+    def measure(self, points: list[BuildFigures], folder: Path) -> None:
+        """Link and time ``points``, each in its place, as far as time allows."""
+        board, jobs = self.maker.board, self.goal.jobs
+        candidates = [one.candidate for one in points]
+        for index, one in enumerate(all_linked(candidates, board, folder, jobs)):
+            points[index] = one
+            if self.left <= 0:
+                break
+        why_not = untimeable(board)
+        if why_not:
+            points[:] = [replace(one, untimed=one.untimed or why_not) for one in points]
+            return
+        self.maker.settings.notify(f"timing {sum(one.fits for one in points)} runs")
+        for index, one in enumerate(timed(points, board, folder, jobs, max(self.left, 0.1))):
+            points[index] = one
+        self.complete &= all(one.run is not None for one in points if one.fits)
+
+    def candidates(self) -> Iterator[BuildCandidate]:
+        """Every way the network can be built, plain ones first, with the bounds they show."""
+        arrivals = ARRIVALS[self.goal.stream_input]
+        limits = Limits(self.left * BANDS_SHARE / SEARCHES / len(arrivals))
+        fits = False
+        for streamed in arrivals:
+            if not streamed:
+                for one in whole(self.maker):
+                    self.bounds.append(one.made.lower_bound_bytes)
+                    fits |= one.made.placed.fits
+                    yield one
+            try:
+                yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
+                self.bounds.append(rows_bound(self.maker.rows.network, streamed, limits))
+            except (InputError, UnsupportedError) as error:
+                if self.goal.stream_input == "yes":
+                    raise
+                self.left_out.append(str(error))
