@@ -128,7 +128,7 @@ def fit_command(
     if plot is not None:
         from tvm_serenity.fitting.figure import plot_front
 
-        plot_front(model, found, plot)
+        plot_front(Path(model).name, found, plot)
     if json:
         written = output if found.chosen is not None else None
         show.print_json({**described(found), "model": model, "output": written})
