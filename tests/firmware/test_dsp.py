@@ -15,7 +15,10 @@ from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_und
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir import dsp, library, tuned
+from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
+from tvm_serenity.quantize.fixed import multiplier
 
 LAYERS = 240
 FIRST = 5000
@@ -104,12 +107,46 @@ def at_the_ends(seed: int) -> Drawn:
     )
 
 
+def planes(seed: int) -> Drawn:
+    """A depthwise layer of 3x3 of any size, stride and border."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    channels, top, left = (int(n) for n in rng.integers((2, 0, 0), (9, 3, 3)))
+    height, width = (int(n) for n in rng.integers(3, 24, 2))
+    many = channels if seed % 4 else 1
+    reals = np.broadcast_to(rng.uniform(0.2, 1, many) / 2000, channels)
+    ends = (low, high) if seed % 3 else (low + 25, high - 30)
+    zero = int(rng.choice([low, high, rng.integers(low, high)]))
+    finish = Requantise(multiplier(reals), zero, *ends, dtype, "tflite")
+    spec = Convolution(
+        "NHWC",
+        ((1, height, width, channels),),
+        dtype,
+        (3, 3, channels),
+        "int8",
+        tuple(int(n) for n in rng.integers(1, 3, 2)),
+        (top, left, *(int(n) for n in rng.integers(0, 3, 2))),
+        (1, 1),
+        channels,
+        int(rng.choice([low, high, rng.integers(low, high)])),
+        0,
+        finish,
+    )
+    weights = rng.integers(-128, 127, (3, 3, channels), endpoint=True).astype(np.int8)
+    bias = rng.integers(-30_000, 30_000, channels).astype(np.int32)
+    inputs = (rng.integers(low, high, spec.pieces[0], endpoint=True).astype(dtype),)
+    return Drawn(spec, weights, bias, inputs, computed(spec, weights, bias, inputs))
+
+
 def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> dict[str, Case]:
     """Kernels of ``count`` layers that are for the DSP extension, by name."""
     made: dict[str, Case] = {}
     for number in range(first, first + count):
         monkeypatch.setattr(dsp, "STACK_BYTES", (400, 40)[number % 2])
-        layer = at_the_ends(number)
+        monkeypatch.setattr(dsp, "PLANE_BYTES", (432, 200)[number % 2])
+        layer = planes(number) if number % 8 == 0 else at_the_ends(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
@@ -133,6 +170,7 @@ def forms(made: dict[str, Case]) -> dict[str, int]:
 @needs_host
 def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
+    assert forms(made).keys() == {"triples", "twos", "planes"}
     assert min(forms(made).values()) >= 5, forms(made)
     call = Caller({name: case.found.kernel for name, case in made.items()}, tmp_path)
     for name, case in made.items():
@@ -201,6 +239,7 @@ def board_program(made: dict[str, Case]) -> str:
 @needs_board
 def test_layers_of_any_shape_on_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
+    assert forms(made).keys() == {"triples", "twos", "planes"}
     assert min(forms(made).values()) >= 5, forms(made)
     assert failed(made, tmp_path) == []
 

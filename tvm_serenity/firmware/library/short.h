@@ -9,6 +9,8 @@
 #define SATURATE_u8 "usat"
 #define WIDENED_s8 "sxtb16"
 #define WIDENED_u8 "uxtb16"
+#define LOADED_s8 "ldrsb"
+#define LOADED_u8 "ldrb"
 #endif
 INLINED int32_t rounded_all(int32_t sum, const int32_t *numbers)
 {

@@ -20,6 +20,8 @@ FIRST_SUMS = 1 << 23
 """Sums of the first output of a pair are below this: the difference that holds them has 24 bits."""
 STACK_BYTES = 400
 """What a kernel may put on its stack; more is workspace."""
+PLANE_BYTES = 432
+"""What a depthwise convolution's plane may take of the stack: four rows of 54 inputs."""
 WORD_LIMIT = 1 << 31
 
 
@@ -49,6 +51,79 @@ def convolved(
     if fast is None or (little and fast.workspace_bytes):
         return _twos(name, layer, words)
     return fast
+
+
+def apart(name: str, layer: RoundedConvolution, *, little: bool = False) -> Fast | None:
+    """Return the kernel of a depthwise convolution, None where there is none.
+
+    ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
+    """
+    spec = layer.spec
+    covered = spec.weight_shape[:2] == (3, 3) and spec.dilation == (1, 1) and len(spec.pieces) == 1
+    if not covered or spec.pieces[0][3] != spec.channels or layer.narrow or not _is_short(layer):
+        return None
+    if spec.strides[1] > 2 or spec.strides[0] > 3 or spec.padding[1] > 2:
+        return None
+    return _planes(name, layer, little or layer.by_rows)
+
+
+def _planes(name: str, layer: RoundedConvolution, little: bool) -> Fast | None:
+    """One channel at a time; the plane's rows are as long as windows reach, and a little longer."""
+    spec, dtype = layer.spec, layer.spec.dtype
+    _, lines, width, channels = spec.output_shape
+    lines = 1 if layer.by_rows else lines
+    pitch = -(-max(width * spec.strides[1] + 4 - spec.strides[1], 4) // BLOCK) * BLOCK
+    most = (lines - 1) * spec.strides[0] + 3
+    rows = (
+        min(most, PLANE_BYTES // (2 * pitch)) if little or 2 * pitch * most <= PLANE_BYTES else most
+    )
+    if rows < 3:
+        return None
+    on_stack = 2 * rows * pitch <= PLANE_BYTES
+    height = 3 if layer.by_rows else spec.pieces[0][1]
+    fields = {
+        "height": height,
+        "width": spec.pieces[0][2],
+        "channels": channels,
+        "out_height": lines,
+        "out_width": width,
+        "stride_x": spec.strides[1],
+        "stride_y": spec.strides[0],
+        "top": 0 if layer.by_rows else spec.padding[0],
+        "left": spec.padding[1],
+        "plane_rows": rows,
+        "pitch": pitch,
+        "input_zero": spec.input_zero,
+        "low": spec.requantise.low,
+        "high": spec.requantise.high,
+    }
+    names = ["x0", "x1", "x2"] if layer.by_rows else ["x0"]
+    given = "NULL, rows" if layer.by_rows else "x0, NULL"
+    text = [
+        f"static const planes_{dtype} p = {library.initialiser(fields)};",
+        f"int16_t plane[{rows * pitch}] __attribute__((aligned(8)));"
+        if on_stack
+        else "int16_t *const plane = (int16_t *)(void *)workspace;",
+        *[f"const {dtype}_t *const rows[] = {{x0, x1, x2}};"] * layer.by_rows,
+        f"depthwise_planes_{dtype}(&p, {given}, q, plane, out);",
+    ]
+    params = [Param(at, dtype, True) for at in names]
+    params += [Param("q", "int32", True), Param("out", dtype, False)]
+    if not on_stack:
+        params.append(Param("workspace", "uint8", False))
+    body = "".join(f"    {line}\n" for line in text)
+    files = ("dot.h", "requantise.h", "short.h", f"planes.h:{dtype}")
+    kernel = Kernel(name, tuple(params), body, files)
+    return Fast(kernel, (_channel_numbers(layer),), 0 if on_stack else 2 * rows * pitch)
+
+
+def _channel_numbers(layer: RoundedConvolution) -> Array:
+    """The numbers of channels, as ``planes.h`` wants them."""
+    weights = np.zeros((layer.spec.channels, 3, 4), np.int8)
+    weights[..., :3] = layer.weights.reshape(3, 3, -1).transpose(2, 0, 1)
+    bias = 2 * layer.bias.astype(np.int64)[:, None]
+    numbers = np.concatenate([bias, _numbers(layer)], axis=1).astype(np.uint32).view(np.int32)
+    return np.concatenate([numbers, weights.reshape(-1, 12).view(np.int32)], axis=1)
 
 
 def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:

@@ -171,21 +171,28 @@ def _in_small_numbers(
 def _for_dsp(name: str, layer: RoundedConvolution) -> Tuned | None:
     """The form of a layer for the DSP extension, None where there is none."""
     spec = layer.spec
-    covered = (spec.groups == 1 or spec.depthwise) and not layer.apart
-    if not covered or len(spec.pieces) > MOST_PIECES or layer.sources > MOST_ROWS:
-        return None
-    weights, products = _by_sources(layer), _products(layer)
-    little = fast_dsp.convolved(name, layer, weights, little=True)
-    if little is None:
-        return None
-    fast = fast_dsp.convolved(name, layer, weights)
-    assert fast is not None
-    roomy = None
-    if fast.workspace_bytes > little.workspace_bytes:
-        roomy = Tuned(fast.kernel, fast.constants, fast.workspace_bytes, products)
+    if layer.apart:
+        little, fast = (fast_dsp.apart(name, layer, little=few) for few in (True, False))
     else:
-        little = fast
-    return Tuned(little.kernel, little.constants, little.workspace_bytes, products, roomy)
+        covered = (spec.groups == 1 or spec.depthwise) and len(spec.pieces) <= MOST_PIECES
+        if not covered or layer.sources > MOST_ROWS:
+            return None
+        weights = _by_sources(layer)
+        little, fast = (
+            fast_dsp.convolved(name, layer, weights, little=few) for few in (True, False)
+        )
+    if fast is None:
+        return None
+    roomy = Tuned(fast.kernel, fast.constants, fast.workspace_bytes, _products(layer))
+    if little is None or fast.workspace_bytes <= little.workspace_bytes:
+        return roomy
+    return replace(
+        roomy,
+        kernel=little.kernel,
+        constants=little.constants,
+        workspace_bytes=little.workspace_bytes,
+        roomy=roomy,
+    )
 
 
 def _products(layer: RoundedConvolution) -> int:
