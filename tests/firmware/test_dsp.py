@@ -110,6 +110,10 @@ def at_the_ends(seed: int) -> Drawn:
 def planes(seed: int) -> Drawn:
     """A depthwise layer of 3x3 of any size, stride and border."""
     rng = np.random.default_rng(seed)
+
+    def one(*choices: int) -> int:
+        return int(rng.choice(choices))
+
     dtype = ("int8", "uint8")[seed % 2]
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
@@ -118,7 +122,7 @@ def planes(seed: int) -> Drawn:
     many = channels if seed % 4 else 1
     reals = np.broadcast_to(rng.uniform(0.2, 1, many) / 2000, channels)
     ends = (low, high) if seed % 3 else (low + 25, high - 30)
-    zero = int(rng.choice([low, high, rng.integers(low, high)]))
+    zero = one(low, high, int(rng.integers(low, high)))
     finish = Requantise(multiplier(reals), zero, *ends, dtype, "tflite")
     spec = Convolution(
         "NHWC",
@@ -126,11 +130,11 @@ def planes(seed: int) -> Drawn:
         dtype,
         (3, 3, channels),
         "int8",
-        tuple(int(n) for n in rng.integers(1, 3, 2)),
-        (top, left, *(int(n) for n in rng.integers(0, 3, 2))),
+        (one(1, 2), one(1, 2)),
+        (top, left, one(0, 1, 2), one(0, 1, 2)),
         (1, 1),
         channels,
-        int(rng.choice([low, high, rng.integers(low, high)])),
+        one(low, high, int(rng.integers(low, high))),
         0,
         finish,
     )
