@@ -3,22 +3,6 @@
    ``rows`` are those under the windows, wherever they lie; NULL is one outside. ``taps`` points at
    each input pixel under the window; pixels outside point at ``outside``, a pixel of zero points.
    Four channels are summed at a time. */
-/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
-NOT_INLINED bool taps_under_$N(const depthwise_$N *d, const $X_t *const *rows,
-    const $X_t *outside, int32_t x0, const $X_t **taps)
-{
-    bool all = true;
-    for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
-        for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
-            const int32_t x = x0 + kx * d->dilation_x;
-            const bool inside = rows[ky] != NULL && x >= 0 && x < d->width;
-            *taps++ = inside ? rows[ky] + x * d->channels : outside;
-            all = all && inside;
-        }
-    }
-    return all;
-}
-
 NOT_INLINED void depthwise_line_$N(const depthwise_$N *d, const $X_t *const *rows,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const $X_t *outside, uint8_t *out)

@@ -42,3 +42,19 @@ INLINED void sum_taps_$N(const $X_t *const *taps, int32_t count, int32_t channel
     sums[2] = s2;
     sums[3] = s3;
 }
+
+/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
+NOT_INLINED bool taps_under_$N(const depthwise_$N *d, const $X_t *const *rows,
+    const $X_t *outside, int32_t x0, const $X_t **taps)
+{
+    bool all = true;
+    for (int32_t ky = 0; ky < d->kernel_height; ++ky) {
+        for (int32_t kx = 0; kx < d->kernel_width; ++kx) {
+            const int32_t x = x0 + kx * d->dilation_x;
+            const bool inside = rows[ky] != NULL && x >= 0 && x < d->width;
+            *taps++ = inside ? rows[ky] + x * d->channels : outside;
+            all = all && inside;
+        }
+    }
+    return all;
+}

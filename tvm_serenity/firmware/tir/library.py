@@ -21,9 +21,12 @@ JOINING = ("columns", "rows", "convolution", "dots", "fours", "pixels")
 """Files of the library for convolutions."""
 GROUPED = ("columns", "rows", "convolution", "groups", "grouped")
 """Files of the library for convolutions of groups of channels, with vectors."""
+NINES = ("taps", "rows", "nines")
+"""Files of the library for depthwise convolutions of 3x3, with vectors."""
 APART = ("taps", "rows", "eights", "depthwise")
 """Files of the library for depthwise convolutions."""
-WEIGHTED = ("dots", "fours", "pixels", "groups", "grouped", "taps", "eights", "depthwise")
+WEIGHTED = ("dots", "fours", "pixels", "groups", "grouped")
+WEIGHTED += ("taps", "nines", "eights", "depthwise")
 """Files that depend on how weights are stored."""
 MOST_STRETCHES = 5
 """Of a row under two windows: each is outside, inside and outside again."""
@@ -114,6 +117,18 @@ class RoundedConvolution:
         if not self.vectors or self.narrow or self.apart or not self.how.name.endswith("_SMALL"):
             return False
         return not (self.by_rows and self._groups_gather and 2 * self.depth > MOST_COLUMN_BYTES)
+
+    @property
+    def nines(self) -> bool:
+        """Whether it is depthwise of 3x3 in the form of ``library/nines.h``."""
+        spec, r = self.spec, self.spec.requantise
+        limits = np.iinfo(spec.dtype)
+        if not self.vectors or self.narrow or self.how.name != "ROUND_TWICE_SMALL":
+            return False
+        if spec.weight_shape[:2] != (3, 3) or spec.channels % 4 or r.dtype != spec.dtype:
+            return False
+        full = (r.low, r.high) == (limits.min, limits.max)
+        return full and int(self.weights.min(initial=0)) > -128
 
     @property
     def stretches(self) -> list[int]:
@@ -235,21 +250,24 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "pairs": layer.pairs,
         "to": target(layer),
     }
+    line, numbers = "depthwise_line", "w, b, m, r, o"
+    if layer.nines:
+        line, numbers = "nines_line", "w, b, o"
     lines = [f"static const depthwise_{layer.name} d = {initialiser(fields)};"]
     if layer.by_rows:
         names = [f"x{i}" for i in range(kh)]
         lines += [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"depthwise_line_{layer.name}(&d, rows, w, b, m, r, o, (uint8_t *)out);",
+            f"{line}_{layer.name}(&d, rows, {numbers}, (uint8_t *)out);",
         ]
     else:
         names = ["x0"]
         lines += [
             f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
             f"const {ctype} *rows[{kh}];",
-            f"depthwise_lines_{layer.name}(&d, &l, x0, w, b, m, r, o, (uint8_t *)out, rows);",
+            f"{line}s_{layer.name}(&d, &l, x0, {numbers}, (uint8_t *)out, rows);",
         ]
-    return _kernel(name, layer, names, lines, APART)
+    return _kernel(name, layer, names, lines, NINES if layer.nines else APART)
 
 
 def reader(layer: RoundedConvolution) -> str:
@@ -335,10 +353,11 @@ def _kernel(
     spec = layer.spec
     params = [Param(at, spec.dtype, True) for at in data]
     params += [Param("w", "int8", True), Param("b", "int32", True)]
-    params += [Param("m", "int32", True), Param("r", "int8", True)]
+    if library is not NINES:
+        params += [Param("m", "int32", True), Param("r", "int8", True)]
     params += [Param("o", spec.dtype, True)] if layer.outside else []
     params.append(Param("out", spec.requantise.dtype, False))
-    joins = library is not APART
+    joins = library in (JOINING, GROUPED)
     if layer.by_rows:
         params += [Param(COUNT, "uint32", True)] if joins and layer.plain else []
     elif joins and layer.gathers:

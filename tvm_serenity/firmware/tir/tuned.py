@@ -45,6 +45,8 @@ FEW_PRODUCTS = 512
 """A network of fewer takes less code, and no more instructions, without the library."""
 MOST_PIECES = 16
 MOST_TAPS = 32
+TWINS = 8
+"""So many channels of two pixels fill a vector of inputs."""
 LANES = 4
 """Outputs that are requantised as one vector."""
 MOST_ROWS = 32
@@ -222,7 +224,10 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
 def _tuned(
     layer: RoundedConvolution, kernel: Kernel, weights: Array, workspace_bytes: int
 ) -> Tuned:
-    constants = [_with_room(layer, weights), *_numbers(layer)]
+    if layer.apart and layer.nines:
+        constants = in_nines(layer)
+    else:
+        constants = [_with_room(layer, weights), *_numbers(layer)]
     if layer.outside:
         constants.append(np.full(layer.outside, layer.spec.input_zero, layer.spec.dtype))
     return Tuned(kernel, tuple(constants), workspace_bytes, _products(layer))
@@ -235,6 +240,26 @@ def _packed(layer: RoundedConvolution) -> Array:
         runs = [weights.shape[0]] if layer.gathers else layer.stretches
         return in_groups(weights, runs, 128 if layer.spec.dtype == "uint8" else 0)
     return (paired_nibbles if layer.narrow else paired)(weights)
+
+
+def in_nines(layer: RoundedConvolution) -> list[Array]:
+    """Weights ``[sixteens, 9, 16]``; ``[sixteens, 36]`` words: biases, multipliers, shifts."""
+    channels = layer.spec.channels
+    weights = layer.weights.reshape(9, channels)
+    bias = layer.bias.astype(np.int64)
+    if layer.spec.dtype == "uint8":
+        bias = bias + 128 * weights.sum(axis=0, dtype=np.int64)
+    numbers = [bias, layer.how.multipliers, layer.how.shifts]
+    numbers = [np.broadcast_to(a, (channels,)) for a in numbers]
+    if channels == TWINS and layer.spec.strides[1] == 1:
+        weights, numbers = np.tile(weights, 2), [np.tile(a, 2) for a in numbers]
+    more = -weights.shape[1] % 16
+    laid = np.pad(weights, ((0, 0), (0, more))).reshape(9, -1, 16).transpose(1, 0, 2)
+    quads = [np.pad(a, (0, more)).reshape(-1, 4, 4)[..., (0, 2, 1, 3)] for a in numbers]
+    turned = [a.transpose(0, 2, 1).reshape(-1, 16) for a in quads]
+    shifts = np.ascontiguousarray(turned[2].astype(np.int8)).view(np.int32)
+    words = [turned[0].astype(np.int32), turned[1].astype(np.int32), shifts]
+    return [np.ascontiguousarray(laid), np.concatenate(words, axis=1)]
 
 
 def _with_room(layer: RoundedConvolution, weights: Array) -> Array:

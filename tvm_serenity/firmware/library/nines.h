@@ -1,0 +1,195 @@
+/* MVE: depthwise convolutions of 3x3, sixteen channels at a time, $X inputs.
+
+   Products have 16 bits, and so have the sums of two: weights are never -128, and unsigned inputs are
+   made signed. Sums of 32 bits are held of every fourth channel. For sixteen channels there are
+   nine times sixteen weights; biases of every fourth channel, from the first, third, second and
+   fourth on, then multipliers in the same order, and shifts, a byte each. Channels are a multiple of four. */
+typedef struct {
+    int32_t pixels, channels;
+    const int8_t *weights;
+    const int32_t *numbers;
+    int32_t step; /* from a pixel's channels, in whole vectors, to those of the next */
+    int32_t zero_point;
+    int32_t back; /* from the result's channels, in whole vectors, to its next pixel */
+    const $X_t *taps[9];
+    uint8_t *out;
+} nine_taps_$N;
+
+#if defined(__ARM_FEATURE_MVE)
+#if $V
+#define SIGNED_$N(q)
+#define PREPARE_$N
+#define ZERO_POINT_$N
+#define NARROW_$N "vqmovnb.s16 q4, q4\n\tvqmovnt.s16 q4, q6\n\t"
+#define OFFSET_$N "ldr r7, [sp, #20]\n\t"
+#else
+#define SIGNED_$N(q) "vadd.i8 " q ", " q ", r7\n\t"
+#define OFFSET_$N "movs r7, #128\n\t"
+#define ZERO_POINT_$N "ldr r7, [sp, #20]\n\t"
+#define PREPARE_$N OFFSET_$N
+#define NARROW_$N "vqmovunb.s16 q4, q4\n\tvqmovunt.s16 q4, q6\n\t"
+#endif
+#define TAP(q, t) "vldrb.8 " q ", [" t "], #16\n\t"
+#define SAME_TAP(q, t) "vldrb.8 " q ", [" t "]\n\t"
+#define WEIGHTS(q) "vldrb.8 " q ", [r11], #16\n\t"
+#define ONE_TAP_$N(t) \
+    TAP("q0", t) \
+    SIGNED_$N("q0") \
+    WEIGHTS("q1") \
+    "vmullb.s8 q2, q0, q1\n\tvmullt.s8 q3, q0, q1\n\t" \
+    "vmovlb.s16 q4, q2\n\tvmovlt.s16 q5, q2\n\tvmovlb.s16 q6, q3\n\tvmovlt.s16 q7, q3\n\t"
+#define TWO_TAPS_$N(s, t) \
+    TAP("q0", s) \
+    SIGNED_$N("q0") \
+    WEIGHTS("q1") \
+    "vmullb.s8 q2, q0, q1\n\tvmullt.s8 q3, q0, q1\n\t" \
+    SAME_TAP("q0", t) \
+    SIGNED_$N("q0") \
+    WEIGHTS("q1") \
+    "vmullb.s8 q0, q0, q1\n\tvadd.i16 q2, q2, q0\n\t" \
+    TAP("q0", t) \
+    SIGNED_$N("q0") \
+    "vmullt.s8 q0, q0, q1\n\tvadd.i16 q3, q3, q0\n\t" \
+    "vmovlb.s16 q0, q2\n\tvadd.i32 q4, q4, q0\n\tvmovlt.s16 q2, q2\n\tvadd.i32 q5, q5, q2\n\t" \
+    "vmovlb.s16 q1, q3\n\tvadd.i32 q6, q6, q1\n\tvmovlt.s16 q3, q3\n\tvadd.i32 q7, q7, q3\n\t"
+#define REQUANTISED(q, shifts) \
+    "vldrw.32 q0, [r6], #16\n\tvldrw.32 q1, [r6, #48]\n\tvldrb.s32 q2, [r6, #" shifts "]\n\t" \
+    "vadd.i32 " q ", " q ", q0\n\tvqrdmulh.s32 " q ", " q ", q1\n\t" \
+    "vshr.s32 q3, " q ", #31\n\tvadd.i32 " q ", " q ", q3\n\tvrshl.s32 " q ", " q ", q2\n\t"
+
+/* Pixels of a line whose taps move on together. */
+NOT_INLINED void nines_$N(const nine_taps_$N *n)
+{
+    register const nine_taps_$N *r0 __asm("r0") = n;
+    __asm volatile("push {r7}\n\t"
+                   "ldm r0!, {r1, r2, r3, r4, r5, r6, r8}\n\t"
+                   "push {r1, r2, r3, r4, r5, r6, r8}\n\t"
+                   OFFSET_$N
+                   "ldr r12, [r0, #36]\n\t"
+                   "ldr r8, [r0, #24]\n\t"
+                   "ldr r9, [r0, #28]\n\t"
+                   "ldr r10, [r0, #32]\n\t"
+                   "ldm r0, {r0, r1, r2, r3, r4, r5}\n"
+                   "1:\n\t"
+                   "ldrd lr, r11, [sp, #4]\n\t"
+                   "ldr r6, [sp, #12]\n\t"
+                   "dlstp.8 lr, lr\n"
+                   "2:\n\t"
+                   ONE_TAP_$N("r0")
+                   TWO_TAPS_$N("r1", "r2")
+                   TWO_TAPS_$N("r3", "r4")
+                   TWO_TAPS_$N("r5", "r8")
+                   TWO_TAPS_$N("r9", "r10")
+                   REQUANTISED("q4", "112")
+                   REQUANTISED("q5", "100")
+                   REQUANTISED("q6", "88")
+                   REQUANTISED("q7", "76")
+                   ZERO_POINT_$N
+                   "vqmovnb.s32 q4, q4\n\t"
+                   "vqmovnt.s32 q4, q5\n\t"
+                   "vqmovnb.s32 q6, q6\n\t"
+                   "vqmovnt.s32 q6, q7\n\t"
+                   "vqadd.s16 q4, q4, r7\n\t"
+                   "vqadd.s16 q6, q6, r7\n\t"
+                   PREPARE_$N
+                   NARROW_$N
+                   "vstrb.8 q4, [r12], #16\n\t"
+                   "adds r6, #80\n\t"
+                   "letp lr, 2b\n\t"
+                   "ldr lr, [sp]\n\t"
+                   "subs lr, lr, #1\n\t"
+                   "str lr, [sp]\n\t"
+                   "beq 3f\n\t"
+                   "ldr r11, [sp, #24]\n\t"
+                   "ldr lr, [sp, #16]\n\t"
+                   "sub r12, r12, r11\n\t"
+                   "cmp lr, #0\n\t"
+                   "beq 1b\n\t"
+                   "add r0, lr\n\t"
+                   "add r1, lr\n\t"
+                   "add r2, lr\n\t"
+                   "add r3, lr\n\t"
+                   "add r4, lr\n\t"
+                   "add r5, lr\n\t"
+                   "add r8, lr\n\t"
+                   "add r9, lr\n\t"
+                   "add r10, lr\n\t"
+                   "b 1b\n"
+                   "3:\n\t"
+                   "add sp, #28\n\t"
+                   "pop {r7}"
+                   : "+r"(r0)
+                   :
+                   : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr",
+                   "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");
+}
+#else
+NOT_INLINED void nines_$N(const nine_taps_$N *n)
+{
+    static const int32_t order[4] = {0, 2, 1, 3};
+    const int32_t vectors = (n->channels + 15) / 16 * 16;
+    const requantisation to = {
+        n->zero_point, ($L), ($L) + 255, ROUND_TWICE_SMALL, 1};
+    for (int32_t pixel = 0; pixel < n->pixels; ++pixel) {
+        uint8_t *const out = n->out + pixel * (vectors - n->back);
+        for (int32_t c = 0; c < n->channels; ++c) {
+            const int8_t *const w = n->weights + c / 16 * 144 + c % 16;
+            const int32_t *const numbers = n->numbers + c / 16 * 36;
+            const int32_t at = order[c % 4] * 4 + c % 16 / 4;
+            int32_t sum = numbers[at];
+            for (int32_t tap = 0; tap < 9; ++tap) {
+                const int32_t x = n->taps[tap][pixel * (vectors + n->step) + c];
+                sum += ($V ? x : x - 128) * w[16 * tap];
+            }
+            const int8_t shift = ((const int8_t *)(const void *)(numbers + 32))[at];
+            out[c] = (uint8_t)requantised(&to, sum, numbers[16 + at], shift);
+        }
+    }
+}
+#endif
+
+/* A line. Eight channels are taken as sixteen of two pixels, where pixels follow each other. */
+NOT_INLINED void nines_line_$N(const depthwise_$N *d, const $X_t *const *rows,
+    const int8_t *weights, const int32_t *numbers, const $X_t *outside, uint8_t *out)
+{
+    const int32_t n = d->channels;
+    const int32_t reach = 2 * d->dilation_x;
+    const bool twins = n == 8 && d->stride_x == 1;
+    bool all_rows = true;
+    for (int32_t ky = 0; ky < 3; ++ky) {
+        all_rows = all_rows && rows[ky] != NULL;
+    }
+    for (int32_t ox = 0; ox < d->out_width;) {
+        const int32_t x0 = ox * d->stride_x - d->left;
+        nine_taps_$N line = {1, n, weights, numbers, 0, d->to.zero_point, 0, {NULL}, out};
+        const bool inside = taps_under_$N(d, rows, outside, x0, line.taps) && all_rows;
+        int32_t made = 1;
+        if (inside) {
+            made = min_i32((d->width - 1 - reach - x0) / d->stride_x + 1, d->out_width - ox);
+        }
+        line.pixels = made;
+        if (twins && made > 1) {
+            made -= made % 2;
+            line.pixels = made / 2;
+            line.channels = 16;
+        }
+        const int32_t vectors = (line.channels + 15) / 16 * 16;
+        line.back = vectors - line.channels;
+        line.step = d->stride_x * line.channels - vectors;
+        nines_$N(&line);
+        ox += made;
+        out += made * n;
+    }
+}
+
+/* All lines of a whole tensor; ``rows`` has room for those under a window. */
+NOT_INLINED void nines_lines_$N(const depthwise_$N *d, const lines_$X *l, const $X_t *in,
+    const int8_t *weights, const int32_t *numbers, const $X_t *outside, uint8_t *out,
+    const $X_t **rows)
+{
+    for (int32_t line = 0; line < l->out_height; ++line) {
+        (void)point_$X(l, in, d->width * d->channels, line, rows);
+        nines_line_$N(d, rows, weights, numbers, outside, out);
+        out += d->out_width * d->channels;
+    }
+}
