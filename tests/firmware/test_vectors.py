@@ -182,6 +182,7 @@ def of_nine(seed: int) -> Drawn:
     finish = Requantise(values, zero, limits.min, limits.max, dtype, "tflite")
     stride = int(rng.choice([1, 1, 2]))
     height, width = (int(n) for n in rng.integers(3, 9, 2))
+    border = [int(n) for n in rng.integers(0, 2, 4)]
     spec = Convolution(
         "NHWC",
         ((1, height, width, channels),),
@@ -189,7 +190,7 @@ def of_nine(seed: int) -> Drawn:
         (3, 3, channels),
         "int8",
         (stride, stride),
-        tuple(int(n) for n in rng.integers(0, 2, 4)),
+        (border[0], border[1], border[2], border[3]),
         (1, 1),
         channels,
         int(rng.integers(limits.min, limits.max, endpoint=True)),

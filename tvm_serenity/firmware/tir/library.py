@@ -25,8 +25,10 @@ NINES = ("taps", "rows", "nines")
 """Files of the library for depthwise convolutions of 3x3, with vectors."""
 APART = ("taps", "rows", "eights", "depthwise")
 """Files of the library for depthwise convolutions."""
-WEIGHTED = ("dots", "fours", "pixels", "groups", "grouped")
-WEIGHTED += ("taps", "nines", "eights", "depthwise")
+WEIGHTED = (
+    *("dots", "fours", "pixels", "groups", "grouped"),
+    *("taps", "nines", "eights", "depthwise"),
+)
 """Files that depend on how weights are stored."""
 MOST_STRETCHES = 5
 """Of a row under two windows: each is outside, inside and outside again."""

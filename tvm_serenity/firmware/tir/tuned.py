@@ -249,8 +249,8 @@ def in_nines(layer: RoundedConvolution) -> list[Array]:
     bias = layer.bias.astype(np.int64)
     if layer.spec.dtype == "uint8":
         bias = bias + 128 * weights.sum(axis=0, dtype=np.int64)
-    numbers = [bias, layer.how.multipliers, layer.how.shifts]
-    numbers = [np.broadcast_to(a, (channels,)) for a in numbers]
+    given: tuple[Array, ...] = (bias, layer.how.multipliers, layer.how.shifts)
+    numbers: list[Array] = [np.broadcast_to(a, (channels,)) for a in given]
     if channels == TWINS and layer.spec.strides[1] == 1:
         weights, numbers = np.tile(weights, 2), [np.tile(a, 2) for a in numbers]
     more = -weights.shape[1] % 16
