@@ -134,7 +134,9 @@ class _Search:
                     break
             found = worth_it(found)
             points = [unlinked(board, one) for one in found]
-            if image.linkable():
+            if self.left <= 0:
+                self.complete = False
+            elif image.linkable():
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:
@@ -175,4 +177,5 @@ class _Search:
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":
                     raise
-                self.left_out.append(str(error))
+                if str(error) not in self.left_out:
+                    self.left_out.append(str(error))
