@@ -38,6 +38,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "explain": (
         ("explain", "conv.tflite", "--board", "microbit"),
         ("explain", CELL, "--board", "microbit"),
+        ("explain", "barren.tflite"),
     ),
     "rewrite": (
         ("rewrite", CELL),

@@ -23,6 +23,7 @@ Options = dict[str, Any]
 ALL: dict[str, Options] = {
     "--codegen llvm": {"codegen": "llvm"},
     "--quantized off": {"quantized": "off"},
+    "--channels keep": {"channels": "keep"},
     "--rewrite": {"rewrite": "all"},
     "--in-place": {"in_place": True},
     "--order given": {"order": "given"},
@@ -77,7 +78,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
     network = module()
 
     def make_once(given: Any, name: str, board: Any, s: Any) -> Any:
-        searched = (s.order, s.in_place, s.rewrite, s.quantized, s.codegen)
+        searched = (s.order, s.in_place, s.rewrite, s.quantized, s.codegen, s.channels)
         bands = () if s.rows == "off" else (s.rows, s.limit_bytes, s.stream_input)
         key = (*searched, *bands, name)
         if key not in compiled:
@@ -116,6 +117,8 @@ def took_effect(found: Project, options: Options) -> None:
     assert bool(found.metadata["objects"]) == (options.get("codegen") == "llvm")
     floats = any(t["dtype"] == "float32" for t in tensors)
     assert floats <= (options.get("quantized") == "off")
+    all_computed = options.get("channels") == "keep" or options.get("quantized") == "off"
+    assert (found.facts["channels"]["of"] == 0) == all_computed
     assert found.metadata["stack_bytes"] == stack
     arena = sum(found.facts["arena_bytes"].values())
     assert arena <= options.get("arena_limit_bytes", arena)

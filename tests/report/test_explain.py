@@ -151,3 +151,19 @@ def test_an_arena_is_spread_over_regions() -> None:
     assert ram["arena_bytes"] > ram["largest_room_bytes"]
     assert len(ram["arena_regions"]) == 2
     assert "spread over" in ram["text"]
+
+
+def test_channels_that_need_not_be_computed(shared: Path) -> None:
+    (found,) = by_kind(answer("explain", shared / VWW)["claims"], "channels")
+    # docs/firmware.md: what build says of the same file
+    assert (found["left_out"], found["of"]) == (2_160, 3_250)
+    assert sum(layer["left_out"] for layer in found["layers"]) == 2_160
+    assert all(0 < layer["left_out"] < layer["of"] for layer in found["layers"])
+    assert all(
+        f"{layer['left_out']} of {layer['of']}" in found["text"] for layer in found["layers"]
+    )
+    kws = shared / "models/mlperf_tiny/kws_dscnn_int8.tflite"
+    (none,) = by_kind(answer("explain", kws)["claims"], "channels")
+    assert none["left_out"] == 0
+    assert none["layers"] == []
+    assert by_kind(answer("explain", "zoo:swiftnet-cell-a")["claims"], "channels") == []

@@ -8,10 +8,11 @@ import typer
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import read
+from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
     Measure,
@@ -20,9 +21,11 @@ from tvm_serenity.explain import (
     measures_of,
     peak_claims,
 )
+from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import rows_measure
 from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import Options, Schedule, schedule
@@ -30,6 +33,7 @@ from tvm_serenity.schedule import Options, Schedule, schedule
 BoardName = Annotated[
     str | None, typer.Option("--board", metavar="NAME", help="A board, or a .toml file: fits it?")
 ]
+INTEGERS = ("int8", "uint8", "int16")
 HEADINGS = {
     "peak": "Where the peak is",
     "order": "Where the peak is",
@@ -37,6 +41,7 @@ HEADINGS = {
     "measure": "What would lower it",
     "refused": "What would lower it",
     "verdict": "So",
+    "channels": "What need not be computed",
     "ram": "On the board",
     "flash": "On the board",
     "conflict": "On the board",
@@ -59,7 +64,8 @@ def explain_command(
 
     Every claim is computed: the best order and its proof, elementwise operators in place, copies
     as views, folded concats, rewriting, operators split into bands of rows. With --board, whether
-    the network fits it, and if not, which tensors stand in the way.
+    the network fits it, and if not, which tensors stand in the way. Of a quantised file, also which
+    channels are constant or not read.
 
     [dim]Examples[/dim]
       serenity explain model.tflite
@@ -76,7 +82,7 @@ def explain_command(
     with show.progress("rewriting"):
         rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=time_limit))
     tried = all_measures(graph, file, rewritten, time_limit)
-    claims = claims_of(graph, found, tried, target)
+    claims = [*claims_of(graph, found, tried, target), *channel_claims(opened)]
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return
@@ -118,6 +124,27 @@ def claims_of(
     *said, verdict = measure_claims(found.peak_bytes, measures)
     claims += [*said, *untried, verdict]
     return claims if board is None else [*claims, *fit_claims(board, graph, found, measures)]
+
+
+def channel_claims(opened: ModelSource) -> list[Claim]:
+    """Return how many channels of a quantised file need not be computed, in all and by layer.
+
+    None of a model without integer layers; why, where it has no meaning as a module.
+    """
+    if opened.is_zoo or isinstance(opened.file(), TextFile):
+        return []
+    if not any(t.dtype in INTEGERS for t in opened.file().graph.tensors):
+        return []
+    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes seconds to import
+
+    try:
+        found = folded_channels(opened.module())
+    except SerenityError as error:
+        reason = str(error)
+        return [Claim("channels", f"Channels were not looked at: {reason}.", {"reason": reason})]
+    if not found.channels:
+        return []
+    return [channels_claim(found.channels, found.gone, found.tensors)]
 
 
 def _print(model: str, claims: list[Claim]) -> None:

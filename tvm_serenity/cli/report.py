@@ -11,7 +11,13 @@ from tvm_serenity import __version__
 from tvm_serenity.arena import place_order, schedule_for_arena
 from tvm_serenity.boards import Board, board, names
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.explain import BoardName, all_measures, claims_of, explain_json
+from tvm_serenity.cli.explain import (
+    BoardName,
+    all_measures,
+    channel_claims,
+    claims_of,
+    explain_json,
+)
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.offchip import network_of
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
@@ -99,7 +105,7 @@ def collect(request: Request) -> dict[str, Any]:
     with show.progress("rewriting"):
         rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=request.time_limit))
     tried = all_measures(graph, file, rewritten, request.time_limit)
-    claims = claims_of(graph, joint.schedule, tried, target)
+    claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     data = {
         "model": request.model,

@@ -257,6 +257,13 @@ def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, FoldedChannels]:
     return made, done[-1]
 
 
+def folded_channels(mod: tvm.IRModule) -> FoldedChannels:
+    """Return how many channels of ``mod``, fresh, are not computed by default."""
+    steps = Steps()
+    with compat.current_target():
+        return _folded(_integers(_turned(mod, steps), steps), steps)[1]
+
+
 def _changed(
     mod: tvm.IRModule, steps: Steps, target: tvm.target.Target
 ) -> tuple[Any, Rewriting | None, Streaming | None]:

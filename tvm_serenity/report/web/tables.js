@@ -53,7 +53,7 @@ function writeSummary() {
 
 const HEADINGS = {
   peak: "Where the peak is", order: "Where the peak is", bound: "What no order can change",
-  measure: "What would lower it", refused: "What would lower it", verdict: "So", ram: "On the board", flash: "On the board",
+  measure: "What would lower it", refused: "What would lower it", verdict: "So", channels: "What need not be computed", ram: "On the board", flash: "On the board",
   conflict: "On the board", "way-out": "On the board",
 };
 
