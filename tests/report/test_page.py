@@ -12,6 +12,7 @@ from tests.cli.run import answer, serenity
 from tests.report.browser import chromium, drawings, open_page
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
+AD = "models/mlperf_tiny/ad01_int8.tflite"
 BOARD = "nrf52840-dk"
 UNSTABLE = {"seconds"}
 
@@ -268,3 +269,33 @@ def test_refusals_leave_no_file(arguments: tuple[str, ...], says: str, tmp_path:
     assert says in found.stderr
     assert found.stderr.count("\n") == 1
     assert list(tmp_path.glob("**/*.html")) == []
+
+
+def test_milliseconds_of_a_firmware_project(
+    shared: Path, tmp_path: Path, browser: Any, report: tuple[Path, dict[str, Any]]
+) -> None:
+    from tvm_serenity.cycles.emulate import installed
+    from tvm_serenity.firmware.toolchain import have
+
+    if not installed() or not have("arm-none-eabi-gcc"):
+        pytest.skip("unicorn, capstone, the native driver or arm-none-eabi-gcc is missing")
+    model, project, page = shared / AD, tmp_path / "ad", tmp_path / "ad.html"
+    build = ("build", model, "--board", "nucleo-l4r5zi", "--no-check", "--name", "ad")
+    assert serenity(*build, "-o", project).returncode == 0
+    data = answer("report", model, "--firmware", project, "-o", page)
+    assert data["latency"] == answer("latency", project)
+    operators = data["latency"]["operators"]
+    open_page(browser, page)
+    drawn = browser.execute_script(
+        "const [bars] = document.getElementById('latency-chart').data;"
+        "return [bars.y, bars.hovertext]"
+    )
+    assert drawn[0] == [o["milliseconds"][1] for o in operators]
+    assert all(o["name"] in text for o, text in zip(operators, drawn[1], strict=True))
+    note = browser.find_element("id", "latency-note").text
+    assert f"{data['latency']['milliseconds'][0]:.2f} to" in note
+    assert "checked; with 13 % error" in note
+    assert browser.get_log("browser") == []
+    open_page(browser, report[0])
+    assert report[1]["latency"] is None
+    assert browser.execute_script("return document.querySelectorAll('.latency').length") == 0

@@ -48,6 +48,7 @@ class Request:
     choices: Meaning
     time_limit: float | None
     board: str | None
+    firmware: str | None = None
 
 
 @app.command("report")
@@ -57,6 +58,10 @@ def report_command(
         str | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the page here.")
     ] = None,
     board_name: BoardName = None,
+    firmware: Annotated[
+        str | None,
+        typer.Option("--firmware", metavar="DIR", help="What serenity build wrote: its time, too."),
+    ] = None,
     time_limit: TimeLimit = None,
     alias_copies: Alias = False,
     fold_concat: Fold = False,
@@ -67,8 +72,9 @@ def report_command(
     """Write one HTML page about MODEL's memory: no network needed, all parts interactive.
 
     The network with its best order, live memory step by step for the given and the best order,
-    the arena, rewrites, off-chip traffic, boards, and what is proved. Each number is the one that
-    schedule, rewrite, explain and offchip print with --json.
+    the arena, rewrites, off-chip traffic, boards, and what is proved; with --firmware milliseconds
+    by operator. Each number is the one that schedule, rewrite, explain, offchip and latency print
+    with --json.
 
     [dim]Examples[/dim]
       serenity report model.tflite -o report.html
@@ -80,7 +86,7 @@ def report_command(
         chart_library()
     choices = meaning(alias_copies, fold_concat, in_place, None)
     show.warn_without_core()
-    data = collect(Request(model, dim or (), choices, time_limit, board_name))
+    data = collect(Request(model, dim or (), choices, time_limit, board_name, firmware))
     if output is not None:
         write_bytes(output, page(data).encode())
     if json:
@@ -118,6 +124,7 @@ def collect(request: Request) -> dict[str, Any]:
         "traffic": _traffic(request, settings),
         "traffic_options": _traffic_options(settings),
         "boards": [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)],
+        "latency": None if request.firmware is None else _latency(request.firmware),
         "weights": {"constant_bytes": graph.constant_bytes},
         "graph": graph_json(graph),
         "orders": {
@@ -126,6 +133,16 @@ def collect(request: Request) -> dict[str, Any]:
         },
     }
     return {**data, "proof": proof_json(data)}
+
+
+def _latency(directory: str) -> dict[str, Any]:
+    """What latency prints of a project; :class:`InputError` where its board has no timing."""
+    from tvm_serenity.cli.latency import as_json
+    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.result import load
+
+    with show.progress(f"pricing {directory}"):
+        return as_json(latency(load(directory)))
 
 
 def _traffic(request: Request, settings: Sweep) -> list[dict[str, Any]]:
@@ -157,6 +174,8 @@ def _command(request: Request) -> str:
         words += [f"--{option.replace('_', '-')}"] if value is True else []
     if request.board is not None:
         words += ["--board", request.board]
+    if request.firmware is not None:
+        words += ["--firmware", request.firmware]
     if request.time_limit is not None:
         words += ["--time-limit", f"{request.time_limit:g}"]
     return shlex.join(words)

@@ -181,6 +181,27 @@ function drawTraffic() {
   }));
 }
 
+/* A bar an operator, as high as its most; the line on it goes down to its least. */
+function drawLatency() {
+  if (!data.latency) return null;
+  const parts = data.latency.operators;
+  const most = parts.map((part) => part.milliseconds[1]);
+  const total = data.latency.milliseconds[1];
+  return draw("latency-chart", [{
+    type: "bar", x: parts.map((_, i) => i), y: most, marker: { color: colour("accent") },
+    error_y: {
+      type: "data", symmetric: false, array: most.map(() => 0), color: colour("ink"), thickness: 1, width: 0,
+      arrayminus: parts.map((part) => part.milliseconds[1] - part.milliseconds[0]),
+    },
+    hovertext: parts.map((part) => `<b>${short(part.name)}</b><br>${span(part.milliseconds)} ms<br>` +
+      `${(100 * part.milliseconds[1] / total).toFixed(1)} % of the run`),
+    hovertemplate: "%{hovertext}<extra></extra>",
+  }], layoutOf(320, {
+    hovermode: "closest", xaxis: { title: { text: "operator" }, zeroline: false },
+    yaxis: { title: { text: "ms" }, rangemode: "tozero" },
+  }));
+}
+
 function kib(bytes) {
   for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
     if (bytes >= size) return `${bytes / size} ${unit}`;

@@ -1,5 +1,5 @@
 const PAPER_PIXELS = 680;
-const CHARTS = [drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic];
+const CHARTS = [drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
 
 async function drawAll() {
   for (const chart of CHARTS) await chart();
@@ -75,6 +75,7 @@ writeClaims();
 writeRewrites();
 writeTraffic();
 writeBoards();
+writeLatency();
 writeProof();
 state.step = data.orders.best.peak_step ?? 0;
 listen();

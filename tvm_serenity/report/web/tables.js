@@ -114,6 +114,28 @@ function writeBoards() {
   document.getElementById("board-table").append(table(columns, rows));
 }
 
+function span([low, high], digits = 3) {
+  return low === high ? high.toFixed(digits) : `${low.toFixed(digits)} to ${high.toFixed(digits)}`;
+}
+
+/* The firmware's time, if the report was asked for it. */
+function writeLatency() {
+  const found = data.latency;
+  if (!found) {
+    for (const part of document.querySelectorAll(".latency")) part.remove();
+    return;
+  }
+  document.getElementById("latency-note").append(
+    `${span(found.milliseconds, 2)} ms at `, shown("latency.clock_mhz"), " MHz on ", shown("latency.board"),
+    ` (${found.claim}; with ${found.error_percent} % error ${span(found.expected_ms, 2)}): estimated, not measured. `,
+    shown("latency.instructions"), " instructions; ", shown("latency.compiler"));
+  const rows = found.operators.map((part, i) => ({ cells: [
+    shown(`latency.operators.${i}.name`), part.calls == null ? "" : shown(`latency.operators.${i}.calls`),
+    shown(`latency.operators.${i}.instructions`), span(part.milliseconds)] }));
+  const columns = [["operator", "word"], ["calls", "number"], ["instructions", "number"], ["ms", "number"]];
+  document.getElementById("latency-table").append(table(columns, rows));
+}
+
 function writeProof() {
   const rows = data.proof.map((entry, i) => ({ cells: [
     entry.what, shown(entry.path), shown(`proof.${i}.status`), entry.why] }));
