@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +174,22 @@ def test_layers_of_any_shape(
             scratch = [np.full(found.workspace_bytes, 0xA5, np.uint8)] * (found.workspace_bytes > 0)
             call(name, *layer.inputs, *found.constants, made, *scratch)
         assert (made == layer.expected).all(), (name, layer.spec)
+
+
+def test_why_a_kernel_was_taken() -> None:
+    from tests.firmware.small import windows
+    from tvm_serenity import firmware
+
+    for rows in ("off", "1"):
+        settings = firmware.Settings(rows=rows, check=False)
+        facts = firmware.build(windows(), "mps2-an386", settings).facts
+        choices = facts["choices"]
+        assert {c["made_by"] for c in choices} == {"library", "TIR"}
+        for one in choices:
+            weighted = any(kind in one["operator"] for kind in ("conv", "depthwise", "dense"))
+            assert weighted == (one["made_by"] == "library"), one
+            if not weighted:
+                assert one["others"] == ["library: has convolutions and dense layers only"]
+        plain = firmware.build(windows(), "mps2-an386", replace(settings, tuned=False)).facts
+        assert {c["made_by"] for c in plain["choices"]} == {"TIR"}
+        assert {tuple(c["others"]) for c in plain["choices"]} == {("library: off",)}

@@ -1,11 +1,13 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
@@ -79,6 +81,9 @@ def build_command(
     dim: Dims = None,
     opaque: Opaque = None,
     time_limit: TimeLimit = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say which kernel each operator has, and why no other.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Build firmware for MODEL: quantise, order, plan, write C, and check that it fits the board.
@@ -134,6 +139,8 @@ def build_command(
         show.print_json(project.facts)
     else:
         show.facts(f"{model} on {target.name}: {output}", _built(project, formats, output))
+        if why:
+            _why(project.facts["choices"])
 
 
 def advice(formats: str, output: str, name: str) -> str:
@@ -169,6 +176,18 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     if bands["left_whole"]:
         rows["left whole"] = "; ".join(bands["left_whole"])
     return rows
+
+
+def _why(choices: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(box=None)
+    for column in ("operator", "kernel", "made by", "workspace", "not taken"):
+        table.add_column(column, justify="right" if column == "workspace" else "left")
+    for one in choices:
+        words = (one["operator"], one["kernel"], one["made_by"])
+        table.add_row(
+            *map(escape, words), f"{one['workspace_bytes']:,}", escape("; ".join(one["others"]))
+        )
+    show.console.print(table)
 
 
 def _refused(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 
@@ -12,6 +12,9 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.tir.why import KernelChoice
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Compiled:
     is read off a module of the same calls. ``sources`` are one for each step of the program,
     ``tensors`` one of the region for each of the program's (None: sums, which no whole kernel
     stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
-    bands, where it runs by rows.
+    bands, where it runs by rows. ``choices``: the kernel of each operator, and why.
     """
 
     program: Program
@@ -47,6 +50,7 @@ class Compiled:
     lower_bound_bytes: int
     kept_float: tuple[str, ...]
     folded: FoldedChannels
+    choices: "tuple[KernelChoice, ...]"
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
 

@@ -46,7 +46,7 @@ class Kernels:
             if self.calls[i] is not None and i not in self.tuned
         ]
         self.narrow = narrow_constants(
-            {i: (region.graph.ops[i].kind, self._constants(i)) for i in others}
+            {i: (region.graph.ops[i].kind, self.constants_of(i)) for i in others}
         )
         self.plain = plain = {
             kind: widening(self.functions[kind], forms) if forms else self.functions[kind]
@@ -70,7 +70,7 @@ class Kernels:
         for i, op in enumerate(self.region.graph.ops):
             if op.view_of is not None:
                 continue  # a view, or a kernel that overwrites: the library has none
-            arrays = self._constants(i)
+            arrays = self.constants_of(i)
             function = self.functions[op.kind]
             made = tuned(op.kind, function, arrays, vectors=self.vectors, dsp=self.dsp)
             if made is None:
@@ -93,8 +93,8 @@ class Kernels:
             return held.arrays
         return [compat.constant_array(self._arguments(op)[position])]
 
-    def _constants(self, op: int) -> list[Array | None]:
-        """The constants among the arguments of an operator's call, None for the others."""
+    def constants_of(self, op: int) -> list[Array | None]:
+        """Return the constants among the arguments of an operator's call, None for the others."""
         whole = opaque(self.functions[self.region.graph.ops[op].kind]) is not None
         return [
             compat.constant_array(a) if compat.is_constant(a) and not whole else None

@@ -17,6 +17,7 @@ from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.rows import RowKernels, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
+from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.quantize.choices import AUTO
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
@@ -90,6 +91,7 @@ class Maker:
             lower_bound_bytes=best.lower_bound_bytes,
             kept_float=ready.kept_float,
             folded=ready.folded,
+            choices=of_rows(kernels, self.settings.tuned),
             chosen=replace(chosen, met=met),
         )
 
@@ -129,6 +131,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "kernels": len(made.program.kernels),
         "kept_float": list(made.kept_float),
         "channels": made.folded.json(),
+        "choices": [choice.json() for choice in made.choices],
         "rows": rows,
     }
 

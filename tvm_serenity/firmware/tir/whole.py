@@ -17,6 +17,7 @@ from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.roomy import Ordered, with_room
+from tvm_serenity.firmware.tir.why import of_whole
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
@@ -64,8 +65,9 @@ def compiled(
     writer = Kernels(kernels, region, settings, board, identifier(name))
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
+    least = writer
     writer, (order, ranges, whole, bound, peak) = with_room(
-        writer, lambda graph: _ordered(graph, settings, alignment)
+        least, lambda graph: _ordered(graph, settings, alignment)
     )
     graph = writer.graph()
     placed = place(ranges, whole, room, alignment)
@@ -82,6 +84,7 @@ def compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
+        choices=of_whole(least, writer),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 
