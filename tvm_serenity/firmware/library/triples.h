@@ -13,6 +13,7 @@ typedef struct {
     const $X_t *outside;
     int16_t *wide;
     $X_t *column; /* a window, where its pixels are no whole blocks */
+    bool flat;    /* windows are pixels of whole blocks that follow each other */
 } triples_$X;
 
 /* A line's end: ``second`` and ``third`` are where the results of these windows go, from ``out``. */
@@ -149,13 +150,82 @@ INLINED int16_t *widened_$X(const $X_t *x, int32_t count, int16_t *to)
     return to;
 }
 
+/* Three windows that follow each other, ``depth`` inputs each. */
+#if defined(__ARM_FEATURE_DSP)
+__attribute__((naked, noinline, unused)) static void widen_three_$X(
+    __attribute__((unused)) const $X_t *x, __attribute__((unused)) int32_t depth,
+    __attribute__((unused)) int16_t *to)
+{
+    __asm volatile(
+        "push {r4-r8, lr}\n"
+        "add r8, r0, r1\n"
+        "lsl lr, r1, #1\n"
+        "1:\n"
+        "ldr r5, [r0, r1]\n"
+        "ldr r6, [r0, lr]\n"
+        "ldr r4, [r0], #4\n"
+        WIDENED_$S " r3, r4\n"
+        WIDENED_$S " r7, r5\n"
+        WIDENED_$S " r12, r6\n"
+        WIDENED_$S " r4, r4, ror #8\n"
+        WIDENED_$S " r5, r5, ror #8\n"
+        WIDENED_$S " r6, r6, ror #8\n"
+        "stm r2!, {r3, r7, r12}\n"
+        "stm r2!, {r4, r5, r6}\n"
+        "cmp r0, r8\n"
+        "bne 1b\n"
+        "pop {r4-r8, pc}\n");
+}
+#else
+NOT_INLINED void widen_three_$X(const $X_t *x, int32_t depth, int16_t *to)
+{
+    for (int32_t i = 0; i < 3; ++i) {
+        (void)widened_$X(x + i * depth, depth, to + 2 * i);
+    }
+}
+#endif
+
+/* Inputs of a row into a column: words, of which the last may have been copied in part before. */
+INLINED $X_t *columned_$X($X_t *to, const $X_t *from, int32_t count)
+{
+    if (count < 4) {
+        return copy_$X(to, from, count);
+    }
+    for (int32_t i = 0; i < count - 4; i += 4) {
+        (void)memcpy(to + i, from + i, 4);
+    }
+    (void)memcpy(to + count - 4, from + count - 4, 4);
+    return to + count;
+}
+
+/* A window is gathered: within its rows, or as any. */
+INLINED void column_$X(const triples_$X *t, window_$X from)
+{
+    const convolution_$X *const c = t->c;
+    const int32_t end = from.x + c->kernel_width;
+    if (from.x < 0 || end > c->width || c->dilation_x != 1) {
+        gather_$X(c, from, t->column);
+        return;
+    }
+    $X_t *to = t->column;
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        const int32_t count = c->kernel_width * n;
+        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
+            const $X_t *const row = *from.rows++;
+            to = row != NULL ? columned_$X(to, row + from.x * n, count)
+                             : fill_$X(to, c->input_zero, count);
+        }
+    }
+}
+
 /* A window is widened: one of three. */
 NOT_INLINED void widen_window_$X(const triples_$X *t, window_$X from, int16_t *to)
 {
     const convolution_$X *const c = t->c;
     if (t->column != NULL) {
         (void)fill_$X(t->column + c->depth - 4, 0, 4);
-        gather_$X(c, from, t->column);
+        column_$X(t, from);
         (void)widened_$X(t->column, c->depth, to);
         return;
     }
@@ -191,9 +261,14 @@ NOT_INLINED void convolve_triples_$X(
     three.skipped = (-(c->depth / 4) & 3) * TRIPLE_BLOCK_BYTES;
     for (; pixels > 0; pixels -= 3) {
         const int32_t count = min_i32(pixels, 3);
-        for (int32_t i = 0; i < count; ++i) {
-            widen_window_$X(t, at, t->wide + 2 * i);
-            next_$X(c, &at);
+        if (t->flat && count == 3) {
+            widen_three_$X(*rows + at.x * c->depth, c->depth, t->wide);
+            at.x += 3;
+        } else {
+            for (int32_t i = 0; i < count; ++i) {
+                widen_window_$X(t, at, t->wide + 2 * i);
+                next_$X(c, &at);
+            }
         }
         three.out = out;
         three.out_end = out + n;

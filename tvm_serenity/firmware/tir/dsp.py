@@ -185,8 +185,9 @@ def _triples(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     if whole_blocks and any(spec.padding):
         outside = max(shape[3] for shape in spec.pieces)
     column = "NULL" if whole_blocks else f"({dtype}_t *)(wide + {3 * layer.depth})"
+    flat = "true" if whole_blocks and layer.plain and len(spec.pieces) == 1 else "false"
     held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
-    given = f"&c, w, q, {'o' if outside else 'NULL'}, wide, {column}"
+    given = f"&c, w, q, {'o' if outside else 'NULL'}, wide, {column}, {flat}"
     lines = [
         f"static const convolution_{dtype} c = {library.convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
