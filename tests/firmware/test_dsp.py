@@ -144,13 +144,47 @@ def planes(seed: int) -> Drawn:
     return Drawn(spec, weights, bias, inputs, computed(spec, weights, bias, inputs))
 
 
+def dense(seed: int) -> Drawn:
+    """A dense layer of one row, of either rounding."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    inputs, units = 4 * int(rng.integers(1, 12)), 4 * int(rng.integers(1, 6))
+    many = units if seed % 3 else 1
+    reals = np.broadcast_to(rng.uniform(0.2, 1, many) / (inputs * 40), units)
+    ends = (low, high) if seed % 5 else (low + 25, high - 30)
+    zero = int(rng.choice([low, high]))
+    how = ("tflite", "single")[seed // 8 % 2]
+    finish = Requantise(multiplier(reals), zero, *ends, dtype, how)
+    spec = Convolution(
+        "NHWC",
+        ((1, 1, 1, inputs),),
+        dtype,
+        (1, 1, inputs, units),
+        "int8",
+        (1, 1),
+        (0, 0, 0, 0),
+        (1, 1),
+        1,
+        0,
+        0,
+        finish,
+    )
+    weights = rng.integers(-127, 127, spec.weight_shape, endpoint=True).astype(np.int8)
+    bias = rng.integers(-30_000, 30_000, units).astype(np.int32)
+    given = (rng.integers(low, high, spec.pieces[0], endpoint=True).astype(dtype),)
+    return Drawn(spec, weights, bias, given, computed(spec, weights, bias, given))
+
+
 def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> dict[str, Case]:
     """Kernels of ``count`` layers that are for the DSP extension, by name."""
     made: dict[str, Case] = {}
     for number in range(first, first + count):
         monkeypatch.setattr(dsp, "STACK_BYTES", (400, 40)[number % 2])
         monkeypatch.setattr(dsp, "PLANE_BYTES", (432, 200)[number % 2])
-        layer = planes(number) if number % 8 == 0 else at_the_ends(number)
+        draw = {0: planes, 3: dense}.get(number % 8, at_the_ends)
+        layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
@@ -174,7 +208,7 @@ def forms(made: dict[str, Case]) -> dict[str, int]:
 @needs_host
 def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes"}
+    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
     assert min(forms(made).values()) >= 5, forms(made)
     call = Caller({name: case.found.kernel for name, case in made.items()}, tmp_path)
     for name, case in made.items():
@@ -243,7 +277,7 @@ def board_program(made: dict[str, Case]) -> str:
 @needs_board
 def test_layers_of_any_shape_on_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes"}
+    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
     assert min(forms(made).values()) >= 5, forms(made)
     assert failed(made, tmp_path) == []
 

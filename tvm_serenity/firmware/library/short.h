@@ -25,3 +25,17 @@ INLINED int32_t rounded_u8(int32_t sum, const int32_t *numbers)
 {
     return clamped(rounded_all(sum, numbers), 0, 255);
 }
+/* ROUND_ONCE_SMALL: the high half is not rounded, and nothing depends on the sign. */
+INLINED int32_t once_all(int32_t sum, const int32_t *numbers)
+{
+    const int32_t high = (int32_t)((int64_t)sum * numbers[0] >> 31);
+    return (high + numbers[2]) >> numbers[1] >> 1;
+}
+INLINED int32_t once_s8(int32_t sum, const int32_t *numbers)
+{
+    return clamped(once_all(sum, numbers), -128, 127);
+}
+INLINED int32_t once_u8(int32_t sum, const int32_t *numbers)
+{
+    return clamped(once_all(sum, numbers), 0, 255);
+}

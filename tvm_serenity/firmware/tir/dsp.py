@@ -5,6 +5,7 @@ need is shown here for each layer from its weights, biases and multipliers; a la
 takes the library's other kernels.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +48,10 @@ def convolved(
         return None
     if int(_largest(layer)[::2].max(initial=0)) >= FIRST_SUMS:
         return None
+    if not layer.by_rows and layer.spec.output_shape[1:3] == (1, 1):
+        return _quads(name, layer, words)
+    if layer.how.name != "ROUND_TWICE_SMALL":
+        return None
     fast = _triples(name, layer, words)
     if fast is None or (little and fast.workspace_bytes):
         return _twos(name, layer, words)
@@ -61,6 +66,8 @@ def apart(name: str, layer: RoundedConvolution, *, little: bool = False) -> Fast
     spec = layer.spec
     covered = spec.weight_shape[:2] == (3, 3) and spec.dilation == (1, 1) and len(spec.pieces) == 1
     if not covered or spec.pieces[0][3] != spec.channels or layer.narrow or not _is_short(layer):
+        return None
+    if layer.how.name != "ROUND_TWICE_SMALL":
         return None
     if spec.strides[1] > 2 or spec.strides[0] > 3 or spec.padding[1] > 2:
         return None
@@ -158,7 +165,7 @@ def _numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 def _is_short(layer: RoundedConvolution) -> bool:
     """Whether sums are requantised in five instructions: nothing leaves 32 bits on the way."""
     spec = layer.spec
-    if layer.how.name != "ROUND_TWICE_SMALL" or spec.dtype != spec.requantise.dtype:
+    if not layer.how.name.endswith("_SMALL") or spec.dtype != spec.requantise.dtype:
         return False
     if not spec.channels:
         return False
@@ -200,6 +207,27 @@ def _triples(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
         [words, _pair_numbers(layer), *_zeros(layer, outside)],
         0 if on_stack else room,
     )
+
+
+def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
+    """Four outputs of the only window at a time: a dense layer."""
+    spec, dtype = layer.spec, layer.spec.dtype
+    inputs = math.prod(spec.weight_shape[:3])
+    reads_all = len(spec.pieces) == 1 and math.prod(spec.pieces[0]) == inputs
+    if not reads_all or any(spec.padding) or inputs % BLOCK or spec.channels % 4:
+        return None
+    blocks = words.reshape(spec.channels // 4, 2, -1, 2).transpose(0, 2, 3, 1)
+    how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else "twice"
+    lines = (
+        f"static const requantisation to = {library.target(layer)};",
+        f"const int32_t outputs = {spec.channels};",
+        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, quads_{how}_{dtype});",
+    )
+    params = [Param("x0", dtype, True), Param("w", "int32", True), Param("q", "int32", True)]
+    files = ("dot.h", "requantise.h", "short.h", f"quads.h:{dtype}")
+    body = "".join(f"    {line}\n" for line in lines)
+    kernel = Kernel(name, (*params, Param("out", dtype, False)), body, files)
+    return Fast(kernel, (np.ascontiguousarray(blocks), _pair_numbers(layer)), 0)
 
 
 def _twos(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:

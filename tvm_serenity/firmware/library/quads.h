@@ -1,0 +1,112 @@
+/* DSP extension: four channels of one window of inputs that follow each other, $X inputs, for
+   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``triples.h``, a block of four inputs of both
+   pairs at a time. */
+typedef struct {
+    const int32_t *numbers;
+    $X_t *out;
+    const $X_t *in;
+    int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
+    const $X_t *out_end, *in_end;
+    const int32_t *weights;
+} quads_$X;
+
+#if defined(__ARM_FEATURE_DSP)
+#define QUAD_BLOCK_BYTES 64
+#define QUAD_PRODUCTS(x, w, a, b) \
+    "smlad " a ", " x ", " w ", " a "\n sxtb16 " w ", " w "\n smlad " b ", " x ", " w ", " b "\n"
+/* r6 multiplier, r7 shift, r8 what is added. */
+#define QUAD_TWICE(s, doubled) \
+    "add r9, r8, " s ", asr #31\n " doubled "smmlar " s ", " s ", r6, r9\n"
+#define QUAD_ONCE(s, doubled) doubled "smmla " s ", " s ", r6, r8\n"
+#define QUAD_ROUNDED(s) \
+    "asr " s ", " s ", r7\n " SATURATE_$S " " s ", #8, " s ", asr #1\n strb " s ", [r4], #1\n"
+#define QUAD_STORED(HOW, a, b) \
+    "add r10, r10, #8\n ldm r10!, {r6, r7, r8}\n sub " a ", " a ", " b "\n" \
+    HOW(a, "asr " a ", " a ", #7\n") QUAD_ROUNDED(a) \
+    "ldm r10!, {r6, r7, r8}\n" \
+    HOW(b, "lsl " b ", " b ", #1\n") QUAD_ROUNDED(b)
+#define QUADS(HOW) \
+    "push {r4-r11, lr}\n" \
+    "sub sp, sp, #20\n" \
+    "ldm r0, {r1, r2, r3, r4, r5, lr}\n" \
+    "ldr r12, [r0, #24]\n" \
+    "mov r0, sp\n" \
+    "stm r0, {r1-r5}\n" \
+    "1:\n" \
+    "ldr r10, [sp]\n" \
+    "ldrd r11, r4, [sp, #8]\n" \
+    "ldrd r0, r1, [r10]\n" \
+    "ldrd r2, r3, [r10, #32]\n" \
+    ".balign 4\n" \
+    "add pc, r4\n" \
+    "nop\n" \
+    "2:\n" \
+    ".rept 4\n" \
+    "ldr r5, [r11], #4\n" \
+    "ldm.w r12!, {r6, r7, r8, r9}\n" \
+    WIDENED_$S " r4, r5\n" \
+    WIDENED_$S " r5, r5, ror #8\n" \
+    QUAD_PRODUCTS("r4", "r6", "r0", "r1") \
+    QUAD_PRODUCTS("r4", "r7", "r2", "r3") \
+    QUAD_PRODUCTS("r5", "r8", "r0", "r1") \
+    QUAD_PRODUCTS("r5", "r9", "r2", "r3") \
+    ".endr\n" \
+    "cmp r11, lr\n" \
+    "bne.w 2b\n" \
+    "ldr r4, [sp, #4]\n" \
+    QUAD_STORED(HOW, "r0", "r1") \
+    QUAD_STORED(HOW, "r2", "r3") \
+    "ldr r5, [sp, #16]\n" \
+    "str r10, [sp]\n" \
+    "str r4, [sp, #4]\n" \
+    "cmp r4, r5\n" \
+    "bne.w 1b\n" \
+    "add sp, sp, #20\n" \
+    "pop {r4-r11, pc}\n"
+__attribute__((naked, noinline, unused)) static void quads_twice_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS(QUAD_TWICE));
+}
+__attribute__((naked, noinline, unused)) static void quads_once_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS(QUAD_ONCE));
+}
+#else
+#define QUAD_BLOCK_BYTES 0
+INLINED void quads_of_$X(const quads_$X *q, bool once)
+{
+    const int32_t depth = (int32_t)(q->in_end - q->in);
+    const int32_t channels = (int32_t)(q->out_end - q->out);
+    for (int32_t o = 0; o < channels; o += 2) {
+        const int32_t *const n = q->numbers + 4 * o;
+        const int16_t *const w =
+            (const int16_t *)(const void *)q->weights + o / 4 * 2 * depth + (o & 2);
+        uint32_t both = (uint32_t)n[0];
+        int32_t second = n[1];
+        for (int32_t i = 0; i < depth; ++i) {
+            const int32_t weight = w[i / 4 * 8 + (i & 1) * 4 + (i >> 1 & 1)];
+            both += (uint32_t)(q->in[i] * weight);
+            second += q->in[i] * (int8_t)weight;
+        }
+        const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
+        q->out[o] = ($X_t)(once ? once_$S(first, n + 2) : rounded_$S(first, n + 2));
+        q->out[o + 1] = ($X_t)(once ? once_$S(second, n + 5) : rounded_$S(second, n + 5));
+    }
+}
+NOT_INLINED void quads_twice_$X(const quads_$X *q) { quads_of_$X(q, false); }
+NOT_INLINED void quads_once_$X(const quads_$X *q) { quads_of_$X(q, true); }
+#endif
+
+NOT_INLINED void dense_quads_$X(const $X_t *in, const int32_t *weights, const int32_t *numbers,
+    $X_t *out, int32_t inputs, int32_t outputs, const requantisation *to,
+    void (*quads)(const quads_$X *q))
+{
+    const quads_$X q = {numbers, out, in, (-(inputs / 4) & 3) * QUAD_BLOCK_BYTES, out + outputs,
+        in + inputs, weights};
+    quads(&q);
+    for (int32_t i = 0; i < (to->low > ($L) || to->high < ($L) + 255 ? outputs : 0); ++i) {
+        out[i] = ($X_t)clamped(out[i], to->low, to->high);
+    }
+}
