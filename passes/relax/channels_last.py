@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import tvm
 
 from tvm_serenity.passes.module_pass import ModulePass
-from tvm_serenity.relax.channels_last import channels_last
+from tvm_serenity.relax.sequences import images_last
 
 
 @tvm.transform.module_pass(opt_level=0, name="SerenityChannelsLast")
@@ -18,7 +18,8 @@ class SerenityChannelsLast(ModulePass):
        operators on elements.
     2. Parameters and results keep their axes. An image is turned where something else reads it;
        where only axes of one element move, it is a reshape.
-    3. A module in NHWC, without convolutions, or with kernels already, is returned as it is.
+    3. Convolutions and pools along one axis are those of images of one column.
+    4. A module in NHWC, without convolutions, or with kernels already, is returned as it is.
 
     Integers come out equal; floats are added up in another order.
     """
@@ -27,4 +28,4 @@ class SerenityChannelsLast(ModulePass):
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
         """Return the module in NHWC."""
-        return channels_last(mod)
+        return images_last(mod)

@@ -49,6 +49,21 @@ def convolution(draw: Draw, x: Any) -> Any:
     return bounded(draw, made)
 
 
+def spread(draw: Draw, x: Any) -> Any:
+    """A transposed convolution."""
+    _, channels, height, _ = shape_of(x)
+    size, outputs = draw.choice(1, 2, 3), draw.choice(2, 3)
+    weights = draw.constant(channels, outputs, size, draw.choice(1, 2))
+    strides = (draw.choice(1, 2), draw.choice(1, 2))
+    padding = (draw.choice(0, size - 1) if height > 1 else 0, 0, 0, 0)
+    more = (draw.choice(0, strides[0] - 1), 0)
+    return bounded(draw, draw.emit(op.nn.conv2d_transpose(x, weights, strides, padding, more)))
+
+
+def doubled(draw: Draw, x: Any) -> Any:
+    return draw.emit(op.repeat(x, 2, draw.choice(1, 2, 3)))
+
+
 def bounded(draw: Draw, x: Any) -> Any:
     """Keep numbers small, so that sums stay exact."""
     return draw.emit(op.clip(x, -8, 8))
@@ -158,6 +173,7 @@ def sliced(draw: Draw, x: Any) -> Any:
 STEPS: tuple[Step, ...] = (
     convolution, convolution, convolution, pool, pooled, resized, summed, summed, joined, parted,
     bordered, averaged, stored, turned, reshaped, sliced, shuffled, shuffled, normalised,
+    spread, doubled,
 )  # fmt: skip
 
 

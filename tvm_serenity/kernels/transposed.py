@@ -6,6 +6,7 @@ multiples alone. Loads are guarded one by one, as rows want them. Weights are ``
 channels, output channels]``.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import te, tirx
@@ -50,6 +51,36 @@ def transposed(spec: TransposedConvolution) -> Any:
 
     out = te.compute(total.shape, result, name="out")
     return prim_func([source, weight, bias, *constants, out])
+
+
+def real_transposed(
+    x: te.Tensor,
+    weight: te.Tensor,
+    made: Sequence[int],
+    strides: tuple[int, int],
+    before: tuple[int, int],
+) -> Any:
+    """Return a transposed convolution of floats, a tensor of the shape ``made`` in NHWC.
+
+    ``weight`` is [height, width, input channels, output channels]; ``before`` is cut off above and
+    to the left.
+    """
+    (sy, sx), (kh, kw) = strides, [int(extent) for extent in weight.shape[:2]]
+    jy, jx = te.reduce_axis((0, -(-kh // sy)), "jy"), te.reduce_axis((0, -(-kw // sx)), "jx")
+    c = te.reduce_axis((0, x.shape[3]), "c")
+
+    def term(n: tirx.Var, y: tirx.Var, z: tirx.Var, f: tirx.Var) -> Any:
+        row, first = tap(y + before[0], jy, sy)
+        column, second = tap(z + before[1], jx, sx)
+        zero = tirx.const(0, x.dtype)
+        inside = [row >= 0, row < x.shape[1], column >= 0, column < x.shape[2]]
+        value = te.if_then_else(te.all(*inside), x[n, row, column, c], zero)
+        taps = [*([first < kh] if kh % sy else []), *([second < kw] if kw % sx else [])]
+        factor = weight[first, second, c, f]
+        factor = te.if_then_else(te.all(*taps), factor, zero) if taps else factor
+        return te.sum(value * factor, axis=[jy, jx, c])
+
+    return te.compute(tuple(made), term, name="out")
 
 
 def tap(position: tirx.Expr, step: Any, stride: int) -> tuple[Any, Any]:

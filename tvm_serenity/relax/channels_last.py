@@ -31,12 +31,15 @@ FIRST, LAST = "NCHW", "NHWC"
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 WEIGHTS, TURNED_WEIGHTS = "OIHW", "HWIO"
 TO_TURNED_WEIGHTS = (2, 3, 1, 0)
+WEIGHTS_TO_SPREAD, TO_SPREAD = "IOHW", (2, 3, 0, 1)
+"""Of transposed convolutions, as the file has them; and how to turn them."""
 ALONG_ONE = (
     op_attrs.BatchNormAttrs,
     op_attrs.ConcatAttrs,
     op_attrs.FlipAttrs,
     op_attrs.PReluAttrs,
     op_attrs.QuantizeAttrs,
+    op_attrs.RepeatAttrs,
     op_attrs.ScanopAttrs,
     op_attrs.SoftmaxAttrs,
     op_attrs.SplitAttrs,
@@ -51,7 +54,9 @@ def channels_last(mod: tvm.IRModule) -> Any:
     A module without convolutions of constant weights in NCHW is returned as it is.
     """
     function = dataflow_main(mod)
-    if function is None or not any(_seeds(value) for _, value in _bindings(function)):
+    if function is None or not any(
+        _seeds(value) or _transposed(value) for _, value in bindings(function)
+    ):
         return mod
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))
@@ -59,7 +64,7 @@ def channels_last(mod: tvm.IRModule) -> Any:
     turning = _Turning(builder, dict(zip(function.params, params, strict=True)))
     with builder.function("main", params):
         with builder.dataflow():
-            for var, value in _bindings(function):
+            for var, value in bindings(function):
                 turning.bind(var, value)
             result = builder.emit_output(turning.given(function.body.body))
         builder.emit_func_output(result)
@@ -77,7 +82,8 @@ def dataflow_main(mod: tvm.IRModule) -> Any:
     return function if len(function.body.blocks) == 1 else None
 
 
-def _bindings(function: relax.Function) -> list[tuple[Any, Any]]:
+def bindings(function: relax.Function) -> list[tuple[Any, Any]]:
+    """Return the variables of a function and what they are bound to, in order."""
     return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
 
 
@@ -87,6 +93,21 @@ def _seeds(value: relax.Expr) -> bool:
         return False
     attrs = value.attrs
     return str(attrs.data_layout) == FIRST and str(attrs.kernel_layout) == WEIGHTS
+
+
+def _transposed(value: relax.Expr) -> bool:
+    """Whether an expression is a transposed convolution of images in NCHW that has a kernel."""
+    if not compat.is_call(value) or not isinstance(value.attrs, op_attrs.Conv2DTransposeAttrs):
+        return False
+    attrs = value.attrs
+    plain = int(attrs.groups) == 1 and all(int(d) == 1 for d in attrs.dilation)
+    layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
+    return plain and layouts == (FIRST, WEIGHTS_TO_SPREAD)
+
+
+def _is(value: relax.Expr | None, attributes: Any) -> bool:
+    """Whether an expression is the call of an operator with such attributes."""
+    return value is not None and compat.is_call(value) and isinstance(value.attrs, attributes)
 
 
 def _rank(expr: relax.Expr) -> int | None:
@@ -124,6 +145,9 @@ class _Turning:
             source = self.turned.get(value.tuple_value)
             if source is None or _rank(value) != 4:  # of BatchNormalization, mean and variance
                 return None
+            split = self.values.get(value.tuple_value)
+            if split is not None and _is(split, op_attrs.SplitAttrs):
+                return self.part(split, value.index)
             return relax.TupleGetItem(source, value.index)
         if isinstance(value, relax.Var):
             return self.turned.get(value)
@@ -133,10 +157,14 @@ class _Turning:
             weights = self.moved(self.given(value.args[1]), TO_TURNED_WEIGHTS)
             layouts = {"data_layout": LAST, "out_layout": LAST, "kernel_layout": TURNED_WEIGHTS}
             return compat.call_with(value, [self.last(value.args[0]), weights], **layouts)
+        if _transposed(value):
+            weights = self.moved(self.given(value.args[1]), TO_SPREAD)
+            layouts = {"data_layout": LAST, "out_layout": LAST, "kernel_layout": TURNED_WEIGHTS}
+            return compat.call_with(value, [self.last(value.args[0]), weights], **layouts)
         shuffled = shuffle(value, self.values)
         if shuffled is not None and shuffled.source in self.turned:
             return self.shuffled(shuffled)
-        operands = [part for argument in value.args for part in _parts(argument)]
+        operands = [part for argument in value.args for part in parts(argument)]
         if not any(part in self.turned for part in operands if isinstance(part, relax.Var)):
             return None
         known = RELAX.get(compat.op_name(value))
@@ -152,6 +180,14 @@ class _Turning:
             return None
         given = [self.given(other) for other in others]
         return compat.call_with(value, [self.last_of(data), *given], **changed)
+
+    def part(self, split: relax.Call, index: int) -> Any:
+        """A part of a split, as the slice that it is: rows of slices are made one by one."""
+        axis = int(split.attrs.axis) % 4
+        extents = [compat.static_shape(made, "part")[axis] for made in split.ty.fields]
+        first, at = sum(extents[:index]), TO_LAST.index(axis)
+        bounds = ([at], [first], [first + extents[index]])
+        return relax.op.strided_slice(self.last(split.args[0]), *bounds)
 
     def shuffled(self, found: Shuffle) -> Any:
         """The channels of every pixel in another order."""
@@ -237,7 +273,10 @@ class _Turning:
 
     def turned_back(self, var: relax.Var) -> Any:
         """A turned form, or every part of a turned tuple, in the order of the file."""
-        turned = self.turned[var]
+        turned, value = self.turned[var], self.values.get(var)
+        if value is not None and _is(value, op_attrs.QuantizeAttrs):
+            given = [self.given(argument) for argument in value.args]  # moved as stored
+            return self.builder.emit(compat.call_like(value, given))
         if compat.is_tensor(turned.ty):
             return self.moved(turned, TO_FIRST)
         parts = [relax.TupleGetItem(turned, i) for i in range(len(turned.ty.fields))]
@@ -275,7 +314,8 @@ class _Turning:
         return self.builder.emit(expr, name)
 
 
-def _parts(argument: relax.Expr) -> Sequence[relax.Expr]:
+def parts(argument: relax.Expr) -> Sequence[relax.Expr]:
+    """Return the parts of a tuple, or the one expression that an argument is."""
     return argument.fields if isinstance(argument, relax.Tuple) else [argument]
 
 

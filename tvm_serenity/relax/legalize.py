@@ -2,6 +2,8 @@
 
 ``relax.full`` of an infinite value (the mask of every attention from PyTorch) ends in a TypeError
 inside of ``topi.full``.
+
+``relax.nn.conv2d_transpose`` has kernels of NCHW alone; here of NHWC too, weights in HWIO.
 """
 
 import math
@@ -10,6 +12,8 @@ from typing import Any
 
 import tvm
 from tvm import relax, te, tirx
+
+from tvm_serenity.kernels.transposed import real_transposed
 
 LEVEL = 11
 """Above that of TVM's own registrations."""
@@ -20,6 +24,27 @@ def register() -> None:
     for name in ("relax.full", "relax.full_like"):
         stock = tvm.ir.Op.get(name).get_attr("FLegalize")
         tvm.ir.register_op_attr(name, "FLegalize", _full(stock), LEVEL)
+    name = "relax.nn.conv2d_transpose"
+    stock = tvm.ir.Op.get(name).get_attr("FLegalize")
+    tvm.ir.register_op_attr(name, "FLegalize", _conv2d_transpose(stock), LEVEL)
+
+
+def _conv2d_transpose(stock: Callable[..., Any]) -> Any:
+    def legalize(builder: relax.BlockBuilder, call: relax.Call) -> Any:
+        attrs = call.attrs
+        if (str(attrs.data_layout), str(attrs.kernel_layout)) != ("NHWC", "HWIO"):
+            return stock(builder, call)
+        if int(attrs.groups) != 1 or any(int(d) != 1 for d in attrs.dilation):
+            return call
+        strides, (top, left, *_) = ([int(v) for v in v] for v in (attrs.strides, attrs.padding))
+        made = [int(extent) for extent in call.ty.shape]
+
+        def compute(x: te.Tensor, weight: te.Tensor) -> Any:
+            return real_transposed(x, weight, made, (strides[0], strides[1]), (top, left))
+
+        return builder.call_te(compute, *call.args, primfunc_name_hint="conv2d_transpose")
+
+    return legalize
 
 
 def _full(stock: Callable[..., Any]) -> Any:

@@ -26,7 +26,6 @@ from tvm_serenity.quantize.choices import (
     check_quantized,
     check_rounding,
 )
-from tvm_serenity.relax.channels_last import channels_last
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
@@ -35,6 +34,7 @@ from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_modu
 from tvm_serenity.relax.rewrite import Rewriting, names_rows, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
+from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.stream import Limits, Streaming
 from tvm_serenity.schedule import Options
@@ -229,7 +229,7 @@ def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
     """Return the module with channels last where that is wanted."""
     fits = steps.rows or (steps.quantized != "off" and is_quantised(mod))
     if steps.layout == "last" or (steps.layout == "auto" and fits):
-        return _pass("SerenityChannelsLast", channels_last, mod)
+        return _pass("SerenityChannelsLast", images_last, mod)
     return mod
 
 

@@ -62,7 +62,7 @@ def larger(rewriter: Rewriter, region: ClampedResult) -> Any:
 def prelu(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert PRELU, whose slopes are along one axis."""
     call = rewriter.scope.look(region.expr)
-    x, alpha = _with_constant(rewriter, region, True) or [
+    x, alpha = _with_constant(rewriter, region, True, least=1) or [
         rewriter.scope.activation(argument) for argument in call.args
     ]
     after = len(x.shape) - 1 - int(call.attrs.axis) % len(x.shape)
@@ -94,7 +94,7 @@ def _two(rewriter: Rewriter, call: relax.Call) -> list[Leaf] | None:
 
 
 def _with_constant(
-    rewriter: Rewriter, region: ClampedResult, multiplied: bool
+    rewriter: Rewriter, region: ClampedResult, multiplied: bool, least: int = 2
 ) -> list[Leaf] | None:
     """A stored operand and floats along an axis, stored as finely as it is; None for others.
 
@@ -106,7 +106,7 @@ def _with_constant(
     leaves = [activation(rewriter, argument) for argument in arguments]
     values = next((found for found in floats if found is not None), None)
     like = next((leaf for leaf in leaves if leaf is not None), None)
-    if values is None or like is None or values.size < 2:
+    if values is None or like is None or values.size < least:
         return None
     if values.dtype != np.float32 or not np.isfinite(values).all():
         return None

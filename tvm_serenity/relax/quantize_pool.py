@@ -16,6 +16,13 @@ from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
 _REDUCTIONS = {"relax.mean": "MEAN", "relax.sum": "SUM"}
 
 
+MOST_FINER = 1.9
+"""How much finer a scale may be that an average in steps of another one is brought to.
+
+Both round by half a step of theirs: the result is within a step of a float one that is rounded.
+"""
+
+
 def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``avg_pool2d``: LiteRT's where scales agree, else a sum brought to another scale.
 
@@ -35,7 +42,7 @@ def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 def _rescaled(rewriter: Rewriter, region: ClampedResult, x: Leaf, spec: AveragePool) -> Any:
     """An average over windows of different sizes in the scale of ``x``, then in the result's."""
-    if x.params.scale > region.result.scale * (1 + 1e-6):
+    if x.params.scale > MOST_FINER * region.result.scale:
         raise RefusedError("an average over windows of different sizes, to a finer scale")
     low, high = x.params.limits
     record = replace(spec, low=low, high=high)

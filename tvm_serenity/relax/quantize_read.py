@@ -110,7 +110,10 @@ class Scope:
         found = self.look(expr)
         if compat.is_constant(found):
             return np.asarray(compat.constant_array(found))
-        moved = self.call(found, "relax.reshape", "relax.permute_dims", "relax.multiply")
+        moved = self.call(
+            *(found, "relax.reshape", "relax.permute_dims", "relax.multiply"),
+            "relax.broadcast_to",
+        )
         if moved is None:
             return None
         inner = self.constant(moved.args[0])
@@ -119,6 +122,8 @@ class Scope:
         if compat.op_name(moved) == "relax.multiply":
             other = self.constant(moved.args[1])
             return None if other is None else np.asarray(inner * other)
+        if compat.op_name(moved) == "relax.broadcast_to":
+            return np.broadcast_to(inner, shape_of(moved.ty))
         return np.asarray(_mover(moved)(inner))
 
     def params(self, call: relax.Call, stored: relax.Type, name: str) -> Affine:

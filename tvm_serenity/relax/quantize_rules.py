@@ -32,6 +32,13 @@ from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter, Rules
 from tvm_serenity.relax.quantize_resize import bilinear_of
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, TRANSPOSED, weighted
 
+MOST_FINER = 1.25
+"""How much finer a scale may be that a resized image is brought to, and be within a step still.
+
+Resizing rounds by 3/4 of its steps at most (weights in 1/1024 are 1/4 of it), then rounding by half
+a step: two steps from a float result rounded by itself are out of reach.
+"""
+
 
 def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert a concat of quantised tensors."""
@@ -78,7 +85,7 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
         return function(rewriter, region)
     x = rewriter.scope.activation(call.args[0])
     spec = bilinear_of(attrs, x, shape_of(call.ty))
-    if x.params.scale > region.result.scale * (1 + 1e-6):
+    if x.params.scale > MOST_FINER * region.result.scale:
         raise RefusedError("an image is resized to a finer scale")
     axes = [str(attrs.layout).index(axis) for axis in "NHWC"]
     value = turned(rewriter, rewriter.stored(x), axes)

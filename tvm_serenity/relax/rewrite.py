@@ -7,12 +7,12 @@ import tvm
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.relax.channels_last import channels_last
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite_emit import emit
 from tvm_serenity.relax.rewrite_read import prepared, read_net
 from tvm_serenity.relax.rows import by_rows
+from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, apply_everywhere, rewrite, rule_names
 from tvm_serenity.rewrite.in_place import settle
 from tvm_serenity.rows.stream import Limits as RowLimits
@@ -81,7 +81,7 @@ def rewrite_by(
         return made, done
     limits = RowLimits() if options.time_limit_s is None else RowLimits(options.time_limit_s)
     try:
-        made, rows = by_rows(channels_last(mod), target, limits)
+        made, rows = by_rows(images_last(mod), target, limits)
     except UnsupportedError as error:
         return mod, replace(done, reason=done.reason or str(error))
     return made, replace(done, rows=rows)

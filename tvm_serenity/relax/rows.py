@@ -100,10 +100,17 @@ class _Emitter:
         for position, feature in zip(kernel.data, layer.inputs, strict=True):
             param = kernel.whole.params[position]
             arguments.insert(position, self.shaped(self.whole[feature], param))
-        known = self.rows.network.features[layer.outputs[0]]
-        self.whole[layer.outputs[0]] = self.emit(
-            kernel.whole, kernel.name, arguments, known.shape, known.dtype
-        )
+        features = self.rows.network.features
+        types = [
+            relax.TensorType(features[made].shape, features[made].dtype) for made in layer.outputs
+        ]
+        variable = self.builder.add_func(_bare(kernel.whole), f"{kernel.name}_row")
+        single = len(types) == 1
+        call = relax.call_tir(variable, arguments, types[0] if single else types)
+        made = self.builder.emit(call)
+        for index, feature in enumerate(layer.outputs):
+            part = made if single else self.builder.emit(relax.TupleGetItem(made, index))
+            self.whole[feature] = part
 
     def add(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
         """Take a row into sums: begun by the first call, continued in place."""

@@ -313,6 +313,23 @@ def _as_type(value: "fx.Node | bool | int | float", dtype: str, importer: Import
     return importer.block_builder.emit(relax.op.astype(x, dtype))
 
 
+def _prelu(node: "fx.Node", importer: Importer) -> Any:
+    """Slopes are one for all, or one a channel: the axis after the first."""
+    x, slopes = importer.env[node.args[0]], importer.env[node.args[1]]
+    axis = min(1, x.ty.ndim - 1)
+    if int(slopes.ty.shape[0]) == 1:
+        slopes = importer.block_builder.emit(relax.op.broadcast_to(slopes, [x.ty.shape[axis]]))
+    return importer.block_builder.emit(relax.op.nn.prelu(x, slopes, axis))
+
+
+def _adaptive_average(node: "fx.Node", importer: Importer) -> Any:
+    """Of sequences: to one element it is a mean."""
+    x, size = importer.env[node.args[0]], _per_axis(node.args[1], 1)
+    if size == [1]:
+        return importer.block_builder.emit(relax.op.mean(x, [-1], keepdims=True))
+    return importer.block_builder.emit(relax.op.nn.adaptive_avg_pool1d(x, size))
+
+
 CONVERTERS: dict[str, Converter] = {
     **{f"avg_pool{rank}d.default": _pooled(rank, False) for rank in (1, 2, 3)},
     **{f"max_pool{rank}d.default": _pooled(rank, True) for rank in (1, 2, 3)},
@@ -338,6 +355,8 @@ CONVERTERS: dict[str, Converter] = {
     "exp2.default": _exp2,
     "erfc.default": _erfc,
     "elu.default": _elu,
+    "prelu.default": _prelu,
+    "adaptive_avg_pool1d.default": _adaptive_average,
     "embedding.default": _embedding,
     **{f"upsample_nearest{rank}d.vec": _nearest(rank, False) for rank in (1, 2, 3)},
     **{f"_upsample_nearest_exact{rank}d.vec": _nearest(rank, True) for rank in (1, 2, 3)},

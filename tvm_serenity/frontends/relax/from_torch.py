@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
 
+_WHOLE = ("prelu", "avg_pool1d", "max_pool1d", "adaptive_avg_pool1d")
+"""Operators that are converted as they are, and not as others that are made of them."""
+
 
 def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
     """Return a ``torch.export.ExportedProgram`` as a Relax module with constant weights."""
@@ -43,7 +46,7 @@ def _imported(
     from tvm_serenity.frontends.relax._torch_converters import CONVERTERS
     from tvm_serenity.frontends.relax._torch_quantised import quantised_converters
 
-    whole = program.run_decompositions()
+    whole = program.run_decompositions(_decompositions())
     _check_recurrent(whole)
     _check_wide(whole)
     own = {**CONVERTERS, **quantised_converters(whole)}
@@ -59,6 +62,16 @@ def _imported(
         if node.op == "call_function":
             _check_value(node, importer.env.get(node))
     return made
+
+
+def _decompositions() -> Any:
+    """PyTorch's own, without those of operators that are converted whole."""
+    import torch
+
+    table = torch.export.default_decompositions()
+    for kept in _WHOLE:
+        table.pop(getattr(torch.ops.aten, kept).default, None)
+    return table
 
 
 def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:

@@ -1,0 +1,242 @@
+"""Sequences as images of one column: one-dimensional layers made two-dimensional.
+
+Kernels and rows know images ``[batch, channels, height, width]``. A sequence ``[batch, channels,
+length]`` has the bytes of an image ``[batch, channels, length, 1]``, so a convolution or pool along
+it is one whose filters are one column wide. Every result of three axes that such a layer makes, and
+all that follows from it, is *raised* to an image: each axis keeps its number, another is added
+behind them. What an operator computes stays the same; anything that is not known here reads the
+sequence, which is the image under another shape.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.relax.op import op_attrs
+
+from tvm_serenity import compat
+from tvm_serenity.operators import RELAX
+from tvm_serenity.relax.channels_last import (
+    ALONG_ONE,
+    bindings,
+    channels_last,
+    dataflow_main,
+    parts,
+)
+
+RANK = 3
+Layer = Callable[["_Raising", relax.Call], Any]
+
+
+def images_last(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` in NHWC, sequences as images of one column."""
+    return channels_last(as_images(mod))
+
+
+def as_images(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with the one-dimensional layers of ``main`` as layers of images.
+
+    Parameters and results keep their shapes. A module without such layers is returned as it is.
+    """
+    function = dataflow_main(mod)
+    if function is None or not any(_layer(value) for _, value in bindings(function)):
+        return mod
+    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others))
+    params = [relax.Var(p.name, p.ty) for p in function.params]
+    raising = _Raising(builder, dict(zip(function.params, params, strict=True)))
+    with builder.function("main", params):
+        with builder.dataflow():
+            for var, value in bindings(function):
+                raising.bind(var, value)
+            result = builder.emit_output(raising.given(function.body.body))
+        builder.emit_func_output(result)
+    made = builder.finalize()
+    made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
+    made = relax.transform.DeadCodeElimination(["main"])(made)
+    return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs)
+
+
+@dataclass
+class _Raising:
+    """Writes a function anew; ``new``: what stands for a variable, ``raised``: it as an image."""
+
+    builder: relax.BlockBuilder
+    new: dict[Any, Any]
+    raised: dict[Any, Any] = field(default_factory=dict)
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Write one binding, as an image where it can be."""
+        made = self.made_raised(value)
+        if made is None:
+            self.new[var] = self.emitted(self.given(value), var.name)
+        else:
+            self.raised[var] = self.emitted(made, var.name)
+
+    def made_raised(self, value: relax.Expr) -> Any:
+        """An expression as an image, made of images; None where it is none."""
+        if isinstance(value, relax.Var):
+            return self.raised.get(value)
+        if isinstance(value, relax.TupleGetItem):
+            source = self.raised.get(value.tuple_value)
+            whole = source is not None and _rank(value) == RANK
+            return relax.TupleGetItem(source, value.index) if whole else None
+        if not compat.is_call(value):
+            return None
+        layer = _layer(value)
+        if layer is not None:
+            return layer(self, value)
+        operands = [part for argument in value.args for part in parts(argument)]
+        if not any(part in self.raised for part in operands if isinstance(part, relax.Var)):
+            return None
+        known = RELAX.get(compat.op_name(value))
+        if known is not None and known.maps and getattr(value.attrs, "axis", None) is None:
+            if _rank(value) != RANK:
+                return None
+            return compat.call_like(value, [self.broadcast(a) for a in value.args])
+        data, *others = value.args
+        changed = _changed(value)
+        if changed is None or _rank(data) not in (RANK, None):
+            return None
+        given = [self.given(other) for other in others]
+        return compat.call_with(value, [self.image_of(data), *given], **changed)
+
+    def image_of(self, data: relax.Expr) -> Any:
+        """A sequence, or every part of a tuple, as images."""
+        if isinstance(data, relax.Tuple):
+            return relax.Tuple([self.image(part) for part in data.fields])
+        return self.image(data)
+
+    def image(self, expr: relax.Expr) -> Any:
+        """A sequence as an image."""
+        if expr not in self.raised:
+            made = self.shaped(self.given(expr), (*_shape(expr), 1))
+            if not isinstance(expr, relax.Var):
+                return made
+            self.raised[expr] = made
+        return self.raised[expr]
+
+    def broadcast(self, expr: relax.Expr) -> Any:
+        """An operand that is broadcast to a sequence, as one that is broadcast to its image."""
+        rank = _rank(expr)
+        if rank == RANK:
+            return self.image(expr)
+        whole = self.given(expr)
+        return self.shaped(whole, (*_shape(expr), 1)) if rank else whole
+
+    def given(self, expr: relax.Expr) -> Any:
+        """An expression of the old function, its variables replaced, in the shapes it had."""
+        if isinstance(expr, relax.Var):
+            if expr not in self.new:
+                self.new[expr] = self.lowered(expr)
+            return self.new[expr]
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.given(part) for part in expr.fields])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
+        if compat.is_call(expr):
+            return compat.call_like(expr, [self.given(a) for a in expr.args])
+        return expr
+
+    def lowered(self, var: relax.Var) -> Any:
+        """An image, or every part of a tuple of them, as the sequence that it is."""
+        image = self.raised[var]
+        if compat.is_tensor(var.ty):
+            return self.shaped(image, _shape(var))
+        held = [self.builder.emit(relax.TupleGetItem(image, i)) for i in range(len(var.ty.fields))]
+        shapes = [tuple(compat.static_shape(part, "tensor")) for part in var.ty.fields]
+        return relax.Tuple([self.shaped(p, s) for p, s in zip(held, shapes, strict=True)])
+
+    def shaped(self, expr: relax.Expr, shape: tuple[int, ...]) -> Any:
+        """A tensor under another shape."""
+        if tuple(_shape(expr)) == shape:
+            return expr
+        if compat.is_constant(expr):
+            return compat.constant(compat.constant_array(expr).reshape(shape))
+        return self.builder.emit(relax.op.reshape(expr, list(shape)))
+
+    def emitted(self, expr: relax.Expr, name: str) -> Any:
+        """``expr`` bound to a variable."""
+        if isinstance(expr, relax.Var) or compat.is_constant(expr):
+            return expr
+        return self.builder.emit(expr, name)
+
+
+def _convolution(raising: _Raising, call: relax.Call) -> Any:
+    """A convolution, or a transposed one, whose filters are one column wide."""
+    attrs, weights = call.attrs, call.args[1]
+    options: dict[str, Any] = {
+        "strides": (*_ints(attrs.strides), 1),
+        "padding": _around(attrs.padding),
+        "dilation": (*_ints(attrs.dilation), 1),
+        "groups": int(attrs.groups),
+        "data_layout": "NCHW",
+        "kernel_layout": str(attrs.kernel_layout).replace("W", "HW"),
+        "out_dtype": compat.dtype_name(call.ty),
+    }
+    filters = raising.shaped(raising.given(weights), (*_shape(weights), 1))
+    image = raising.image(call.args[0])
+    if isinstance(attrs, op_attrs.Conv1DTransposeAttrs):
+        more = (*_ints(attrs.output_padding), 0)
+        return relax.op.nn.conv2d_transpose(image, filters, output_padding=more, **options)
+    return relax.op.nn.conv2d(image, filters, **options)
+
+
+def _pool(raising: _Raising, call: relax.Call) -> Any:
+    """A pool whose windows are one column wide."""
+    attrs = call.attrs
+    pool = getattr(relax.op.nn, compat.op_name(call).rsplit(".", 1)[1].replace("1d", "2d"))
+    return pool(
+        raising.image(call.args[0]),
+        pool_size=(*_ints(attrs.pool_size), 1),
+        strides=(*_ints(attrs.strides), 1),
+        padding=_around(attrs.padding),
+        dilation=(*_ints(attrs.dilation), 1),
+        ceil_mode=bool(attrs.ceil_mode),
+        count_include_pad=bool(attrs.count_include_pad),
+        layout="NCHW",
+    )
+
+
+def _layer(value: relax.Expr) -> Layer | None:
+    """What makes an image of a one-dimensional layer with channels first; None of others."""
+    if not compat.is_call(value):
+        return None
+    attrs = value.attrs
+    if isinstance(attrs, op_attrs.Conv1DAttrs | op_attrs.Conv1DTransposeAttrs):
+        layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
+        return _convolution if layouts in (("NCW", "OIW"), ("NCW", "IOW")) else None
+    if isinstance(attrs, op_attrs.Pool1DAttrs):
+        return _pool if str(attrs.layout) == "NCW" else None
+    return None
+
+
+def _changed(call: relax.Call) -> dict[str, Any] | None:
+    """The attributes that say the same of images; None where there are none."""
+    attrs = call.attrs
+    if isinstance(attrs, op_attrs.PadAttrs):
+        return {"pad_width": [*_ints(attrs.pad_width), 0, 0]}
+    if isinstance(attrs, ALONG_ONE) and attrs.axis is not None:
+        return {"axis": int(attrs.axis) % RANK}
+    if isinstance(attrs, op_attrs.StatisticalAttrs) and attrs.axis is not None and attrs.keepdims:
+        return {"axis": [int(a) % RANK for a in attrs.axis]}
+    return None
+
+
+def _around(padding: Any) -> tuple[int, int, int, int]:
+    before, after = (_ints(padding) * 2)[:2]
+    return before, 0, after, 0
+
+
+def _ints(values: Any) -> list[int]:
+    return [int(v) for v in values]
+
+
+def _shape(expr: relax.Expr) -> tuple[int, ...]:
+    return tuple(compat.static_shape(expr.ty, "tensor"))
+
+
+def _rank(expr: relax.Expr) -> int | None:
+    return int(expr.ty.ndim) if compat.is_tensor(expr.ty) else None
