@@ -59,7 +59,7 @@ def layers(builder: relax.BlockBuilder, x: Any) -> Any:
     return builder.emit(op.sum(builder.emit(conv(doubled, stored(2, 8, *rest))), [1]))
 
 
-@pytest.mark.parametrize("shape", [(1, 2, 7, 7), (1, 2, 20)])
+@pytest.mark.parametrize("shape", [(1, 2, 5, 5), (1, 2, 14)])
 def test_rows_of_transposed_convolutions_and_splits_save_memory(shape: tuple[int, ...]) -> None:
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(shape, "float32"))
