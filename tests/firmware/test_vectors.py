@@ -13,10 +13,13 @@ from tests.firmware.test_library import Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
+from tvm_serenity.firmware.tir.sums import sum_with_vectors
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.kernels.records import Pair, Requantise, Sum
 from tvm_serenity.kernels.rows import RowKernel, RowParam
-from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.operators.add import sum_of
+from tvm_serenity.quantize.fixed import multiplier, scaled
+from tvm_serenity.quantize.params import Affine
 
 BOARD = "mps3-an547"
 CORE = "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard -DSERENITY_REGIONS"
@@ -85,7 +88,8 @@ MAIN = """#include <string.h>
 #include "net_kernels.h"
 #include "port.h"
 %s
-static uint8_t result[40000], workspace[4096] __attribute__((aligned(16)));
+static uint8_t result[40000];
+__attribute__((aligned(16), unused)) static uint8_t workspace[4096];
 static uint32_t done;
 static void check(const char *name, const void *right, uint32_t size)
 {
@@ -217,4 +221,45 @@ def test_layers_of_any_shape_with_vectors(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert sum("nines_line" in found.kernel.body for found in made) > LAYERS * 3 // 2
     grouped = [found for found in made if "convolve_groups" in found.kernel.body]
     assert len(grouped) > LAYERS // 4
+    assert calls.run(tmp_path) == []
+
+
+def summed(seed: int) -> tuple[Sum, tuple[Any, Any], Any]:
+    """A sum or difference of two tensors of any scales, its operands and its result."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    shape = (1, int(rng.integers(1, 5)), int(rng.integers(1, 6)), int(rng.integers(1, 9)))
+    zeros = rng.choice([limits.min, limits.max, int(rng.integers(limits.min, limits.max))], 3)
+    scales = np.float32(rng.choice([1.0, 0.5, 0.37, 0.051], 3))
+    a, b, out = (Affine((float(s),), (int(z),), dtype) for s, z in zip(scales, zeros, strict=True))
+    low, high = (limits.min, limits.max) if seed % 3 else (limits.min + 40, limits.max - 3)
+    spec = sum_of(Pair((shape, shape), (a, b), out, low, high), seed % 5 == 4)
+    operands = [
+        rng.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype) for _ in range(2)
+    ]
+    operands[0].flat[0], operands[1].flat[0] = limits.min, limits.max
+    x, y = (
+        (v.astype(np.int64) - s.zero_point) << spec.shift
+        for v, s in zip(operands, (a, b), strict=True)
+    )
+    second = scaled(y, np.abs(spec.right.value), spec.right.shift)
+    second = scaled(-y, np.abs(spec.right.value), spec.right.shift) if seed % 5 == 4 else second
+    total = scaled(x, spec.left.value, spec.left.shift) + second
+    made = scaled(total, spec.out.value, spec.out.shift) + out.zero_point
+    return spec, (operands[0], operands[1]), np.clip(made, low, high).astype(dtype)
+
+
+@needs_board
+def test_sums_with_vectors(tmp_path: Path) -> None:
+    calls, row = Calls(), RowKernel((None,), (), (RowParam(0, ()), RowParam(1, ())), {})
+    for seed in range(60):
+        spec, operands, expected = summed(seed)
+        whole = sum_with_vectors(f"sum{seed}", spec, None)
+        by_row = sum_with_vectors(f"sum{seed}_row", spec, row)
+        if whole is None or by_row is None:
+            continue
+        calls.add(whole, list(operands), expected, 0, "")
+        calls.add(by_row, [v[0, 0] for v in operands], expected[0, 0], 0, "")
+    assert len(calls.calls) > 80
     assert calls.run(tmp_path) == []

@@ -68,18 +68,20 @@ INLINED void convolve_plain_$N(const convolution_$X *c, const with_$X *with, con
 {
     const int32_t n = c->out_channels;
     const int32_t inputs = c->channels[0];
-    for (; pixels > 0; pixels -= 3) {
-        const int32_t second = pixels > 1 ? 1 : 0; /* what is missing is the last one again */
-        const int32_t third = pixels > 2 ? 2 : second;
-        const group_run_$N run = {{x, x + second * inputs, x + third * inputs}, inputs};
-        uint8_t *const to[3] = {out, out + second * n, out + third * n};
-        if (pixels == 1) {
+    while (pixels > 0) {
+        const int32_t wide = pixels == 1 ? 1 : pixels == 2 || pixels == 4 ? 2 : 3;
+        const group_run_$N run = {{x, x + inputs, x + 2 * inputs}, inputs};
+        uint8_t *const to[3] = {out, out + n, out + 2 * n};
+        if (wide == 1) {
             groups_1_$N(c, with, &run, &run + 1, to);
+        } else if (wide == 2) {
+            groups_2_$N(c, with, &run, &run + 1, to);
         } else {
             groups_3_$N(c, with, &run, &run + 1, to);
         }
-        x += 3 * inputs;
-        out += 3 * n;
+        pixels -= wide;
+        x += wide * inputs;
+        out += wide * n;
     }
 }
 
@@ -110,13 +112,15 @@ NOT_INLINED void convolve_groups_$N(const convolution_$X *c, const with_$X *with
             const group_run_$N *const end = in_place_$N(c, with, windows, runs);
             groups_3_$N(c, with, runs, end, to);
         } else {
-            $X_t *const second = with->columns + (pixels > 1 ? c->depth : 0);
+            $X_t *const second = with->columns + c->depth;
+            *runs = (group_run_$N){{with->columns, second, second}, c->depth};
             column_$N(c, windows[0], with->columns);
             if (pixels > 1) {
                 column_$N(c, windows[1], second);
+                groups_2_$N(c, with, runs, runs + 1, to);
+            } else {
+                groups_1_$N(c, with, runs, runs + 1, to);
             }
-            *runs = (group_run_$N){{with->columns, second, second}, c->depth};
-            groups_2_$N(c, with, runs, runs + 1, to);
         }
     }
 }

@@ -231,12 +231,12 @@ INLINED int32_t excess_$N(const group_run_$N *runs, const group_run_$N *end, int
 }
 
 INLINED groups_$N begun_groups_$N(const convolution_$X *c, const with_$X *with,
-    const group_run_$N *runs, const group_run_$N *end, uint8_t *const *to)
+    const group_run_$N *runs, const group_run_$N *end, int32_t wide, uint8_t *const *to)
 {
     groups_$N g = {runs, with->weights, {to[0], to[1], to[2]}, with->shifts, c->out_channels,
         with->bias, with->multipliers, 16, c->to.zero_point, c->to.low, c->to.high,
         c->to.rounding == ROUND_ONCE_SMALL, {0, 0, 0}};
-    for (int32_t i = 0; !$V && i < 3; ++i) {
+    for (int32_t i = 0; !$V && i < wide; ++i) {
         g.excess[i] = excess_$N(runs, end, i);
     }
     return g;
@@ -261,7 +261,7 @@ INLINED void alike_$N(const convolution_$X *c, all_alike_$N *four, groups_$N *g)
 NOT_INLINED void groups_3_$N(const convolution_$X *c, const with_$X *with,
     const group_run_$N *runs, const group_run_$N *end, uint8_t *const *to)
 {
-    groups_$N g = begun_groups_$N(c, with, runs, end, to);
+    groups_$N g = begun_groups_$N(c, with, runs, end, 3, to);
     all_alike_$N four;
     alike_$N(c, &four, &g);
     register groups_$N *r0 __asm("r0") = &g;
@@ -274,7 +274,7 @@ NOT_INLINED void groups_3_$N(const convolution_$X *c, const with_$X *with,
 NOT_INLINED void groups_2_$N(const convolution_$X *c, const with_$X *with,
     const group_run_$N *runs, const group_run_$N *end, uint8_t *const *to)
 {
-    groups_$N g = begun_groups_$N(c, with, runs, end, to);
+    groups_$N g = begun_groups_$N(c, with, runs, end, 2, to);
     all_alike_$N four;
     alike_$N(c, &four, &g);
     register groups_$N *r0 __asm("r0") = &g;
@@ -283,7 +283,7 @@ NOT_INLINED void groups_2_$N(const convolution_$X *c, const with_$X *with,
 NOT_INLINED void groups_1_$N(const convolution_$X *c, const with_$X *with,
     const group_run_$N *runs, const group_run_$N *end, uint8_t *const *to)
 {
-    groups_$N g = begun_groups_$N(c, with, runs, end, to);
+    groups_$N g = begun_groups_$N(c, with, runs, end, 1, to);
     all_alike_$N four;
     alike_$N(c, &four, &g);
     register groups_$N *r0 __asm("r0") = &g;

@@ -62,7 +62,9 @@ class Maker:
         alignment = self.board.core.alignment_bytes
         core = self.board.core
         dsp = core.dsp and not core.mve
-        kernels = row_kernels(rows, tuned=self.settings.tuned, alignment=alignment, dsp=dsp)
+        kernels = row_kernels(
+            rows, tuned=self.settings.tuned, alignment=alignment, dsp=dsp, vectors=core.mve
+        )
         check_splittable(kernels.network)
         return kernels
 

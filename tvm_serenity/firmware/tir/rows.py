@@ -39,15 +39,20 @@ class RowKernels:
 
 
 def row_kernels(
-    rows: RowModule, *, tuned: bool = True, alignment: int = 16, dsp: bool = False
+    rows: RowModule,
+    *,
+    tuned: bool = True,
+    alignment: int = 16,
+    dsp: bool = False,
+    vectors: bool = False,
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
-    ``dsp``: the core has the DSP extension, and no vector instructions.
+    ``dsp``: the core has the DSP extension, and no vector instructions; ``vectors``: it has those.
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
-    code = [_from_library(kernel, dsp) if tuned else None for kernel in rows.kernels]
+    code = [_from_library(kernel, dsp, vectors) if tuned else None for kernel in rows.kernels]
     others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
     others = narrowed(others)
     written = _written(others, alignment)
@@ -72,14 +77,14 @@ def _splits(kernel: LayerKernel | None) -> bool:
     return kernel is not None and kernel.rows is not None
 
 
-def _from_library(kernel: LayerKernel | None, dsp: bool) -> LayerCode | None:
+def _from_library(kernel: LayerKernel | None, dsp: bool, vectors: bool) -> LayerCode | None:
     if kernel is None or kernel.source is None:
         return None
     arguments: list[Any] = list(kernel.constants)
     for position in kernel.data:
         arguments.insert(position, None)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
-    found = from_library(name, kernel.source, arguments, kernel.rows, dsp=dsp)
+    found = from_library(name, kernel.source, arguments, kernel.rows, dsp=dsp, vectors=vectors)
     if found is None:
         return None
     first = tuple(range(len(kernel.data)))

@@ -36,7 +36,9 @@ from tvm_serenity.firmware.tir.library import (
     convolution,
     depthwise,
 )
+from tvm_serenity.firmware.tir.sums import sum_with_vectors
 from tvm_serenity.kernels.convolution import Convolution, Dense
+from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
@@ -84,6 +86,8 @@ def tuned(
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
+    if isinstance(spec, Sum):
+        return _sum(name, spec, rows) if vectors and not constants else None
     if isinstance(spec, Dense):
         spec = None if rows is not None else _as_convolution(spec)
     if not isinstance(spec, Convolution) or not _is_covered(spec, rows):
@@ -94,6 +98,11 @@ def tuned(
     layer = replace(layer, by_rows=rows is not None, vectors=vectors)
     fast = _for_dsp(name, layer) if dsp else None
     return fast or _called(name, layer)
+
+
+def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned | None:
+    kernel = sum_with_vectors(name, spec, rows)
+    return kernel and Tuned(kernel, (), 0, math.prod(spec.pair.output_shape))
 
 
 def _as_convolution(spec: Dense) -> Convolution:
