@@ -231,7 +231,7 @@ def summed(seed: int) -> tuple[Sum, tuple[Any, Any], Any]:
     limits = np.iinfo(dtype)
     shape = (1, int(rng.integers(1, 5)), int(rng.integers(1, 6)), int(rng.integers(1, 9)))
     zeros = rng.choice([limits.min, limits.max, int(rng.integers(limits.min, limits.max))], 3)
-    scales = np.float32(rng.choice([1.0, 0.5, 0.37, 0.051], 3))
+    scales = rng.choice([1.0, 0.5, 0.37, 0.051], 3).astype(np.float32)
     a, b, out = (Affine((float(s),), (int(z),), dtype) for s, z in zip(scales, zeros, strict=True))
     low, high = (limits.min, limits.max) if seed % 3 else (limits.min + 40, limits.max - 3)
     spec = sum_of(Pair((shape, shape), (a, b), out, low, high), seed % 5 == 4)

@@ -102,7 +102,9 @@ def tuned(
 
 def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned | None:
     kernel = sum_with_vectors(name, spec, rows)
-    return kernel and Tuned(kernel, (), 0, math.prod(spec.pair.output_shape))
+    if kernel is None:
+        return None
+    return Tuned(kernel, (), 0, math.prod(spec.pair.output_shape))
 
 
 def _as_convolution(spec: Dense) -> Convolution:
