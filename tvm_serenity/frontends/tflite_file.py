@@ -1,8 +1,10 @@
 """``.tflite`` files as graphs, and written back with their operators in another order.
 
-The graph is subgraph 0 as the file means it: every operator is real, in file order. Operators
-that run other subgraphs (IF, WHILE, CALL_ONCE) are opaque. Tensors with data are constants;
-variable tensors and resource variables are state, so operators that touch one keep their order.
+The graph is subgraph 0 as the file means it: every operator is real, in file order. Loops of a
+known count and branches known taken are written out (``_tflite_unrolled``): the graph, and the
+file, are then without them; other operators that run subgraphs are opaque. Tensors with data are
+constants; variable tensors and resource variables are state, so operators that touch one keep
+their order.
 
 A flatbuffer stores operators as a vector of offsets to tables. The writer permutes that vector
 alone: the file keeps its size and every other byte. Nothing else in the schema counts operators
@@ -33,6 +35,7 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.frontends._tflite_shapes import settled
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
+from tvm_serenity.frontends._tflite_written import unrolled
 from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.frontends.opaque import advised, laid, with_workspaces
 from tvm_serenity.frontends.tflite_metadata import planned_offsets, write_metadata
@@ -140,6 +143,10 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     if not subgraphs:
         raise InputError("the model has no subgraph")
+    written = unrolled(data, model, kinds_of)
+    if written is not data:
+        data, model = written, root_table(written, b"TFL3")
+        subgraphs = model.tables(ModelField.SUBGRAPHS)
     data, model = _settled(data, model, subgraphs[0])
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     graph, lent, kept = _read_graph(path.name, model, subgraphs[0], data)

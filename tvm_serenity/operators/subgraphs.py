@@ -1,4 +1,8 @@
-"""Operators that run other subgraphs of the file, which may read and assign any variable."""
+"""Operators that run other subgraphs of the file, which may read and assign any variable.
+
+IF and WHILE are refused only where the file does not tell which branch runs, or how often: others
+are written out when the file is read (``frontends/_tflite_unrolled.py``).
+"""
 
 from tvm_serenity.operators.record import Operator
 

@@ -1,0 +1,159 @@
+"""WHILE of a known count and IF of a known branch are written out; LiteRT runs them as they are."""
+
+import operator as arithmetic
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conformance.writer import Array, Node, Subgraph, T, tflite
+from tests.frontends.test_tflite_file import litert_outputs
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends.tflite_file import TfliteFile
+
+COUNTER, VALUE = T((), "int32"), T((1, 4), "float32")
+LIMITS = {"LESS": arithmetic.lt, "LESS_EQUAL": arithmetic.le, "NOT_EQUAL": arithmetic.ne}
+
+
+def number(value: int) -> T:
+    return T((), "int32", data=np.array(value, np.int32))
+
+
+def condition(kind: str, limit: int) -> Subgraph:
+    tensors = [COUNTER, VALUE, VALUE, number(limit), T((), "bool")]
+    return Subgraph(tensors, [Node(kind, [0, 3], [4])], [0, 1, 2], [4])
+
+
+def body(kinds: list[str], step: int, table: Array) -> Subgraph:
+    """Counts by ``step``; works on the first value, then swaps it with the second."""
+    stored = T(table.shape, "float32", data=table)
+    tensors = [COUNTER, VALUE, VALUE, number(step), COUNTER, stored, VALUE]
+    nodes = [Node("ADD", [0, 3], [4]), Node("GATHER", [5, 0], [6])]
+    last = 1
+    for kind in kinds:
+        tensors.append(VALUE)
+        given_here = [last, 6] if kind in ("ADD", "MUL", "SUB") else [last]
+        nodes.append(Node(kind, given_here, [len(tensors) - 1]))
+        last = len(tensors) - 1
+    return Subgraph(tensors, nodes, [0, 1, 2], [4, 2, last])
+
+
+def loop(kind: str, limit: int, start: int, inside: Subgraph) -> bytes:
+    tensors = [VALUE, VALUE, number(start), COUNTER, VALUE, VALUE, VALUE]
+    options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    nodes = [Node("WHILE", [2, 0, 1], [3, 4, 5], options), Node("SUB", [4, 5], [6])]
+    return tflite(tensors, nodes, [0, 1], [6], [condition(kind, limit), inside])
+
+
+def loaded(data: bytes, path: Path) -> TfliteFile:
+    path.write_bytes(data)
+    model = load(path)
+    assert isinstance(model, TfliteFile)
+    return model
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    limit_kind=st.sampled_from(sorted(LIMITS)),
+    start=st.integers(0, 3),
+    step=st.integers(1, 3),
+    count=st.integers(0, 5),
+    kinds=st.lists(st.sampled_from(["ADD", "MUL", "SUB", "TANH", "RELU"]), min_size=1, max_size=4),
+)
+def test_loops_give_what_litert_gives(
+    tmp_path: Path, limit_kind: str, start: int, step: int, count: int, kinds: list[str]
+) -> None:
+    limit = start + step * count
+    steps, at = 0, start
+    while LIMITS[limit_kind](at, limit):
+        steps, at = steps + 1, at + step
+    table = np.linspace(-1, 1, 40 * 4, dtype=np.float32).reshape(40, 1, 4)
+    data = loop(limit_kind, limit, start, body(kinds, step, table))
+    model = loaded(data, tmp_path / "loop.tflite")
+    made = [op.kind for op in model.graph.ops]
+    assert made == (["GATHER", *kinds] * steps) + ["SUB"]
+    (expected,), (found,) = litert_outputs(data), litert_outputs(model.data)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_loop_once_too_often_differs(tmp_path: Path) -> None:
+    table = np.linspace(-1, 1, 160, dtype=np.float32).reshape(40, 1, 4)
+    right = loop("LESS", 3, 0, body(["ADD", "TANH"], 1, table))
+    wrong = loop("LESS_EQUAL", 3, 0, body(["ADD", "TANH"], 1, table))
+    model = loaded(wrong, tmp_path / "loop.tflite")
+    assert not np.array_equal(litert_outputs(model.data)[0], litert_outputs(right)[0])
+
+
+def branches(chosen: T) -> bytes:
+    inside = [
+        Subgraph([VALUE, VALUE], [Node(kind, [0], [1])], [0], [1]) for kind in ("TANH", "RELU")
+    ]
+    options = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}
+    nodes = [Node("IF", [1, 0], [2], options), Node("LOGISTIC", [2], [3])]
+    entry = [0] if chosen.data is not None else [0, 1]
+    return tflite([VALUE, chosen, VALUE, VALUE], nodes, entry, [3], inside)
+
+
+@pytest.mark.parametrize(("taken", "kind"), [(True, "TANH"), (False, "RELU")])
+def test_a_known_branch_is_taken(tmp_path: Path, taken: bool, kind: str) -> None:
+    data = branches(T((1,), "bool", data=np.array([taken])))
+    model = loaded(data, tmp_path / "if.tflite")
+    assert [op.kind for op in model.graph.ops] == [kind, "LOGISTIC"]
+    np.testing.assert_array_equal(litert_outputs(model.data)[0], litert_outputs(data)[0])
+
+
+def test_an_unknown_branch_is_refused_by_name(tmp_path: Path) -> None:
+    model = loaded(branches(T((1,), "bool")), tmp_path / "if.tflite")
+    with pytest.raises(UnsupportedError, match=r"operator IF.*known at run time only"):
+        model.check_operators()
+
+
+def test_a_count_that_the_input_decides_is_refused_without_tvm(tmp_path: Path) -> None:
+    table = np.zeros((2, 1, 4), np.float32)
+    tensors = [VALUE, VALUE, COUNTER, COUNTER, VALUE, VALUE]
+    options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    nodes = [Node("WHILE", [2, 0, 1], [3, 4, 5], options)]
+    inside = [condition("LESS", 3), body(["TANH"], 1, table)]
+    path = tmp_path / "loop.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0, 1, 2], [4], inside))
+    code = (
+        "import sys; from tvm_serenity.frontends import load\n"
+        "try: load(sys.argv[1]).check_operators()\n"
+        "except Exception as error: print(error, 'tvm' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert "operator WHILE" in run.stdout
+    assert run.stdout.strip().endswith("False")
+
+
+@pytest.mark.parametrize(
+    ("inside", "limit"),
+    [(body(["TANH"], 1, np.zeros((2, 1, 4), np.float32)), 2**31 - 1), (None, 2**31 - 1)],
+    ids=["long", "counts only"],
+)
+def test_loops_without_end_are_refused(tmp_path: Path, inside: Subgraph | None, limit: int) -> None:
+    if inside is None:
+        tensors = [COUNTER, VALUE, VALUE, number(1), COUNTER]
+        inside = Subgraph(tensors, [Node("ADD", [0, 3], [4])], [0, 1, 2], [4, 1, 2])
+    with pytest.raises(UnsupportedError, match=r"operator WHILE: .*more than"):
+        loaded(loop("LESS", limit, 0, inside), tmp_path / "loop.tflite")
+
+
+def test_subgraphs_that_run_themselves_are_refused(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    inside = body(["TANH"], 1, np.zeros((2, 1, 4), np.float32))
+    again = Node("WHILE", [0, 1, 2], [4, 1, 2], options)
+    with pytest.raises(UnsupportedError, match="subgraph 2 runs itself"):
+        loaded(loop("LESS", 3, 0, replace(inside, nodes=[again])), tmp_path / "loop.tflite")

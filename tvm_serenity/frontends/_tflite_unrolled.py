@@ -1,0 +1,294 @@
+"""Loops of a ``.tflite`` file written out, and branches that are known taken.
+
+WHILE whose condition depends only on integers and booleans that are stored, or counted by the
+body, runs a number of times that the file tells: its body is put in its place as often. IF with
+such a condition becomes the branch that it takes. Each repetition has tensors of its own,
+constants are stored once, and what follows from counters (the place in a sequence) is stored as
+it is known. What is not known is left as it is, for the operator to be refused by name.
+
+The new main graph is written in front of the file (``_tflite_prefix``), which is kept.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table, empty_table
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    BufferField,
+    ModelField,
+    OperatorField,
+    SubgraphField,
+    TensorField,
+)
+from tvm_serenity.operators import operator
+
+MOST_OPERATORS = 4096
+"""Of the network that loops are written out to."""
+_MOST_STEPS = 65536
+"""Operators of subgraphs that are followed, conditions among them."""
+_DEEPEST = 8
+_READS = 256 * _MOST_STEPS
+"""Bytes of the file that may be read for that, more than for a file without loops."""
+_MOST_ELEMENTS = 64
+INTERMEDIATES = 8
+_QUANTIZATION_SCALES = 2
+_LOOP, _BRANCH = "WHILE", "IF"
+_STATES = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
+_KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
+_FOLDED: dict[str, Callable[..., Any]] = {
+    "ADD": np.add,
+    "SUB": np.subtract,
+    "MUL": np.multiply,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "LOGICAL_AND": np.logical_and,
+    "LOGICAL_OR": np.logical_or,
+    "LOGICAL_NOT": np.logical_not,
+}
+Array = np.ndarray[Any, Any]
+KindsOf = Callable[[Table, Sequence[Table]], list[str]]
+
+
+class NotKnownError(Exception):
+    """What a loop or a branch depends on is not in the file."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A subgraph of the file, read once."""
+
+    tensors: tuple[Table, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[Table, ...]
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An operator of the file with the tensors that it has in the new main graph."""
+
+    table: Table
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    between: tuple[int, ...]
+
+
+@dataclass
+class Unrolling:
+    """The new main graph as it grows; a tensor is one of the file, or a value that is known."""
+
+    model: Table
+    kinds_of: KindsOf
+    tensors: list[Table | Array] = field(default_factory=list)
+    operators: list[Placed] = field(default_factory=list)
+    values: dict[int, Array] = field(default_factory=dict)
+    read: dict[int, Subgraph] = field(default_factory=dict)
+    constants: dict[tuple[int, int], int] = field(default_factory=dict)
+    stored: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
+    made: set[int] = field(default_factory=set)
+    """Tensors that operators or the caller write: what the file stores for them is not read."""
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.model.source.left += _READS
+        self.subgraphs = self.model.tables(ModelField.SUBGRAPHS)
+        self.buffers = self.model.tables(ModelField.BUFFERS)
+
+    def main(self) -> tuple[int, ...]:
+        """Write the main graph out; return its outputs. Its tensors keep their numbers."""
+        graph = self.subgraph(0)
+        self.tensors = list(graph.tensors)
+        self.made.update(graph.inputs)
+        names = {i: i for i in range(len(graph.tensors))}
+        return self._follow(graph, names, (0,), self._place_main)
+
+    def subgraph(self, index: int) -> Subgraph:
+        """Return a subgraph, whose references to tensors are checked."""
+        if not 0 <= index < len(self.subgraphs):
+            raise InputError(f"subgraph {index} is not there, the file has {len(self.subgraphs)}")
+        if index not in self.read:
+            table = self.subgraphs[index]
+            tensors, ops = table.tables(SubgraphField.TENSORS), table.tables(3)
+            entry, made = table.ints(SubgraphField.INPUTS), table.ints(SubgraphField.OUTPUTS)
+            named = [t for op in ops for f in (1, 2, INTERMEDIATES) for t in op.ints(f)]
+            if not all(-1 <= t < len(tensors) for t in named) or not all(
+                0 <= t < len(tensors) for t in (*entry, *made)
+            ):
+                raise InputError(f"subgraph {index} names a tensor that is not there")
+            kinds = tuple(self.kinds_of(self.model, ops))
+            self.read[index] = Subgraph(tensors, entry, made, ops, kinds)
+        return self.read[index]
+
+    def value(self, tensor: int) -> Array:
+        """Return the integers or booleans of a tensor of the new graph, where they are known."""
+        if tensor in self.values:
+            return self.values[tensor]
+        table = self.tensors[tensor] if tensor >= 0 else None
+        if not isinstance(table, Table) or tensor in self.made:
+            raise NotKnownError
+        dtype = _type(table)
+        quantised = table.table(TensorField.QUANTIZATION)
+        if dtype not in _KNOWN or (quantised and quantised.span(_QUANTIZATION_SCALES, 4)[1]):
+            raise NotKnownError
+        buffer, shape = table.u32(TensorField.BUFFER), table.ints(TensorField.SHAPE)
+        if buffer >= len(self.buffers) or table.u8(TensorField.IS_VARIABLE):
+            raise NotKnownError
+        start, size = self.buffers[buffer].span(BufferField.DATA, 1)
+        count = math.prod(shape)
+        if not 0 < count <= _MOST_ELEMENTS or size != count * np.dtype(_KNOWN[dtype]).itemsize:
+            raise NotKnownError
+        stored: Array = np.frombuffer(self.model.source.data, np.dtype(_KNOWN[dtype]), count, start)
+        found: Array = stored.reshape(shape)
+        self.values[tensor] = found
+        return found
+
+    def _follow(
+        self,
+        graph: Subgraph,
+        names: dict[int, int],
+        within: tuple[int, ...],
+        place: Callable[[str, Placed, tuple[Table, ...]], tuple[int, ...]],
+    ) -> tuple[int, ...]:
+        """Put the operators of a subgraph into the new one; return where its outputs are."""
+        for kind, table in zip(graph.kinds, graph.operators, strict=True):
+            self.steps += 1
+            if self.steps > _MOST_STEPS or len(self.operators) > MOST_OPERATORS:
+                raise UnsupportedError(
+                    f"operator {_LOOP}: written out, it is more than {MOST_OPERATORS:,} operators "
+                    f"({len(self.operators):,} of {self.steps:,} that were followed)"
+                )
+            given = tuple(self._named(within[-1], graph, names, t) for t in table.ints(1))
+            made, between = table.ints(2), table.ints(INTERMEDIATES)
+            if kind in (_LOOP, _BRANCH):
+                results = self._run(kind, table, given, within)
+                if len(results) != len(made):
+                    raise InputError(f"{kind} has {len(made)} results, its subgraph {len(results)}")
+            else:
+                mid = tuple(self._named(within[-1], graph, names, t) for t in between)
+                old = tuple(graph.tensors[t] for t in made if t >= 0)
+                results = place(kind, Placed(table, given, made, mid), old)
+            names.update(zip(made, results, strict=True))
+        return tuple(self._named(within[-1], graph, names, t) for t in graph.outputs)
+
+    def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
+        """The new number of a tensor; what nothing makes is a constant, which all runs share."""
+        if tensor < 0 or tensor in names:
+            return names.get(tensor, tensor)
+        key = index, tensor
+        if key not in self.constants:
+            if graph.tensors[tensor].u8(TensorField.IS_VARIABLE):
+                raise NotKnownError
+            self.constants[key] = self._new(graph.tensors[tensor])
+        return self.constants[key]
+
+    def _new(self, tensor: Table | Array) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def _place_main(self, kind: str, op: Placed, old: tuple[Table, ...]) -> tuple[int, ...]:
+        """Keep an operator of the main graph; note what is known of its result."""
+        self.operators.append(op)
+        self.made.update(op.outputs)
+        found = self._folded(kind, op, old)
+        if found is not None:
+            self.values[op.outputs[0]] = found
+        return op.outputs
+
+    def _place(self, kind: str, op: Placed, old: tuple[Table, ...]) -> tuple[int, ...]:
+        """Put an operator of another subgraph, or store its result where that is known."""
+        found = self._folded(kind, op, old)
+        if found is not None:
+            return (self._constant(found),)
+        known = operator(kind)
+        variable = any(t.u8(TensorField.IS_VARIABLE) for t in old)
+        if variable or known.calls or known.keeps or known.holds or kind in _STATES:
+            raise NotKnownError
+        made = tuple(self._new(t) for t in old)
+        if len(made) != len(op.outputs):
+            raise InputError(f"{kind} has a result that is no tensor")
+        self.made.update(made)
+        self.operators.append(Placed(op.table, op.inputs, made, op.between))
+        return made
+
+    def _folded(self, kind: str, op: Placed, old: tuple[Table, ...]) -> Array | None:
+        """The result of an operator on known integers, in its type; None where not known."""
+        if kind not in _FOLDED or len(old) != 1 or _type(old[0]) not in _KNOWN:
+            return None
+        options = op.table.table(OperatorField.BUILTIN_OPTIONS)
+        if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
+            return None  # a fused activation
+        try:
+            values = [self.value(t) for t in op.inputs]
+            with np.errstate(all="ignore"):
+                found = np.asarray(_FOLDED[kind](*values))
+        except (NotKnownError, TypeError, ValueError):
+            return None
+        shape = old[0].ints(TensorField.SHAPE)
+        if found.dtype != _KNOWN[_type(old[0])] or found.shape != shape:
+            return None
+        return found
+
+    def _constant(self, value: Array) -> int:
+        key = value.dtype.name, value.shape, value.tobytes()
+        if key not in self.stored:
+            self.stored[key] = self._new(value)
+            self.values[self.stored[key]] = value
+        return self.stored[key]
+
+    def _run(
+        self, kind: str, table: Table, given: tuple[int, ...], within: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """The results of a loop or of the branch that is taken."""
+        options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
+        first, second = options.i32(0), options.i32(1)
+        if kind == _BRANCH:
+            taken = first if self._holds(given[:1]) else second
+            return self._call(taken, given[1:], within)
+        while True:
+            before = len(self.operators)
+            condition = self._call(first, given, within)
+            holds = self._holds(condition)
+            del self.operators[before:]
+            if not holds:
+                return given
+            given = self._call(second, given, within)
+
+    def _holds(self, condition: tuple[int, ...]) -> bool:
+        if len(condition) != 1:
+            raise InputError("a condition that is not one tensor")
+        value = self.value(condition[0])
+        if value.size != 1 or value.dtype != np.bool_:
+            raise NotKnownError
+        return bool(value.reshape(()))
+
+    def _call(self, index: int, given: tuple[int, ...], within: tuple[int, ...]) -> tuple[int, ...]:
+        self.steps += 1
+        if index in within or len(within) > _DEEPEST:
+            raise UnsupportedError(f"subgraph {index} runs itself, or subgraphs more than 8 deep")
+        graph = self.subgraph(index)
+        if len(graph.inputs) != len(given):
+            raise InputError(f"subgraph {index} has {len(graph.inputs)} inputs, not {len(given)}")
+        if self.steps > _MOST_STEPS:
+            raise UnsupportedError(f"operator {_LOOP}: runs more than {_MOST_STEPS:,} times")
+        names = dict(zip(graph.inputs, given, strict=True))
+        return self._follow(graph, names, (*within, index), self._place)
+
+
+def _type(table: Table) -> str:
+    code = table.u8(TensorField.TYPE)
+    if code >= len(TENSOR_TYPES):
+        raise NotKnownError
+    return TENSOR_TYPES[code][0]
