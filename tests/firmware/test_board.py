@@ -38,7 +38,7 @@ pytestmark = needs_board
     [
         (KWS, "mps2-an386", 7_700_000, 16_000),
         (KWS, "lm3s6965evb", 11_000_000, 16_000),
-        (KWS, "mps3-an547", 1_900_000, 16_000),
+        (KWS, "mps3-an547", 1_010_000, 16_000),
         (KWS, "mps2-an521", 11_000_000, 16_000),
         (VWW, "netduinoplus2", 20_000_000, 55_296),
         (HELLO, "stm32vldiscovery", 5_000, 48),

@@ -61,14 +61,14 @@ class Calls:
             f'check("{kernel.name}", {right}, {expected.nbytes});'
         )
 
-    def run(self, folder: Path) -> list[str]:
-        """Return what the program says is wrong."""
+    def run(self, folder: Path, mutant: tuple[str, str] = ("", "")) -> list[str]:
+        """Return what the program says is wrong; ``mutant``: a text of the library, and another."""
         project = built(HELLO, BOARD).files
         for name in ("startup.c", "link.ld", "port.h", "port_board.c"):
             (folder / name).write_bytes(project[name])
         program = Program("net", tuple(self.kernels.values()), (), (), (), (), (), (), {})
         (folder / "net_kernels.h").write_text(kernels_header(program))
-        (folder / "net_kernels.c").write_text(kernels_source(program))
+        (folder / "net_kernels.c").write_text(kernels_source(program).replace(*mutant))
         lines = "\n".join(f"    {call}" for call in self.calls)
         (folder / "main.c").write_text(MAIN % ("\n".join(self.arrays), lines))
         sources = "main.c net_kernels.c startup.c port_board.c"
@@ -263,3 +263,21 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
         calls.add(by_row, [v[0, 0] for v in operands], expected[0, 0], 0, "")
     assert len(calls.calls) > 80
     assert calls.run(tmp_path) == []
+
+
+@needs_board
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        ("subs lr, lr, #16", "subs lr, lr, #32"),
+        ('"ldr r11, [sp, #24]', '"movs r11, #0'),
+        ('"vqadd.s16 q6, q6, r7', '"vqadd.s16 q6, q6, r6'),
+    ],
+)
+def test_a_wrong_kernel_is_found(
+    mutant: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    layers = {f"large{i}": larger(2000 + i) for i in range(12)}
+    layers |= {f"nine{i}": of_nine(3000 + i) for i in range(18)}
+    calls, _ = library_calls(layers, monkeypatch)
+    assert calls.run(tmp_path, mutant)
