@@ -54,7 +54,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sparse-order": (("sparse", "order", "--mlp", "6x2", "--density", "0.5", "--bound"),),
     "sparse-grow": (("sparse", "grow", "--memory", "8", "--neurons", "20"),),
     "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
-    "rows": (("rows", "conv.tflite", "--curve", "--time-limit", "0.1"),),
+    "rows": (("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
@@ -124,6 +124,7 @@ def answers(folder: Path) -> dict[str, list[Any]]:
     with contextlib.chdir(folder):
         found = dict(_answers())
     found["certificate"] = [json.loads((folder / "certificate.json").read_text())]
+    found["rows-certificate"] = [json.loads((folder / "bands.json").read_text())]
     found["compile"].append(json.loads((folder / "library" / "report.json").read_text()))
     return found
 

@@ -2,9 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.quantize.test_operators import IMAGE, conv, weights
-from tests.rows.nets import build as row_kernels_of
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -27,11 +24,9 @@ from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.result import load
 from tvm_serenity.firmware.verify import difference, run_host
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
-from tvm_serenity.fitting.candidates import rows_bound
 from tvm_serenity.fitting.choose import best_of, front_of
 from tvm_serenity.fitting.measure import BuildFigures, Spending
-from tvm_serenity.rows.split import SOURCE, heights_of, split
-from tvm_serenity.rows.stream import Limits, stream
+from tvm_serenity.rows.split import heights_of
 
 register()
 
@@ -89,32 +84,6 @@ def test_every_run_was_counted_and_rows_cost_few_instructions(found: Fitted) -> 
         assert run is not None
         assert run.unit == "instructions"
         assert run.middle < 2 * whole.middle
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("streamed", [False, True])
-def test_no_bands_need_less_than_the_bound(seed: int, streamed: bool) -> None:
-    network = row_kernels_of(random_module(seed, True)).kernels.network
-    rng = Random(seed)
-    bound = rows_bound(network, streamed, Limits(5))
-    for _ in range(3):
-        heights = [rng.randint(1, f.height) for f in network.features]
-        plan = stream(network, heights, streamed=streamed, limits=Limits(0.2))
-        assert plan.arena_bytes >= bound
-    finest = stream(network, heights_of(network, 1), streamed=streamed, limits=Limits(5))
-    assert finest.lower_bound_bytes >= bound
-    if split(network, heights_of(network, 1), streamed=streamed).feeding in (None, SOURCE):
-        assert finest.lower_bound_bytes == bound
-
-
-def test_taller_bands_never_need_less(module: Any) -> None:
-    network = row_kernels_of(module).kernels.network
-    tall = network.rows(network.inputs[0])
-    peaks = [
-        stream(network, heights_of(network, rows), limits=Limits(5)).lower_bound_bytes
-        for rows in (tall, 4, 2, 1)
-    ]
-    assert all(a >= b for a, b in pairwise(peaks))
 
 
 figures = st.tuples(

@@ -1,7 +1,7 @@
 """``serenity check``: verify a certificate without the search that made it."""
 
 import json as json_module
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,8 @@ from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.errors import InputError
-from tvm_serenity.schedule.certificate import check_certificate
+from tvm_serenity.rows.bound import FORMAT, check_bound
+from tvm_serenity.schedule.certificate import Confirmed, check_certificate
 
 MAX_FILE_BYTES = 2**30
 
@@ -21,12 +22,14 @@ MAX_FILE_BYTES = 2**30
 def check_command(
     model: Model,
     certificate: Annotated[
-        str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule --certificate.")
+        str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule or rows --certificate.")
     ],
     dim: Dims = None,
     json: Json = False,
 ) -> None:
     """Verify a certificate: the order's peak, and the bound that no order can be below.
+
+    One from serenity rows holds for every order, placement and height of bands.
 
     The peak is recomputed by a referee that shares no code with the search; a cut is computed
     again by networkx; a window or an exhausted search is searched again without the rules, or,
@@ -34,17 +37,7 @@ def check_command(
     where a claim is wrong.
     """
     claims = read_certificate(certificate)
-    options = claims.get("options", {})
-    if not isinstance(options, Mapping):
-        raise InputError(f"{certificate}: its options are not an object")
-    choices = meaning(
-        bool(options.get("alias_copies")),
-        bool(options.get("fold_concat")),
-        bool(options.get("in_place")),
-        options.get("slice"),
-    )
-    graph = choices.apply(source(model, dim or ()).file().graph).graph
-    found = check_certificate(graph, claims)
+    found = _confirmed(model, certificate, claims, dim or ())
     if json:
         show.print_json(
             {
@@ -65,6 +58,27 @@ def check_command(
             "bound": f"{found.lower_bound_bytes:,} bytes, {bound}: {found.how}",
         },
     )
+
+
+def _confirmed(
+    model: str, certificate: str, claims: Mapping[str, Any], dims: Sequence[str]
+) -> Confirmed:
+    """What is confirmed of an order's certificate, or of one for all bands of rows."""
+    if claims.get("format") == FORMAT:
+        from tvm_serenity.cli.rows import network_of
+
+        return check_bound(network_of(model, list(dims), bool(claims.get("graph_only"))), claims)
+    options = claims.get("options", {})
+    if not isinstance(options, Mapping):
+        raise InputError(f"{certificate}: its options are not an object")
+    choices = meaning(
+        bool(options.get("alias_copies")),
+        bool(options.get("fold_concat")),
+        bool(options.get("in_place")),
+        options.get("slice"),
+    )
+    graph = choices.apply(source(model, dims).file().graph).graph
+    return check_certificate(graph, claims)
 
 
 def read_certificate(path: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """``serenity rows``: what a network needs when its operators run row by row."""
 
+import json as json_module
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -10,7 +11,9 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, sized
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import profile
+from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import (
     Choice,
     Goal,
@@ -48,6 +51,14 @@ def rows_command(
     graph_only: Annotated[
         bool, typer.Option("--graph", help="Read a .tflite file alone, without its kernels.")
     ] = False,
+    certified: Annotated[
+        str | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE.json",
+            help="Write a bound for every height of bands; 'serenity check' verifies it.",
+        ),
+    ] = None,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", help="For each search.")
     ] = 10.0,
@@ -83,6 +94,10 @@ def rows_command(
             known = dict(curve(network, streamed=stream_input, limits=limits))
         points = list(known.values())
         chosen = _chosen(network, bands, goal, stream_input, limits, known)
+        if certified is not None:
+            bound = rows_bound(network, streamed=stream_input, limits=limits)
+            claims = {**bound.certificate(), "graph_only": graph_only}
+            write_bytes(certified, (json_module.dumps(claims) + "\n").encode())
     if check:
         chosen.best.check()
     if plot is not None:

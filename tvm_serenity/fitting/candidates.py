@@ -14,10 +14,8 @@ from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
 from tvm_serenity.rows.described import rows_text
-from tvm_serenity.rows.network import Network
-from tvm_serenity.rows.segments import segment_order
-from tvm_serenity.rows.split import SOURCE, heights_of, split
-from tvm_serenity.rows.stream import Limits, Streaming, order_from, stream
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import Limits, Streaming, stream
 
 EQUAL_BANDS = (8, 4, 2, 1)
 """Rows a band that are tried for all tensors alike."""
@@ -75,23 +73,6 @@ def by_rows(
         how = f"bands of {rows} row{'s' * (rows != '1')}{arrives}"
         settings = replace(maker.settings, rows="auto", stream_input=streamed)
         yield BuildCandidate(how, settings, maker.in_bands(choice))
-
-
-def rows_bound(network: Network, streamed: bool, limits: Limits) -> int:
-    """Return a bound on the arena of every order and placement of ``network`` in any bands.
-
-    It is that of bands of one row: an order of taller bands, each band replaced by its rows one
-    after the other, has no higher peak, as a row is live only while its band is, and a step over a
-    band holds all that its rows do. Rows of an input that arrives are taken in, or read as they
-    come: the less of both.
-    """
-    heights = heights_of(network, 1)
-    kinds = [split(network, heights, streamed=streamed)]
-    if kinds[0].feeding not in (None, SOURCE):
-        kinds.append(split(network, heights, streamed=True, kept=True))
-    return min(
-        order_from(banded, segment_order(banded), limits).lower_bound_bytes for banded in kinds
-    )
 
 
 def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:

@@ -17,9 +17,10 @@ from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.made import Maker, loose
 from tvm_serenity.firmware.tir.opened import opened
-from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, rows_bound, whole, worth_it
+from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, whole, worth_it
 from tvm_serenity.fitting.choose import ARRIVALS, FitGoal, Fitted, best_of, front_of
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
+from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.stream import Limits
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ class _Search:
                     yield one
             try:
                 yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
-                self.bounds.append(rows_bound(self.maker.rows.network, streamed, limits))
+                bound = rows_bound(self.maker.rows.network, streamed=streamed, limits=limits)
+                self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":
                     raise
