@@ -54,7 +54,9 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sparse-order": (("sparse", "order", "--mlp", "6x2", "--density", "0.5", "--bound"),),
     "sparse-grow": (("sparse", "grow", "--memory", "8", "--neurons", "20"),),
     "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
-    "rows": (("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),),
+    "rows": (
+        ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),
+    ),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
