@@ -30,7 +30,7 @@ from tvm_serenity.operators import operator
 
 MOST_OPERATORS = 4096
 """Of the network that loops are written out to."""
-_MOST_STEPS = 65536
+_MOST_STEPS = 16384
 """Operators of subgraphs that are followed, conditions among them."""
 _DEEPEST = 8
 _READS = 256 * _MOST_STEPS
@@ -164,12 +164,7 @@ class Unrolling:
     ) -> tuple[int, ...]:
         """Put the operators of a subgraph into the new one; return where its outputs are."""
         for kind, table in zip(graph.kinds, graph.operators, strict=True):
-            self.steps += 1
-            if self.steps > _MOST_STEPS or len(self.operators) > MOST_OPERATORS:
-                raise UnsupportedError(
-                    f"operator {_LOOP}: written out, it is more than {MOST_OPERATORS:,} operators "
-                    f"({len(self.operators):,} of {self.steps:,} that were followed)"
-                )
+            self._bounded()
             given = tuple(self._named(within[-1], graph, names, t) for t in table.ints(1))
             made, between = table.ints(2), table.ints(INTERMEDIATES)
             if kind in (_LOOP, _BRANCH):
@@ -182,6 +177,15 @@ class Unrolling:
                 results = place(kind, Placed(table, given, made, mid), old)
             names.update(zip(made, results, strict=True))
         return tuple(self._named(within[-1], graph, names, t) for t in graph.outputs)
+
+    def _bounded(self) -> None:
+        """Count an operator or a run of a subgraph; refuse a loop that is too long."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS or len(self.operators) > MOST_OPERATORS:
+            raise UnsupportedError(
+                f"operator {_LOOP}: written out, it is more than {MOST_OPERATORS:,} operators, or "
+                f"{_MOST_STEPS:,} with its counters and conditions"
+            )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
         """The new number of a tensor; what nothing makes is a constant, which all runs share."""
@@ -275,14 +279,12 @@ class Unrolling:
         return bool(value.reshape(()))
 
     def _call(self, index: int, given: tuple[int, ...], within: tuple[int, ...]) -> tuple[int, ...]:
-        self.steps += 1
         if index in within or len(within) > _DEEPEST:
             raise UnsupportedError(f"subgraph {index} runs itself, or subgraphs more than 8 deep")
         graph = self.subgraph(index)
         if len(graph.inputs) != len(given):
             raise InputError(f"subgraph {index} has {len(graph.inputs)} inputs, not {len(given)}")
-        if self.steps > _MOST_STEPS:
-            raise UnsupportedError(f"operator {_LOOP}: runs more than {_MOST_STEPS:,} times")
+        self._bounded()
         names = dict(zip(graph.inputs, given, strict=True))
         return self._follow(graph, names, (*within, index), self._place)
 
