@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.library_form import library_form
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
@@ -189,7 +190,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> dict[str, 
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
-            found = tuned.tuned(f"l{number}_{form}", None, given, rows, dsp=True)
+            found = library_form(f"l{number}_{form}", given, rows, dsp=True)
             while found is not None:
                 if "short.h" in found.kernel.support:
                     name = f"l{number}_{form}_{len(made)}"

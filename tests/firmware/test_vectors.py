@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.library_form import library_form
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
@@ -127,7 +128,7 @@ def library_calls(
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
             with monkeypatch.context() as patched:
                 patched.setattr(tuned, "spec_of", lambda _function, _given, spec=spec: spec)
-                found = tuned.tuned(f"{name}_{form}", None, arguments, rows, vectors=True)
+                found = library_form(f"{name}_{form}", arguments, rows, vectors=True)
             if found is None:
                 continue
             made.append(found)

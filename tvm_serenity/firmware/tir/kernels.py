@@ -16,7 +16,7 @@ from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
 from tvm_serenity.firmware.tir.statements import Written, write
-from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, Tuned, tuned
+from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, NotCovered, Tuned, tuned
 from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.opaque import opaque
@@ -39,6 +39,7 @@ class Kernels:
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
         in_c = settings.codegen == "c"
+        self.not_covered: dict[int, str] = {}
         self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned and in_c else {}
         others = [
             i
@@ -63,7 +64,7 @@ class Kernels:
     def _tuned(self) -> dict[int, Tuned]:
         """The calls of the kernel library, by operator; equal kernels share a name.
 
-        None where all of them together are little work.
+        None where all of them together are little work. ``not_covered`` says why of the others.
         """
         found: dict[int, Tuned] = {}
         names: dict[Kernel, str] = {}
@@ -72,12 +73,17 @@ class Kernels:
                 continue  # a view, or a kernel that overwrites: the library has none
             arrays = self.constants_of(i)
             function = self.functions[op.kind]
-            made = tuned(op.kind, function, arrays, vectors=self.vectors, dsp=self.dsp)
-            if made is None:
+            try:
+                made = tuned(op.kind, function, arrays, vectors=self.vectors, dsp=self.dsp)
+            except NotCovered as reason:
+                self.not_covered[i] = str(reason)
                 continue
             found[i] = _named(made, op.kind, names)
-        few = sum(made.products for made in found.values()) < FEW_PRODUCTS
-        return {} if few else found
+        if sum(made.products for made in found.values()) >= FEW_PRODUCTS:
+            return found
+        little = f"serves networks of {FEW_PRODUCTS} products or more"
+        self.not_covered |= dict.fromkeys(found, little)
+        return {}
 
     def _forms(self, ops: Sequence[int]) -> dict[str, dict[int, tuple[str, int]]]:
         """The forms of a kernel's narrow constants by position, for each kernel."""

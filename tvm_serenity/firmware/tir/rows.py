@@ -9,6 +9,7 @@ from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
 from tvm_serenity.firmware.tir.statements import Written, write
+from tvm_serenity.firmware.tir.tuned import NotCovered
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
@@ -19,7 +20,8 @@ class LayerCode:
     """The kernels of a layer, one a variant, and the constants they take, in C.
 
     ``data`` are the positions of tensors among tensors and constants: before all constants where
-    ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL.
+    ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
+    ``not_covered`` why it is not.
     """
 
     kernels: tuple[Kernel, ...]
@@ -27,6 +29,7 @@ class LayerCode:
     data: tuple[int, ...]
     workspace_bytes: int = 0
     library: bool = False
+    not_covered: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,13 @@ def row_kernels(
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
-    code = [_from_library(kernel, dsp, vectors) if tuned else None for kernel in rows.kernels]
+    reasons = [""] * len(rows.kernels)
+    code: list[LayerCode | None] = [None] * len(rows.kernels)
+    for index, kernel in enumerate(rows.kernels if tuned else ()):
+        try:
+            code[index] = _from_library(kernel, dsp, vectors)
+        except NotCovered as reason:
+            reasons[index] = str(reason)
     others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
     others = narrowed(others)
     written = _written(others, alignment)
@@ -62,7 +71,13 @@ def row_kernels(
         if kernel is not None:
             parts = [written[name] for name in _names(kernel)]
             needed = max(part.workspace_bytes for part in parts)
-            made = LayerCode(tuple(p.kernel for p in parts), kernel.constants, kernel.data, needed)
+            made = LayerCode(
+                tuple(p.kernel for p in parts),
+                kernel.constants,
+                kernel.data,
+                needed,
+                not_covered=reasons[index],
+            )
         if made is not None:
             if made.workspace_bytes and _splits(rows.kernels[index]):
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
@@ -85,8 +100,6 @@ def _from_library(kernel: LayerKernel | None, dsp: bool, vectors: bool) -> Layer
         arguments.insert(position, None)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
     found = from_library(name, kernel.source, arguments, kernel.rows, dsp=dsp, vectors=vectors)
-    if found is None:
-        return None
     first = tuple(range(len(kernel.data)))
     return LayerCode((found.kernel,), found.constants, first, found.workspace_bytes, True)
 

@@ -1,4 +1,4 @@
-"""Which kernel of the library (``firmware/library``) serves an operator, if one does.
+"""Which kernel of the library (``firmware/library``) serves an operator, or why none does.
 
 The spec that a kernel carries says which convolution or dense layer it is. The library makes lines
 of the result from rows that may lie anywhere: a kernel of a whole tensor passes it the rows of its
@@ -69,6 +69,10 @@ class Tuned:
     roomy: "Tuned | None" = None
 
 
+class NotCovered(Exception):
+    """The library has no form of a kernel; the message says what it has, or does, instead."""
+
+
 def tuned(
     name: str,
     function: tirx.PrimFunc,
@@ -77,33 +81,35 @@ def tuned(
     *,
     vectors: bool = False,
     dsp: bool = False,
-) -> Tuned | None:
-    """Return the library's form of a kernel and its call, None where it has none.
+) -> Tuned:
+    """Return the library's form of a kernel and its call.
 
     ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
     None. ``rows``: the kernel makes one row at a time, or several that follow each other.
     ``vectors``: the core has vector instructions; ``dsp``: it has those of the DSP extension alone.
+    Raises :class:`NotCovered` with the condition that is not met.
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Sum):
-        return _sum(name, spec, rows) if vectors and not constants else None
+    if isinstance(spec, Sum) and vectors and not constants:
+        return _sum(name, spec, rows)
     if isinstance(spec, Dense):
-        spec = None if rows is not None else _as_convolution(spec)
-    if not isinstance(spec, Convolution) or not _is_covered(spec, rows):
-        return None
+        if rows is not None:
+            raise NotCovered("a dense layer has no rows")
+        spec = _as_convolution(spec)
+    if not isinstance(spec, Convolution):
+        raise NotCovered("has convolutions and dense layers, with vectors sums of two tensors")
+    _check_layout(spec, rows)
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
-    if layer is None:
-        return None
     layer = replace(layer, by_rows=rows is not None, vectors=vectors)
     fast = _for_dsp(name, layer) if dsp else None
     return fast or _called(name, layer)
 
 
-def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned | None:
+def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned:
     kernel = sum_with_vectors(name, spec, rows)
     if kernel is None:
-        return None
+        raise NotCovered("adds tensors of one shape and 8-bit type")
     return Tuned(kernel, (), 0, math.prod(spec.pair.output_shape))
 
 
@@ -125,14 +131,15 @@ def _as_convolution(spec: Dense) -> Convolution:
     )
 
 
-def _is_covered(spec: Convolution, rows: RowKernel | None) -> bool:
-    """Whether the library may have the layer: 8-bit integers, stored by rows."""
-    eight = {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}
-    if spec.layout != "NHWC" or spec.pieces[0][0] != 1 or not eight:
-        return False
-    if rows is None:
-        return True
-    return len(rows.variants) == 1 and len(rows.slots) == len(spec.pieces) * spec.weight_shape[0]
+def _check_layout(spec: Convolution, rows: RowKernel | None) -> None:
+    """Raise :class:`NotCovered` unless these are 8-bit integers, stored by rows."""
+    if not {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}:
+        types = f"{spec.dtype} to {spec.requantise.dtype}"
+        raise NotCovered(f"has 8-bit integers only, not {types}")
+    slots = len(spec.pieces) * spec.weight_shape[0]
+    in_rows = rows is None or (len(rows.variants) == 1 and len(rows.slots) == slots)
+    if spec.layout != "NHWC" or spec.pieces[0][0] != 1 or not in_rows:
+        raise NotCovered("reads whole rows with channels last, of one image")
 
 
 def _lying(spec: Convolution) -> Convolution:
@@ -156,18 +163,18 @@ def _lying(spec: Convolution) -> Convolution:
     )
 
 
-def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution | None:
-    """The layer with its numbers as the library wants them, None where it has no such numbers."""
+def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution:
+    """The layer with its numbers as the library wants them."""
     small = centred(weights.reshape(spec.weight_shape), spec.weight_zero)
     if small is None:
-        return None
+        raise NotCovered("weights less their zero point do not fit into 8 bits")
     if spec.requantise.rounding == "tflite":
         spec, small, bias = _in_small_numbers(spec, small, bias)
     finish = spec.requantise
     largest = largest_sums(small, bias, spec.dtype)
     how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
     if how is None:
-        return None
+        raise NotCovered(f"does not round as {finish.rounding} with such sums")
     return RoundedConvolution(spec, small, bias, how, narrow=narrow(small, largest))
 
 
@@ -212,22 +219,25 @@ def _products(layer: RoundedConvolution) -> int:
     return math.prod(layer.spec.output_shape[:3]) * layer.weights.size
 
 
-def _called(name: str, layer: RoundedConvolution) -> Tuned | None:
+def _called(name: str, layer: RoundedConvolution) -> Tuned:
     spec = layer.spec
     if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
-        return None
+        raise NotCovered(f"has windows of at most {MOST_ROWS} rows")
     if layer.apart:
         if not _has_few_taps(spec):
-            return None
+            most = f"at most {MOST_TAPS} taps"
+            raise NotCovered(f"has depthwise ones of {most}, one output an input")
         if layer.narrow and spec.channels % 2 == 0:
             return _tuned(layer, depthwise(name, layer), nibbles(layer.weights), 0)
         layer = replace(layer, narrow=False)
         return _tuned(layer, depthwise(name, layer), layer.weights, 0)
-    if (spec.groups != 1 and not spec.depthwise) or len(spec.pieces) > MOST_PIECES:
-        return None
+    if spec.groups != 1 and not spec.depthwise:
+        raise NotCovered("has no grouped convolutions")
+    if len(spec.pieces) > MOST_PIECES:
+        raise NotCovered(f"reads at most {MOST_PIECES} pieces")
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
-        return None
+        raise NotCovered(f"gathers at most {MOST_COLUMN_BYTES} bytes of windows by rows")
     weights = _packed(layer)
     return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
 

@@ -8,16 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm import tirx
-
-from tvm_serenity.firmware.pack import centred
-from tvm_serenity.firmware.tir import tuned as library
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.rows import RowKernels
-from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.opaque import opaque
-from tvm_serenity.kernels.rows import RowKernel
-from tvm_serenity.kernels.spec_read import spec_of
 
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
 BEHIND = "the library goes before it"
@@ -74,9 +67,7 @@ def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
     if opaque(function) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
     in_c = taken.settings.codegen == "c"
-    reason = "LLVM compiles all kernels"
-    if in_c:
-        reason = not_covered(function, taken.constants_of(index)) if taken.settings.tuned else "off"
+    reason = taken.not_covered.get(index, "off") if in_c else "LLVM compiles all kernels"
     workspace = taken.written[op.kind].workspace_bytes
     return _choice(op.name, op.kind, TIR if in_c else LLVM, workspace, [f"library: {reason}"])
 
@@ -92,12 +83,7 @@ def of_rows(kernels: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
         if code.library:
             by, others = LIBRARY, [f"TIR: {BEHIND}"]
         else:
-            arguments: list[Any] = list(kernel.constants)
-            for position in kernel.data:
-                arguments.insert(position, None)
-            reason = "off" if not tuned else "no kernel of one call"
-            if tuned and kernel.source is not None:
-                reason = not_covered(kernel.source, arguments, kernel.rows)
+            reason = (code.not_covered or "no kernel of one call") if tuned else "off"
             by, others = TIR, [f"library: {reason}"]
         name = code.kernels[0].name
         found.append(_choice(layer.name, name, by, code.workspace_bytes, others))
@@ -114,34 +100,3 @@ def _choice(
         workspace_bytes=workspace,
         others=tuple(others),
     )
-
-
-def not_covered(
-    function: tirx.PrimFunc, arguments: Sequence[Any], rows: RowKernel | None = None
-) -> str:
-    """Return which condition of the kernel library a kernel does not meet."""
-    spec = spec_of(function, arguments)
-    if isinstance(spec, Dense):
-        if rows is not None:
-            return "a dense layer has no rows"
-        spec = library._as_convolution(spec)
-    if not isinstance(spec, Convolution):
-        return "has convolutions and dense layers only"
-    if not {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}:
-        return f"has 8-bit integers only, not {spec.dtype} to {spec.requantise.dtype}"
-    if not library._is_covered(spec, rows):
-        return "reads whole rows with channels last, of one image"
-    weights = next(a for a in arguments if a is not None)
-    if centred(weights.reshape(spec.weight_shape), spec.weight_zero) is None:
-        return "weights less their zero point do not fit into 8 bits"
-    if spec.requantise.rounding not in ("tflite", "single"):
-        return f"does not round as {spec.requantise.rounding}"
-    if len(spec.pieces) * spec.weight_shape[0] > library.MOST_ROWS:
-        return f"has windows of at most {library.MOST_ROWS} rows"
-    if spec.groups != 1 and not spec.depthwise:
-        return "has no grouped convolutions"
-    if len(spec.pieces) > library.MOST_PIECES:
-        return f"reads at most {library.MOST_PIECES} pieces"
-    if spec.depthwise:
-        return f"has depthwise ones of at most {library.MOST_TAPS} taps, one output an input"
-    return "too little work in the whole network, or windows that rows cannot gather"
