@@ -14,6 +14,7 @@ from tvm_serenity.sizes import MAX_BYTES, size_bytes
 SIZES = {
     "build": {"arena_limit", "stack", "ram"},
     "compile": {"workspace_limit"},
+    "fit": {"flash", "ram", "stack"},
     "offchip": {"capacity"},
     "plan": {"capacity", "align"},
     "rows": {"ram", "table"},

@@ -58,9 +58,8 @@ def _overlapping(placed: memory.Placed) -> memory.Placed:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
 
-def _off_by_one(target: str) -> str:
-    zero, rest = target[1:].split(",", 1)
-    return f"{{{int(zero) + 1},{rest}"
+def _off_by_one(numbers: Any) -> Any:
+    return numbers + np.array([0, 2 << 8])
 
 
 def _nothing_written(written: Any) -> Any:
@@ -94,7 +93,7 @@ MUTANTS = {
     ),
     "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
-    "wrong zero point": (windows, (), wrong(library, "target", _off_by_one)),
+    "wrong zero point": (windows, (), wrong(dsp, "_numbers", _off_by_one)),
     "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
     "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),

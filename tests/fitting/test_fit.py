@@ -19,6 +19,7 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app
 from tvm_serenity.cli.commands import register
+from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.result import load
@@ -143,7 +144,8 @@ def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
 
 @needs_board
 def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
-    pytest.importorskip("unicorn")
+    if not installed():
+        pytest.skip("unicorn, capstone or the native driver is not installed")
     from tvm_serenity.firmware.latency import latency
 
     target = board("nucleo-l4r5zi")

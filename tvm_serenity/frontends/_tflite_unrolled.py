@@ -77,7 +77,7 @@ class Subgraph:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedOperator:
     """An operator of the file with the tensors that it has in the new main graph."""
 
     table: Table
@@ -93,7 +93,7 @@ class Unrolling:
     model: Table
     kinds_of: KindsOf
     tensors: list[Table | Array] = field(default_factory=list)
-    operators: list[Placed] = field(default_factory=list)
+    operators: list[PlacedOperator] = field(default_factory=list)
     values: dict[int, Array] = field(default_factory=dict)
     read: dict[int, Subgraph] = field(default_factory=dict)
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Unrolling:
         graph: Subgraph,
         names: dict[int, int],
         within: tuple[int, ...],
-        place: Callable[[str, Placed, tuple[Table, ...]], tuple[int, ...]],
+        place: Callable[[str, PlacedOperator, tuple[Table, ...]], tuple[int, ...]],
     ) -> tuple[int, ...]:
         """Put the operators of a subgraph into the new one; return where its outputs are."""
         for kind, table in zip(graph.kinds, graph.operators, strict=True):
@@ -174,7 +174,7 @@ class Unrolling:
             else:
                 mid = tuple(self._named(within[-1], graph, names, t) for t in between)
                 old = tuple(graph.tensors[t] for t in made if t >= 0)
-                results = place(kind, Placed(table, given, made, mid), old)
+                results = place(kind, PlacedOperator(table, given, made, mid), old)
             names.update(zip(made, results, strict=True))
         return tuple(self._named(within[-1], graph, names, t) for t in graph.outputs)
 
@@ -202,7 +202,7 @@ class Unrolling:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def _place_main(self, kind: str, op: Placed, old: tuple[Table, ...]) -> tuple[int, ...]:
+    def _place_main(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
         """Keep an operator of the main graph; note what is known of its result."""
         self.operators.append(op)
         self.made.update(op.outputs)
@@ -211,7 +211,7 @@ class Unrolling:
             self.values[op.outputs[0]] = found
         return op.outputs
 
-    def _place(self, kind: str, op: Placed, old: tuple[Table, ...]) -> tuple[int, ...]:
+    def _place(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
         """Put an operator of another subgraph, or store its result where that is known."""
         found = self._folded(kind, op, old)
         if found is not None:
@@ -224,10 +224,10 @@ class Unrolling:
         if len(made) != len(op.outputs):
             raise InputError(f"{kind} has a result that is no tensor")
         self.made.update(made)
-        self.operators.append(Placed(op.table, op.inputs, made, op.between))
+        self.operators.append(PlacedOperator(op.table, op.inputs, made, op.between))
         return made
 
-    def _folded(self, kind: str, op: Placed, old: tuple[Table, ...]) -> Array | None:
+    def _folded(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Array | None:
         """The result of an operator on known integers, in its type; None where not known."""
         if kind not in _FOLDED or len(old) != 1 or _type(old[0]) not in _KNOWN:
             return None

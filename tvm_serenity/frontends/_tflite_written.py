@@ -14,7 +14,7 @@ from tvm_serenity.frontends._tflite_unrolled import (
     Array,
     KindsOf,
     NotKnownError,
-    Placed,
+    PlacedOperator,
     Unrolling,
 )
 from tvm_serenity.operators import operator
@@ -112,7 +112,7 @@ def _constant(out: Prefix, value: Array, buffer: int) -> int:
     return table
 
 
-def _operator(out: Prefix, op: Placed) -> int:
+def _operator(out: Prefix, op: PlacedOperator) -> int:
     """Write an operator with new tensors; all else is that of the file."""
     old = op.table
     kept = [n for n in _OP_OFFSETS if old.target(n)]

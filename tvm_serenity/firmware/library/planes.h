@@ -3,8 +3,8 @@
    A channel's rows are copied, widened to 16 bits, into a plane whose borders hold zero points: so
    two taps of a row are one word. Four results of a row are made at a time. The plane has room for
    all rows, or for those of some lines of the result: then the rows that the next lines read as well
-   are moved up. ``numbers`` of a channel: twice the bias, the multiplier, the right shift less 1,
-   what is added for rounding and the zero point, and three words of weights, a row each. */
+   are moved up. ``numbers`` of a channel: twice the bias, the multiplier, and three words of weights,
+   a row each, whose last bytes are those of the second number of ``short.h``: its lowest first. */
 typedef struct {
     int32_t height, width, channels, out_height, out_width;
     int32_t stride_x, stride_y, top, left;
@@ -88,8 +88,10 @@ typedef struct {
     "it hi\n adrhi r4, 6f\n" \
     "add r8, r4, #1\n" \
     "strd r8, r9, [sp, #48]\n" \
-    "ldm r1!, {r6, r7, r8, r9}\n" \
+    "ldm r1!, {r6, r7}\n" \
     "ldm r1, {r0, r2, r4}\n" \
+    "lsr r8, r0, #24\n lsr r9, r2, #24\n asr r10, r4, #24\n" \
+    "orr r9, r9, r10, lsl #8\n lsl r9, r9, r8\n" \
     "str r6, [sp]\n" \
     "strd r5, r7, [sp, #4]\n" \
     "strd r8, r9, [sp, #12]\n" \
@@ -157,7 +159,9 @@ __attribute__((naked, noinline, unused)) static void plane_lines_2_$X(
 INLINED void plane_lines_$X(const plane_$X *p, int32_t stride)
 {
     const int32_t width = p->fours / (2 * stride) + p->rest;
-    const int8_t *const weights = (const int8_t *)(const void *)(p->numbers + 4);
+    const int8_t *const weights = (const int8_t *)(const void *)(p->numbers + 2);
+    const int32_t twice = weights[11] * 256 + (uint8_t)weights[7];
+    const int32_t numbers[2] = {p->numbers[1], twice * 256 + weights[3]};
     $X_t *out = p->out;
     for (int32_t line = 0; line < p->lines; ++line) {
         for (int32_t i = 0; i < width; ++i) {
@@ -169,7 +173,7 @@ INLINED void plane_lines_$X(const plane_$X *p, int32_t stride)
                 }
                 at += p->pitch / 2;
             }
-            *out = ($X_t)rounded_$S(sum, p->numbers + 1);
+            *out = ($X_t)rounded_$S(sum, numbers);
             out += p->channels;
         }
     }
@@ -278,10 +282,11 @@ NOT_INLINED void depthwise_planes_$X(const planes_$X *p, const $X_t *in, const $
                 const int32_t at = y + r;
                 const bool inside = at >= 0 && at < p->height;
                 filled.rows = inside ? min_i32(needed - r, p->height - at) : 0;
-                filled.from = in + at * p->width * n + c;
                 if (rows != NULL) {
                     filled.rows = rows[at] != NULL;
-                    filled.from = rows[at] + c;
+                }
+                if (filled.rows > 0) {
+                    filled.from = (rows != NULL ? rows[at] : in + at * p->width * n) + c;
                 }
                 filled.to = plane + r * pitch + p->left;
                 if (filled.rows > 0) {
@@ -306,7 +311,7 @@ NOT_INLINED void depthwise_planes_$X(const planes_$X *p, const $X_t *in, const $
             y += moved;
             lines.out += lines.lines * p->out_width * n;
         }
-        lines.numbers += 7;
+        lines.numbers += 5;
     }
     if (p->low > ($L) || p->high < ($L) + 255) {
         for (int32_t i = 0; i < p->out_height * p->out_width * n; ++i) {

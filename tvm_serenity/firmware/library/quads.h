@@ -21,9 +21,9 @@ typedef struct {
 #define QUAD_ROUNDED(s) \
     "asr " s ", " s ", r7\n " SATURATE_$S " " s ", #8, " s ", asr #1\n strb " s ", [r4], #1\n"
 #define QUAD_STORED(HOW, a, b) \
-    "add r10, r10, #8\n ldm r10!, {r6, r7, r8}\n sub " a ", " a ", " b "\n" \
+    "add r10, r10, #8\n ldm r10!, {r6, r7}\n asr r8, r7, #8\n lsl r8, r8, r7\n sub " a ", " a ", " b "\n" \
     HOW(a, "asr " a ", " a ", #7\n") QUAD_ROUNDED(a) \
-    "ldm r10!, {r6, r7, r8}\n" \
+    "ldm r10!, {r6, r7}\n asr r8, r7, #8\n lsl r8, r8, r7\n" \
     HOW(b, "lsl " b ", " b ", #1\n") QUAD_ROUNDED(b)
 #define QUADS(HOW) \
     "push {r4-r11, lr}\n" \
@@ -36,7 +36,7 @@ typedef struct {
     "ldr r10, [sp]\n" \
     "ldrd r11, r4, [sp, #8]\n" \
     "ldrd r0, r1, [r10]\n" \
-    "ldrd r2, r3, [r10, #32]\n" \
+    "ldrd r2, r3, [r10, #24]\n" \
     ".balign 4\n" \
     "add pc, r4\n" \
     "nop\n" \
@@ -80,7 +80,7 @@ INLINED void quads_of_$X(const quads_$X *q, bool once)
     const int32_t depth = (int32_t)(q->in_end - q->in);
     const int32_t channels = (int32_t)(q->out_end - q->out);
     for (int32_t o = 0; o < channels; o += 2) {
-        const int32_t *const n = q->numbers + 4 * o;
+        const int32_t *const n = q->numbers + 3 * o;
         const int16_t *const w =
             (const int16_t *)(const void *)q->weights + o / 4 * 2 * depth + (o & 2);
         uint32_t both = (uint32_t)n[0];
@@ -92,7 +92,7 @@ INLINED void quads_of_$X(const quads_$X *q, bool once)
         }
         const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
         q->out[o] = ($X_t)(once ? once_$S(first, n + 2) : rounded_$S(first, n + 2));
-        q->out[o + 1] = ($X_t)(once ? once_$S(second, n + 5) : rounded_$S(second, n + 5));
+        q->out[o + 1] = ($X_t)(once ? once_$S(second, n + 4) : rounded_$S(second, n + 4));
     }
 }
 NOT_INLINED void quads_twice_$X(const quads_$X *q) { quads_of_$X(q, false); }

@@ -5,8 +5,8 @@
    |A| < 2^23 is shown at build time. Inputs are widened to 16 bits, once for all channels: a block
    of four is its even ones of each window, then its odd ones of each.
 
-   ``numbers`` of a pair: T's bias, B's bias, then of a and of b the multiplier, the right shift
-   less 1, and what is added for rounding and the zero point. */
+   ``numbers`` of a pair: T's bias, B's bias, then of a and of b the two numbers of
+   ``short.h``. */
 typedef struct {
     const convolution_$X *c;
     const int32_t *weights, *numbers;
@@ -79,11 +79,11 @@ __attribute__((naked, noinline, unused)) static void three_windows_$X(
         "cmp r11, lr\n"
         "bne.w 2b\n"
         "ldrd r10, r11, [sp]\n"
-        "ldm r10!, {r7, r8, r9}\n"
+        "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
         TRIPLE_FIRST("r0", "r3")
         TRIPLE_FIRST("r1", "r4")
         TRIPLE_FIRST("r2", "r5")
-        "ldm r10!, {r7, r8, r9}\n"
+        "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
         TRIPLE_SECOND("r3")
         TRIPLE_SECOND("r4")
         TRIPLE_SECOND("r5")
@@ -121,8 +121,8 @@ NOT_INLINED void three_windows_$X(const three_$X *t)
             }
             const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
             t->out[to[at] + o] = ($X_t)rounded_$S(first, n + 2);
-            t->out[to[at] + o + 1] = ($X_t)rounded_$S(second, n + 5);
-            n += 8;
+            t->out[to[at] + o + 1] = ($X_t)rounded_$S(second, n + 4);
+            n += 6;
         }
     }
 }

@@ -77,10 +77,10 @@ __attribute__((naked, noinline, unused)) static void two_windows_$X(
         "cmp r4, r5\n"
         "bne.w 3b\n"
         "ldrd r10, r11, [sp, #4]\n"
-        "ldm r10!, {r5, r6, r7}\n"
+        "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
         TWO_FIRST("r0", "r2")
         TWO_FIRST("r1", "r3")
-        "ldm r10!, {r5, r6, r7}\n"
+        "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
         TWO_SECOND("r2")
         TWO_SECOND("r3")
         "ldrd r6, r7, [sp, #16]\n"
@@ -118,10 +118,10 @@ NOT_INLINED void two_windows_$X(const two_$X *t)
             const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
             const int32_t to = at == 0 ? 0 : t->second;
             out[to] = ($X_t)rounded_$S(first, n + 2);
-            out[to + 1] = ($X_t)rounded_$S(second, n + 5);
+            out[to + 1] = ($X_t)rounded_$S(second, n + 4);
         }
         weights = w;
-        n += 8;
+        n += 6;
     }
 }
 #endif

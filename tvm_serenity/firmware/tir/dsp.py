@@ -126,10 +126,12 @@ def _planes(name: str, layer: RoundedConvolution, little: bool) -> Fast | None:
 
 def _channel_numbers(layer: RoundedConvolution) -> Array:
     """The numbers of channels, as ``planes.h`` wants them."""
+    multipliers, words = _numbers(layer).T
     weights = np.zeros((layer.spec.channels, 3, 4), np.int8)
     weights[..., :3] = layer.weights.reshape(3, 3, -1).transpose(2, 0, 1)
-    bias = 2 * layer.bias.astype(np.int64)[:, None]
-    numbers = np.concatenate([bias, _numbers(layer)], axis=1).astype(np.uint32).view(np.int32)
+    weights[..., 3] = words.astype("<i4")[:, None].view(np.int8)[:, :3]
+    numbers = np.stack([2 * layer.bias.astype(np.int64), multipliers], axis=1)
+    numbers = numbers.astype(np.uint32).view(np.int32)
     return np.concatenate([numbers, weights.reshape(-1, 12).view(np.int32)], axis=1)
 
 
@@ -154,12 +156,16 @@ def _largest(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 
 
 def _numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
-    """Multiplier, right shift less 1, and what is added, of each output: ``[outputs, 3]``."""
+    """The two numbers of each output that ``short.h`` wants: ``[outputs, 2]``."""
     count = layer.spec.channels
     multipliers = np.broadcast_to(layer.how.multipliers.astype(np.int64), count)
-    right = -np.broadcast_to(layer.how.shifts.astype(np.int64), count)
-    added = (1 << (right - 1)) + (layer.spec.requantise.zero_point << right)
-    return np.stack([multipliers, right - 1, added], axis=1)
+    twice = 2 * layer.spec.requantise.zero_point + 1
+    return np.stack([multipliers, (twice << 8) + _right(layer) - 1], axis=1)
+
+
+def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """The right shift of each output."""
+    return -np.broadcast_to(layer.how.shifts.astype(np.int64), layer.spec.channels)
 
 
 def _is_short(layer: RoundedConvolution) -> bool:
@@ -169,14 +175,15 @@ def _is_short(layer: RoundedConvolution) -> bool:
         return False
     if not spec.channels:
         return False
-    return bool((np.abs(_numbers(layer)[:, 2]) + _largest(layer) + 2 < WORD_LIMIT).all())
+    added = (2 * spec.requantise.zero_point + 1) << (_right(layer) - 1)
+    return bool((np.abs(added) + _largest(layer) + 2 < WORD_LIMIT).all())
 
 
 def _pair_numbers(layer: RoundedConvolution) -> Array:
     """The numbers of pairs of outputs, as ``triples.h`` wants them."""
     bias = layer.bias.astype(np.int64).reshape(-1, 2)
     both = np.stack([256 * bias[:, 0] + bias[:, 1], bias[:, 1]], axis=1)
-    each = _numbers(layer).reshape(-1, 6)
+    each = _numbers(layer).reshape(-1, 4)
     return np.concatenate([both, each], axis=1).astype(np.uint32).view(np.int32)
 
 
