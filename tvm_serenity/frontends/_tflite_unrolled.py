@@ -231,6 +231,8 @@ class Unrolling:
         """The result of an operator on known integers, in its type; None where not known."""
         if kind not in _FOLDED or len(old) != 1 or _type(old[0]) not in _KNOWN:
             return None
+        if len(op.outputs) != 1 or op.outputs[0] < 0:
+            return None
         options = op.table.table(OperatorField.BUILTIN_OPTIONS)
         if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
             return None  # a fused activation
