@@ -43,7 +43,9 @@ def table() -> str:
         rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
         cells = (
             kind,
-            "refused"
+            _written_out(record)
+            if record.written_out
+            else "refused"
             if record.refused
             else "own form"
             if record.plain or record.exact
@@ -70,8 +72,8 @@ def beside_tflm() -> str:
 
     rows, lacking = [], list[str]()
     for kind in TFLM.split():
-        why = why_not(kind)
         record = operator(kind)
+        why = "" if record.written_out else why_not(kind)
         cells = ("refused", why, "", "") if why else _runs(kind, record)
         rows.append(f"| {kind} | {' | '.join(cells)} |")
         lacking += [kind] if why else []
@@ -96,12 +98,19 @@ def why_not(kind: str) -> str:
 def _runs(kind: str, record: Any) -> tuple[str, str, str, str]:
     from tvm_serenity.frontends._importable import TFLITE_QUANTISED
 
+    if record.written_out:
+        said = _written_out(record)
+        return said, said, "as what is written", ""
     stored = integers(kind, record)
     if not stored and kind in TFLITE_QUANTISED:
         stored = "to floats"
     floats = "" if record.exact else "yes"
     rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
     return floats, stored, rows, record.library
+
+
+def _written_out(record: Any) -> str:
+    return f"written out {record.written_out}"
 
 
 def integers(kind: str, record: Any) -> str:

@@ -88,6 +88,8 @@ class Operator:
     ``plain``: the expression of one on plain numbers, or an array where it is known; None where
     the importer lacks none or has it right: so may the function say of one operator.
     ``refused``: why there is no meaning to compute, though the importer has one.
+    ``written_out``: when the file tells what the operator does, so that others stand for it as soon
+    as it is read; ``refused`` is about what is left.
 
     Of quantised ones:
 
@@ -138,6 +140,7 @@ class Operator:
     calls: bool = False
     library: str = ""
     refused: str = ""
+    written_out: str = ""
     real: Callable[..., Array] | None = None
     float_only: bool = False
 

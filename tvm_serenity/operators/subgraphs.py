@@ -15,11 +15,13 @@ OPERATORS = (
     Operator(
         kinds=tuple(_CHOSEN.split()),
         calls=True,
+        written_out="where the branch is known",
         refused="which subgraph runs is known at run time only; the order and memory are fixed",
     ),
     Operator(
         kinds=tuple(_REPEATED.split()),
         calls=True,
+        written_out="where the count is known",
         refused="how often a subgraph runs is known at run time only; unroll the loop (Keras: "
         "unroll=True), or convert it to a layer of its own kind",
     ),

@@ -111,8 +111,7 @@ class Scope:
         if compat.is_constant(found):
             return np.asarray(compat.constant_array(found))
         moved = self.call(
-            *(found, "relax.reshape", "relax.permute_dims", "relax.multiply"),
-            "relax.broadcast_to",
+            found, "relax.reshape", "relax.permute_dims", "relax.multiply", "relax.broadcast_to"
         )
         if moved is None:
             return None
