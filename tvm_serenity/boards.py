@@ -42,6 +42,14 @@ class Core:
     clock_mhz: int
     alignment_bytes: int
 
+    @property
+    def thumb(self) -> int:
+        """Which Thumb instruction set it has beside no extension of either kind; 0 with one."""
+        if self.dsp or self.mve:
+            return 0
+        first = ("cortex-m0", "cortex-m1", "cortex-m23")
+        return 1 if self.name.startswith(first) else 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Board:

@@ -15,7 +15,7 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import dsp, library, tuned
+from tvm_serenity.firmware.tir import dsp, library, short, tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -25,7 +25,7 @@ LAYERS = 240
 FIRST = 5000
 GUARD = 0x5A
 ARM = (
-    "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra "
+    "arm-none-eabi-gcc -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra "
     "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 "
     "-Wl,-Ttext=0x400 -Wl,-Tdata=0x20000000"
 )
@@ -48,8 +48,8 @@ static void bad(int32_t number)
     }
     host(4, text);
 }
-static uint8_t result[1 << 14] __attribute__((aligned(16)));
-static uint8_t scratch[1 << 14] __attribute__((aligned(16)));
+static uint8_t result[ROOM] __attribute__((aligned(16)));
+static uint8_t scratch[ROOM] __attribute__((aligned(16)));
 static void begin(void)
 {
     memset(result, 0x5A, sizeof result);
@@ -65,7 +65,7 @@ static void end(int32_t number, const void *want, uint32_t size, uint32_t room)
 START = """
 void start(void) { run(); host(4, "done\\n"); host(0x18, (const void *)0x20026); for (;;) { } }
 __attribute__((section(".vectors"), used)) static const void *const vectors[] = {
-    (const void *)0x20300000, (const void *)start};
+    (const void *)STACK_TOP, (const void *)start};
 """
 
 
@@ -178,19 +178,19 @@ def dense(seed: int) -> Drawn:
     return Drawn(spec, weights, bias, given, computed(spec, weights, bias, given))
 
 
-def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> dict[str, Case]:
-    """Kernels of ``count`` layers that are for the DSP extension, by name."""
+def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) -> dict[str, Case]:
+    """Kernels of ``count`` layers that are for the DSP extension, or another core, by name."""
     made: dict[str, Case] = {}
     for number in range(first, first + count):
-        monkeypatch.setattr(dsp, "STACK_BYTES", (400, 40)[number % 2])
-        monkeypatch.setattr(dsp, "PLANE_BYTES", (432, 200)[number % 2])
+        monkeypatch.setattr(short, "STACK_BYTES", (400, 40)[number % 2])
+        monkeypatch.setattr(short, "PLANE_BYTES", (432, 200)[number % 2])
         draw = {0: planes, 3: dense}.get(number % 8, at_the_ends)
         layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
-            found = library_form(f"l{number}_{form}", given, rows, dsp=True)
+            found = library_form(f"l{number}_{form}", given, rows, **(core or {"dsp": True}))
             while found is not None:
                 if "short.h" in found.kernel.support:
                     name = f"l{number}_{form}_{len(made)}"
@@ -206,12 +206,9 @@ def forms(made: dict[str, Case]) -> dict[str, int]:
     return {file: files.count(file) for file in files}
 
 
-@needs_host
-def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
-    assert min(forms(made).values()) >= 5, forms(made)
-    call = Caller({name: case.found.kernel for name, case in made.items()}, tmp_path)
+def compared(made: dict[str, Case], folder: Path) -> None:
+    """Every kernel makes on this machine what it must, and touches no byte beside it."""
+    call = Caller({name: case.found.kernel for name, case in made.items()}, folder)
     for name, case in made.items():
         for before, want, after in case.calls():
             result = np.zeros_like(want)
@@ -221,20 +218,38 @@ def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             assert (result == want).all(), (name, case.layer.spec)
 
 
-def failed(made: dict[str, Case], folder: Path) -> list[str]:
+@needs_host
+def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS)
+    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
+    assert min(forms(made).values()) >= 5, forms(made)
+    compared(made, tmp_path)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of QEMU, its core and where its RAM ends."""
+
+    name: str = "mps2-an386"
+    core: str = "cortex-m4"
+    ram_end: int = 0x20300000
+
+
+def failed(made: dict[str, Case], folder: Path, machine: Machine = Machine()) -> list[str]:
     """The names of the kernels that are wrong on the board, of one compiled program."""
     kernels = {name: case.found.kernel for name, case in made.items()}
     program = Program("net", tuple(kernels.values()), (), (), (), (), (), (), {})
     (folder / "net_kernels.h").write_text(kernels_header(program))
     (folder / "net_kernels.c").write_text(kernels_source(program))
-    (folder / "main.c").write_text(board_program(made))
-    command = [*ARM.split(), "net_kernels.c", "main.c", "-o", "test.elf"]
+    main = board_program(made).replace("STACK_TOP", hex(machine.ram_end))
+    (folder / "main.c").write_text(main)
+    command = [*ARM.split(), f"-mcpu={machine.core}", "net_kernels.c", "main.c", "-o", "test.elf"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    machine = "-M mps2-an386 -display none -monitor none -serial null -kernel test.elf"
+    options = f"-M {machine.name} -display none -monitor none -serial null -kernel test.elf"
     semihosting = ["-semihosting-config", "enable=on,target=native"]
     ran = subprocess.run(
-        ["qemu-system-arm", *machine.split(), *semihosting],
+        ["qemu-system-arm", *options.split(), *semihosting],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -272,7 +287,11 @@ def board_program(made: dict[str, Case]) -> str:
             size = f"{want.nbytes}, {case.found.workspace_bytes}"
             lines.append(f"    end({number}, {array(want)}, {size});")
     body = "\n".join(lines)
-    return "\n".join([MAIN, *held, f"static void run(void)\n{{\n{body}\n}}", START])
+    sizes = [
+        (want.nbytes, c.found.workspace_bytes) for c in made.values() for _, want, _ in c.calls()
+    ]
+    define = f"#define ROOM {max(max(pair) for pair in sizes) + 16}"
+    return "\n".join([define, MAIN, *held, f"static void run(void)\n{{\n{body}\n}}", START])
 
 
 @needs_board
@@ -292,8 +311,8 @@ def _one_more(numbers: Any) -> Any:
 def test_a_wrong_number_is_caught_on_a_board(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    right = dsp._numbers
-    monkeypatch.setattr(dsp, "_numbers", lambda layer: _one_more(right(layer)))
+    right = short.numbers
+    monkeypatch.setattr(short, "numbers", lambda layer: _one_more(right(layer)))
     assert failed(cases(monkeypatch, FIRST, 12), tmp_path)
 
 

@@ -16,7 +16,7 @@ from tests.firmware.projects import needs_host
 from tests.firmware.small import build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.tir import banded, dsp, kernels, library, tuned, whole
+from tvm_serenity.firmware.tir import banded, dsp, kernels, library, short, thumb, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -81,6 +81,11 @@ def _state_not_kept(made: Any) -> Any:
     return replace(made, program=replace(program, outputs=outputs))
 
 
+def _less_bias(numbers: Any) -> Any:
+    return numbers - np.array([1 << 12, 0, 0, 0, 0], np.int32)
+
+
+M3, M0 = ("--board", "mps2-an385"), ("--board", "microbit")
 MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
     "swapped operand": (windows, (), wrong(kernels, "write", _swapped)),
@@ -93,10 +98,13 @@ MUTANTS = {
     ),
     "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
-    "wrong zero point": (windows, (), wrong(dsp, "_numbers", _off_by_one)),
+    "wrong zero point": (windows, (), wrong(short, "numbers", _off_by_one)),
     "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
     "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),
+    "transposed byte": (windows, M3, wrong(thumb, "in_fours", _transposed)),
+    "transposed lifted byte": (windows, M0, wrong(thumb, "in_fours", _transposed)),
+    "unlifted border": (windows, M0, wrong(short, "_channel_numbers", _less_bias)),
     "lost state": (counting, (), wrong(whole, "assembled", _state_not_kept)),
 }
 
@@ -120,7 +128,14 @@ def test_a_mutant_is_caught(
 @needs_host
 @pytest.mark.parametrize(
     ("network", "options"),
-    [(windows, ()), (windows, ("--rows", "2")), (positions, ("--rows", "1")), (counting, ())],
+    [
+        (windows, ()),
+        (windows, M3),
+        (windows, M0),
+        (windows, ("--rows", "2")),
+        (positions, ("--rows", "1")),
+        (counting, ()),
+    ],
 )
 def test_without_a_mutant_it_is_built(
     network: Any, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

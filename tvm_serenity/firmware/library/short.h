@@ -11,9 +11,9 @@
 #define SATURATE_u8 "usat"
 #define WIDENED_s8 "sxtb16"
 #define WIDENED_u8 "uxtb16"
+#endif
 #define LOADED_s8 "ldrsb"
 #define LOADED_u8 "ldrb"
-#endif
 INLINED int32_t added_of(int32_t word)
 {
     return (word >> 8) * (int32_t)(1u << (word & 255));

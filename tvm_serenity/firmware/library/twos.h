@@ -1,28 +1,5 @@
 /* DSP extension: two channels of two windows at a time, $X inputs as they lie, for ROUND_TWICE_SMALL:
    what convolutions take that have no room for widened inputs. Weights and numbers: ``triples.h``. */
-typedef struct {
-    int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
-    const $X_t *first, *second, *first_end;
-} stretch_$X;
-
-typedef struct {
-    const convolution_$X *c;
-    const int32_t *weights, *numbers;
-    const with_$X *with;
-    stretch_$X *stretches; /* as many as there may be runs */
-} twos_$X;
-
-/* ``second`` is where the results of the second window go, from ``out``. */
-typedef struct {
-    const stretch_$X *stretches;
-    const int32_t *numbers;
-    $X_t *out;
-    const stretch_$X *stretches_end;
-    const $X_t *out_end;
-    int32_t second;
-    const int32_t *weights;
-} two_$X;
-
 #if defined(__ARM_FEATURE_DSP)
 #define TWO_BLOCK_BYTES 68
 #define TWO_PRODUCTS(x, y, w) \
@@ -98,7 +75,7 @@ __attribute__((naked, noinline, unused)) static void two_windows_$X(
 #define TWO_BLOCK_BYTES 0
 NOT_INLINED void two_windows_$X(const two_$X *t)
 {
-    const int16_t *weights = (const int16_t *)(const void *)t->weights;
+    const int16_t *weights = (const int16_t *)t->weights;
     const int16_t *w = weights;
     const int32_t *n = t->numbers;
     for ($X_t *out = t->out; out != t->out_end; out += 2) {
@@ -126,60 +103,5 @@ NOT_INLINED void two_windows_$X(const two_$X *t)
 }
 #endif
 
-/* ``pixels`` of the result from the first line on. */
-NOT_INLINED void convolve_twos_$X(
-    const twos_$X *t, const $X_t *const *rows, $X_t *out, int32_t pixels)
-{
-    const convolution_$X *const c = t->c;
-    const int32_t n = c->out_channels;
-    const requantisation to = c->to;
-    const bool full = to.low == ($L) && to.high == ($L) + 255;
-    window_$X at = {rows, -c->left};
-    two_$X two = {t->stretches, t->numbers, out, t->stretches, out, n, t->weights};
-    for (; pixels > 0; pixels -= 2) {
-        const int32_t count = min_i32(pixels, 2);
-        window_$X windows[2] = {at, at};
-        next_$X(c, &at);
-        if (count == 2) {
-            windows[1] = at;
-            next_$X(c, &at);
-        }
-        const run_$X *const end = c->read(c, t->with, windows);
-        stretch_$X *s = t->stretches;
-        for (const run_$X *run = t->with->runs; run != end; ++run) {
-            s->skipped = (-run->blocks & 3) * TWO_BLOCK_BYTES;
-            s->first = run->first;
-            s->second = count == 2 ? run->second : run->first;
-            s->first_end = run->first + 4 * run->blocks;
-            ++s;
-        }
-        two.stretches_end = s;
-        two.out = out;
-        two.out_end = out + n;
-        two.second = count == 2 ? n : 0;
-        two_windows_$X(&two);
-        for (int32_t i = 0; i < (full ? 0 : count * n); ++i) {
-            out[i] = ($X_t)clamped(out[i], to.low, to.high);
-        }
-        out += count * n;
-    }
-}
-
-/* All lines of whole tensors, two at a time; ``rows`` has room for the rows under the windows. */
-NOT_INLINED void convolve_twos_lines_$X(const twos_$X *t, const lines_$X *l,
-    const $X_t *const *pieces, $X_t *out, const $X_t **rows)
-{
-    const convolution_$X *const c = t->c;
-    for (int32_t line = 0; line < l->out_height; line += 2) {
-        const int32_t end = min_i32(line + 2, l->out_height);
-        const $X_t **to = rows;
-        for (int32_t y = line; y < end; ++y) {
-            for (int32_t p = 0; p < c->pieces; ++p) {
-                to = point_$X(l, pieces[p], c->width * c->channels[p], y, to);
-            }
-        }
-        const int32_t pixels = (end - line) * c->out_width;
-        convolve_twos_$X(t, rows, out, pixels);
-        out += pixels * c->out_channels;
-    }
-}
+static const making_$X making_$X_twos = {
+    two_windows_$X, two_windows_$X, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

@@ -35,6 +35,7 @@ class Kernels:
         self.alignment = board.core.alignment_bytes
         self.vectors = board.core.mve
         self.dsp = board.core.dsp and not board.core.mve
+        self.thumb = board.core.thumb
         self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
@@ -74,7 +75,7 @@ class Kernels:
             arrays = self.constants_of(i)
             function = self.functions[op.kind]
             try:
-                made = tuned(op.kind, function, arrays, vectors=self.vectors, dsp=self.dsp)
+                made = self._form(op.kind, function, arrays)
             except NotCovered as reason:
                 self.not_covered[i] = str(reason)
                 continue
@@ -84,6 +85,10 @@ class Kernels:
         little = f"serves networks of {FEW_PRODUCTS} products or more"
         self.not_covered |= dict.fromkeys(found, little)
         return {}
+
+    def _form(self, name: str, function: Any, arrays: Sequence[Array | None]) -> Tuned:
+        """The library's form of a kernel for the board's core."""
+        return tuned(name, function, arrays, vectors=self.vectors, dsp=self.dsp, thumb=self.thumb)
 
     def _forms(self, ops: Sequence[int]) -> dict[str, dict[int, tuple[str, int]]]:
         """The forms of a kernel's narrow constants by position, for each kernel."""

@@ -63,7 +63,12 @@ class Maker:
         core = self.board.core
         dsp = core.dsp and not core.mve
         kernels = row_kernels(
-            rows, tuned=self.settings.tuned, alignment=alignment, dsp=dsp, vectors=core.mve
+            rows,
+            tuned=self.settings.tuned,
+            alignment=alignment,
+            dsp=dsp,
+            vectors=core.mve,
+            thumb=core.thumb,
         )
         check_splittable(kernels.network)
         return kernels

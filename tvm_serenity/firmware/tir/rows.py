@@ -48,10 +48,12 @@ def row_kernels(
     alignment: int = 16,
     dsp: bool = False,
     vectors: bool = False,
+    thumb: int = 0,
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
-    ``dsp``: the core has the DSP extension, and no vector instructions; ``vectors``: it has those.
+    ``dsp``: the core has the DSP extension, and no vector instructions; ``vectors``: it has those;
+    ``thumb``: it has neither, but this instruction set.
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
@@ -59,7 +61,7 @@ def row_kernels(
     code: list[LayerCode | None] = [None] * len(rows.kernels)
     for index, kernel in enumerate(rows.kernels if tuned else ()):
         try:
-            code[index] = _from_library(kernel, dsp, vectors)
+            code[index] = _from_library(kernel, dsp=dsp, vectors=vectors, thumb=thumb)
         except NotCovered as reason:
             reasons[index] = str(reason)
     others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
@@ -92,14 +94,14 @@ def _splits(kernel: LayerKernel | None) -> bool:
     return kernel is not None and kernel.rows is not None
 
 
-def _from_library(kernel: LayerKernel | None, dsp: bool, vectors: bool) -> LayerCode | None:
+def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
     if kernel is None or kernel.source is None:
         return None
     arguments: list[Any] = list(kernel.constants)
     for position in kernel.data:
         arguments.insert(position, None)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
-    found = from_library(name, kernel.source, arguments, kernel.rows, dsp=dsp, vectors=vectors)
+    found = from_library(name, kernel.source, arguments, kernel.rows, **core)
     first = tuple(range(len(kernel.data)))
     return LayerCode((found.kernel,), found.constants, first, found.workspace_bytes, True)
 

@@ -30,12 +30,14 @@ from tvm_serenity.firmware.pack import (
 )
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir import dsp as fast_dsp
+from tvm_serenity.firmware.tir import thumb as fast_thumb
 from tvm_serenity.firmware.tir.library import (
     MOST_COLUMN_BYTES,
     RoundedConvolution,
     convolution,
     depthwise,
 )
+from tvm_serenity.firmware.tir.short import Fast
 from tvm_serenity.firmware.tir.sums import sum_with_vectors
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.records import Sum
@@ -81,12 +83,14 @@ def tuned(
     *,
     vectors: bool = False,
     dsp: bool = False,
+    thumb: int = 0,
 ) -> Tuned:
     """Return the library's form of a kernel and its call.
 
     ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
     None. ``rows``: the kernel makes one row at a time, or several that follow each other.
-    ``vectors``: the core has vector instructions; ``dsp``: it has those of the DSP extension alone.
+    ``vectors``: the core has vector instructions; ``dsp``: it has those of the DSP extension alone;
+    ``thumb``: it has neither, but this instruction set.
     Raises :class:`NotCovered` with the condition that is not met.
     """
     spec = spec_of(function, arguments)
@@ -102,7 +106,7 @@ def tuned(
     _check_layout(spec, rows)
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     layer = replace(layer, by_rows=rows is not None, vectors=vectors)
-    fast = _for_dsp(name, layer) if dsp else None
+    fast = _for_core(name, layer, thumb) if dsp or thumb else None
     return fast or _called(name, layer)
 
 
@@ -188,19 +192,26 @@ def _in_small_numbers(
     return replace(spec, requantise=finish), made.weights, made.bias
 
 
-def _for_dsp(name: str, layer: RoundedConvolution) -> Tuned | None:
-    """The form of a layer for the DSP extension, None where there is none."""
+def _for_core(name: str, layer: RoundedConvolution, thumb: int) -> Tuned | None:
+    """The form of a layer for the DSP extension, or without, None where there is none."""
     spec = layer.spec
-    if layer.apart:
+    little: Fast | None
+    fast: Fast | None
+    if layer.apart and thumb:
+        little, fast = (fast_thumb.apart(name, layer, thumb, little=few) for few in (True, False))
+    elif layer.apart:
         little, fast = (fast_dsp.apart(name, layer, little=few) for few in (True, False))
     else:
         covered = (spec.groups == 1 or spec.depthwise) and len(spec.pieces) <= MOST_PIECES
         if not covered or layer.sources > MOST_ROWS:
             return None
         weights = _by_sources(layer)
-        little, fast = (
-            fast_dsp.convolved(name, layer, weights, little=few) for few in (True, False)
-        )
+        if thumb:
+            little = fast = fast_thumb.convolved(name, layer, weights, thumb)
+        else:
+            little, fast = (
+                fast_dsp.convolved(name, layer, weights, little=few) for few in (True, False)
+            )
     if fast is None:
         return None
     roomy = Tuned(fast.kernel, fast.constants, fast.workspace_bytes, _products(layer))

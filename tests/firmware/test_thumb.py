@@ -1,0 +1,81 @@
+"""Kernels for cores without the DSP extension on layers of any shape: here, and on boards."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.test_dsp import Machine, cases, compared, failed, forms
+from tvm_serenity.boards import board
+from tvm_serenity.firmware.tir import short, thumb
+
+LAYERS = 80
+FIRST = 7000
+M3 = Machine("mps2-an385", "cortex-m3")
+M0 = Machine("mps2-an385", "cortex-m0")
+MICROBIT = Machine("microbit", "cortex-m0", 0x20004000)
+
+
+@needs_host
+@pytest.mark.parametrize("which", [1, 2])
+def test_layers_of_any_shape(which: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS, thumb=which)
+    assert min(forms(made).values()) >= 20, forms(made)
+    assert forms(made).keys() == {("lifted", "bytes")[which - 1], "planes"}
+    compared(made, tmp_path)
+
+
+@needs_board
+@pytest.mark.parametrize(("which", "machine"), [(1, M0), (2, M3)])
+def test_layers_of_any_shape_on_a_board(
+    which: int, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS, thumb=which)
+    assert failed(made, tmp_path, machine) == []
+
+
+@needs_board
+def test_a_core_that_loads_no_word_at_odd_addresses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = cases(monkeypatch, FIRST + LAYERS, 16, thumb=1)
+    assert forms(made).keys() == {"lifted", "planes"}
+    assert failed(made, tmp_path, MICROBIT) == []
+
+
+def _one_more(numbers: Any) -> Any:
+    numbers[..., -1] += 1 << 12
+    return numbers
+
+
+def _turned(weights: Any) -> Any:
+    return np.ascontiguousarray(weights[..., ::-1])
+
+
+@needs_board
+@pytest.mark.parametrize(("which", "machine"), [(1, M0), (2, M3)])
+@pytest.mark.parametrize(
+    ("module", "name", "change"),
+    [(short, "numbers", _one_more), (thumb, "in_fours", _turned)],
+)
+def test_a_wrong_constant_is_caught_on_a_board(
+    which: int,
+    machine: Machine,
+    module: Any,
+    name: str,
+    change: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    right = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: change(right(*given)))
+    assert failed(cases(monkeypatch, FIRST, 12, thumb=which), tmp_path, machine)
+
+
+def test_which_instruction_set_a_core_has() -> None:
+    found = {name: board(name).core.thumb for name in ("microbit", "mps2-an385", "mps2-an386")}
+    assert found == {"microbit": 1, "mps2-an385": 2, "mps2-an386": 0}
+    assert board("rpi-pico").core.thumb == 1
+    assert board("mps3-an547").core.thumb == 0

@@ -1,0 +1,115 @@
+/* Depthwise convolutions of 3x3, one channel at a time, for ROUND_TWICE_SMALL.
+
+   A channel's rows are copied, widened to 16 bits, into a plane whose borders hold zero points: so
+   two taps of a row are one word. The core makes lines of the result from it, in ``plane_pairs.h`` or
+   ``plane_taps.h``. The plane has room for all rows, or for those of some lines of the result: then
+   the rows that the next lines read as well are moved up. ``numbers`` of a channel: twice the bias, the multiplier, and three words of weights,
+   a row each, whose last bytes are those of the second number of ``short.h``: its lowest first. */
+typedef struct {
+    int32_t height, width, channels, out_height, out_width;
+    int32_t stride_x, stride_y, top, left;
+    int32_t plane_rows, pitch; /* in inputs: a multiple of four */
+    int32_t input_zero, low, high;
+    int32_t lifted; /* how much more inputs are in the plane; the biases are for it */
+} planes_$X;
+
+/* Lines of the result in the plane; offsets and sizes in bytes. */
+typedef struct {
+    const int32_t *numbers;
+    $X_t *out;
+    const int16_t *plane;
+    int32_t pitch, two_pitches, channels;
+    int32_t fours;   /* of a line that are made by fours: how far the plane's pointer goes */
+    int32_t onwards; /* from the end of a line to the next */
+    int32_t rest;    /* results after the fours */
+    int32_t lines;
+} plane_$X;
+
+INLINED void plane_lines_$X(const plane_$X *p, int32_t stride)
+{
+    const int32_t width = p->fours / (2 * stride) + p->rest;
+    const int8_t *const weights = (const int8_t *)(const void *)(p->numbers + 2);
+    const int32_t twice = weights[11] * 256 + (uint8_t)weights[7];
+    const int32_t numbers[2] = {p->numbers[1], twice * 256 + weights[3]};
+    $X_t *out = p->out;
+    for (int32_t line = 0; line < p->lines; ++line) {
+        for (int32_t i = 0; i < width; ++i) {
+            const int16_t *at = p->plane + line * (p->onwards / 2 + width * stride) + i * stride;
+            int32_t sum = p->numbers[0] / 2;
+            for (int32_t ky = 0; ky < 3; ++ky) {
+                for (int32_t kx = 0; kx < 3; ++kx) {
+                    sum += at[kx] * weights[4 * ky + kx];
+                }
+                at += p->pitch / 2;
+            }
+            *out = ($X_t)rounded_$S(sum, numbers);
+            out += p->channels;
+        }
+    }
+}
+
+/* Rows of a channel, ``count`` inputs of each, into the plane; offsets in bytes. */
+typedef struct {
+    const $X_t *from;
+    int16_t *to;
+    int32_t rows, channels, fours, rest, on_from, on_to;
+    int32_t lifted;
+} filled_$X;
+
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
+__attribute__((naked, noinline, unused)) static void fill_plane_$X(
+    __attribute__((unused)) const filled_$X *f)
+{
+    __asm volatile(
+        "push {r4-r11, lr}\n"
+        "ldm r0!, {r1, r2, r12}\n"
+        "ldr r3, [r0], #4\n"
+        "lsl r4, r3, #1\n"
+        "add r5, r4, r3\n"
+        "1:\n"
+        "ldrd lr, r6, [r0]\n"
+        "cmp lr, #0\n"
+        "beq 3f\n"
+        "2:\n"
+        LOADED_$S " r8, [r1]\n"
+        LOADED_$S " r9, [r1, r3]\n"
+        LOADED_$S " r10, [r1, r4]\n"
+        LOADED_$S " r11, [r1, r5]\n"
+        "add r1, r1, r3, lsl #2\n"
+        "strh r8, [r2], #2\n"
+        "strh r9, [r2], #2\n"
+        "strh r10, [r2], #2\n"
+        "strh r11, [r2], #2\n"
+        "subs lr, lr, #1\n"
+        "bne 2b\n"
+        "3:\n"
+        "cbz r6, 5f\n"
+        "4:\n"
+        LOADED_$S " r8, [r1]\n"
+        "add r1, r1, r3\n"
+        "strh r8, [r2], #2\n"
+        "subs r6, r6, #1\n"
+        "bne 4b\n"
+        "5:\n"
+        "ldrd r8, r9, [r0, #8]\n"
+        "add r1, r1, r8\n"
+        "add r2, r2, r9\n"
+        "subs r12, r12, #1\n"
+        "bne 1b\n"
+        "pop {r4-r11, pc}\n");
+}
+#else
+NOT_INLINED void fill_plane_$X(const filled_$X *f)
+{
+    const $X_t *from = f->from;
+    int16_t *to = f->to;
+    for (int32_t row = 0; row < f->rows; ++row) {
+        for (int32_t i = 0; i < 4 * f->fours + f->rest; ++i) {
+            *to++ = (int16_t)(*from + f->lifted);
+            from += f->channels;
+        }
+        from += f->on_from;
+        to += f->on_to / 2;
+    }
+}
+#endif

@@ -1,0 +1,233 @@
+"""What the library's kernels with the short rounding (``library/short.h``) share on all cores.
+
+A form says which file of the library makes the sums and how it wants the weights; windows, planes,
+zero points and the numbers of channels are the same for all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.firmware.pack import BLOCK, largest_sums
+from tvm_serenity.firmware.program import Array, Kernel, Param
+from tvm_serenity.firmware.tir import library
+from tvm_serenity.firmware.tir.library import RoundedConvolution
+
+STACK_BYTES = 400
+"""What a kernel may put on its stack; more is workspace."""
+PLANE_BYTES = 432
+"""What a depthwise convolution's plane may take of the stack: four rows of 54 inputs."""
+WORD_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class Fast:
+    """A kernel, the constants it takes after its tensors, workspace."""
+
+    kernel: Kernel
+    constants: tuple[Array, ...]
+    workspace_bytes: int
+
+
+def planes(
+    name: str, layer: RoundedConvolution, making: Sequence[str], *, little: bool, lifted: int = 0
+) -> Fast | None:
+    """Return the kernel of a depthwise convolution of 3x3, None where there is none.
+
+    One channel at a time; the plane's rows are as long as windows reach, and a little longer.
+    ``making``: the files that make lines from a plane, in which inputs are ``lifted`` more.
+    ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
+    """
+    if not _has_planes(layer):
+        return None
+    little = little or layer.by_rows
+    spec, dtype = layer.spec, layer.spec.dtype
+    _, lines, width, channels = spec.output_shape
+    lines = 1 if layer.by_rows else lines
+    pitch = -(-max(width * spec.strides[1] + 4 - spec.strides[1], 4) // BLOCK) * BLOCK
+    most = (lines - 1) * spec.strides[0] + 3
+    rows = (
+        min(most, PLANE_BYTES // (2 * pitch)) if little or 2 * pitch * most <= PLANE_BYTES else most
+    )
+    if rows < 3:
+        return None
+    on_stack = 2 * rows * pitch <= PLANE_BYTES
+    height = 3 if layer.by_rows else spec.pieces[0][1]
+    fields = {
+        "height": height,
+        "width": spec.pieces[0][2],
+        "channels": channels,
+        "out_height": lines,
+        "out_width": width,
+        "stride_x": spec.strides[1],
+        "stride_y": spec.strides[0],
+        "top": 0 if layer.by_rows else spec.padding[0],
+        "left": spec.padding[1],
+        "plane_rows": rows,
+        "pitch": pitch,
+        "input_zero": spec.input_zero,
+        "low": spec.requantise.low,
+        "high": spec.requantise.high,
+        "lifted": lifted,
+    }
+    names = ["x0", "x1", "x2"] if layer.by_rows else ["x0"]
+    given = "NULL, rows" if layer.by_rows else "x0, NULL"
+    text = [
+        f"static const planes_{dtype} p = {library.initialiser(fields)};",
+        f"int16_t plane[{rows * pitch}] __attribute__((aligned(8)));"
+        if on_stack
+        else "int16_t *const plane = (int16_t *)(void *)workspace;",
+        *[f"const {dtype}_t *const rows[] = {{x0, x1, x2}};"] * layer.by_rows,
+        f"depthwise_planes_{dtype}(&p, {given}, q, plane, out);",
+    ]
+    params = [Param(at, dtype, True) for at in names]
+    params += [Param("q", "int32", True), Param("out", dtype, False)]
+    if not on_stack:
+        params.append(Param("workspace", "uint8", False))
+    body = "".join(f"    {line}\n" for line in text)
+    typed = (f"{file}:{dtype}" for file in ("plane.h", *making, "planes.h"))
+    kernel = Kernel(name, tuple(params), body, ("dot.h", "requantise.h", "short.h", *typed))
+    given_numbers = _channel_numbers(layer, lifted)
+    return Fast(kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch)
+
+
+def _has_planes(layer: RoundedConvolution) -> bool:
+    """Whether a depthwise convolution is one of 3x3 that goes by planes."""
+    spec = layer.spec
+    covered = spec.weight_shape[:2] == (3, 3) and spec.dilation == (1, 1) and len(spec.pieces) == 1
+    if not covered or spec.pieces[0][3] != spec.channels or layer.narrow or not is_short(layer):
+        return False
+    if layer.how.name != "ROUND_TWICE_SMALL":
+        return False
+    return spec.strides[1] <= 2 and spec.strides[0] <= 3 and spec.padding[1] <= 2
+
+
+def _channel_numbers(layer: RoundedConvolution, lifted: int) -> Array:
+    """The numbers of channels, as ``plane.h`` wants them."""
+    multipliers, words = numbers(layer).T
+    taps = layer.weights.reshape(3, 3, -1).transpose(2, 0, 1)
+    weights = np.zeros((layer.spec.channels, 3, 4), np.int8)
+    weights[..., :3] = taps
+    weights[..., 3] = words.astype("<i4")[:, None].view(np.int8)[:, :3]
+    bias = layer.bias.astype(np.int64) - lifted * taps.sum(axis=(1, 2), dtype=np.int64)
+    first = np.stack([2 * bias, multipliers], axis=1).astype(np.uint32).view(np.int32)
+    return np.concatenate([first, weights.reshape(-1, 12).view(np.int32)], axis=1)
+
+
+def largest(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """Return the largest |sum| of each output."""
+    return largest_sums(layer.weights, layer.bias, layer.spec.dtype)
+
+
+def numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """Return the two numbers of each output that ``short.h`` wants: ``[outputs, 2]``."""
+    count = layer.spec.channels
+    multipliers = np.broadcast_to(layer.how.multipliers.astype(np.int64), count)
+    twice = 2 * layer.spec.requantise.zero_point + 1
+    return np.stack([multipliers, (twice << 8) + _right(layer) - 1], axis=1)
+
+
+def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """The right shift of each output."""
+    return -np.broadcast_to(layer.how.shifts.astype(np.int64), layer.spec.channels)
+
+
+def is_short(layer: RoundedConvolution) -> bool:
+    """Whether sums are requantised in five instructions: nothing leaves 32 bits on the way."""
+    spec = layer.spec
+    if not layer.how.name.endswith("_SMALL") or spec.dtype != spec.requantise.dtype:
+        return False
+    if not spec.channels:
+        return False
+    added = (2 * spec.requantise.zero_point + 1) << (_right(layer) - 1)
+    return bool((np.abs(added) + largest(layer) + 2 < WORD_LIMIT).all())
+
+
+@dataclass(frozen=True)
+class WindowForm:
+    """How a core makes channels of two windows: a ``making`` of the library, and what it reads.
+
+    ``files`` of the library come after ``windows.h``; ``weights`` and ``numbers`` are in its order.
+    """
+
+    making: str
+    files: tuple[str, ...]
+    weights: Array
+    numbers: Array
+
+
+def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast | None:
+    """Return the kernel of a convolution, two windows at a time; None where there is none.
+
+    Inputs are read where they lie, or gathered.
+    """
+    dtype = layer.spec.dtype
+    column_bytes = 2 * layer.depth if layer.gathers else 0
+    if layer.by_rows and column_bytes > STACK_BYTES:
+        return None
+    outside = "o" if layer.outside else "NULL"
+    columns, held = "NULL", []
+    if column_bytes and layer.by_rows:
+        columns, held = "columns", [f"{dtype}_t columns[{column_bytes}];"]
+    elif column_bytes:
+        columns = f"({dtype}_t *)(void *)workspace"
+    runs = library.most_runs(layer)
+    lines = [
+        f"static const convolution_{dtype} c = "
+        f"{library.convolution_fields(layer, library.reader(layer))};",
+        *held,
+        f"run_{dtype} runs[{runs}];",
+        f"stretch_{dtype} stretches[{runs}];",
+        f"const with_{dtype} with = {{NULL, NULL, NULL, NULL, {outside}, {columns}, runs}};",
+        f"const twos_{dtype} t = {{&c, w, q, &with, stretches, &making_{dtype}_{core.making}}};",
+    ]
+    names, calls = library.calls(layer, called("convolve_twos", dtype, 2))
+    return written_out(
+        LibraryText(name, ("windows.h", *core.files), names, [*lines, *calls]),
+        layer,
+        [core.weights, core.numbers, *zeros(layer, layer.outside)],
+        0 if layer.by_rows else column_bytes,
+    )
+
+
+def called(function: str, dtype: str, together: int) -> library.Called:
+    """Return a function of the library that makes pixels, and its like for whole tensors."""
+    return library.Called(f"{function}_{dtype}", f"{function}_lines_{dtype}", "&t", together)
+
+
+def zeros(layer: RoundedConvolution, count: int) -> list[Array]:
+    """Return pixels of zero points, where some are needed."""
+    return [np.full(count, layer.spec.input_zero, layer.spec.dtype)] if count else []
+
+
+@dataclass(frozen=True)
+class LibraryText:
+    """A kernel's name, the library's files it needs, its inputs and lines."""
+
+    name: str
+    files: tuple[str, ...]
+    inputs: list[str]
+    lines: list[str]
+
+
+def written_out(
+    written: LibraryText, layer: RoundedConvolution, constants: list[Array], workspace_bytes: int
+) -> Fast:
+    """Return a kernel of inputs, weights, numbers, zero points, result, count or workspace."""
+    dtype = layer.spec.dtype
+    params = [Param(at, dtype, True) for at in written.inputs]
+    params += [Param("w", str(constants[0].dtype), True), Param("q", "int32", True)]
+    params += [Param("o", dtype, True)] * (len(constants) - 2)
+    params.append(Param("out", dtype, False))
+    if layer.by_rows and layer.plain:
+        params.append(Param(library.COUNT, "uint32", True))
+    if workspace_bytes:
+        params.append(Param("workspace", "uint8", False))
+    body = "".join(f"    {line}\n" for line in written.lines)
+    typed = ("columns.h", "rows.h", "convolution.h")
+    files = ["dot.h", "requantise.h", *(f"{f}:{dtype}" for f in typed), "short.h"]
+    files += [f"{file}:{dtype}" for file in written.files]
+    kernel = Kernel(written.name, tuple(params), body, tuple(files))
+    return Fast(kernel, tuple(constants), workspace_bytes)
