@@ -49,18 +49,42 @@ def test_build_run_verify(tmp_path: Path) -> None:
 
 def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path) -> None:
     target = tmp_path / "vww"
-    refused = build(model(VWW), "--board", "microbit", "-o", target, status=1)
+    whole = ("--rows", "off")
+    refused = build(model(VWW), "--board", "microbit", "-o", target, *whole, status=1)
     sram = next(r for r in refused["regions"] if r["name"] == "sram")
     assert sram["shortfall_bytes"] == sram["need_bytes"] - sram["size_bytes"] > 0
     assert sum(t["size_bytes"] for t in refused["peak"]) == refused["peak_bytes"] == 55_296
     assert "lm3s6965evb" in refused["boards"]
     assert "microbit" not in refused["boards"]
     assert not target.exists()
-    text = serenity("build", model(VWW), "--board", "microbit", "-o", target)
+    text = serenity("build", model(VWW), "--board", "microbit", "-o", target, *whole)
     assert text.returncode == 1
     said = " ".join(text.stdout.split())
     assert f"{sram['shortfall_bytes']:,} bytes short" in said
     assert "alive at the peak" in said
+
+
+@needs_board
+def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> None:
+    """KWS within 6 KB: by rows, verified; what options decide is left to them."""
+    target = tmp_path / "kws"
+    limited = (model(KWS), "--board", "mps2-an386", "-o", target, "--ram", "6K")
+    built = build(*limited)
+    *others, way = built["tried"]
+    assert next(one["how"] for one in others) == "whole"
+    assert not any(one["fits"] for one in others)
+    assert way["fits"]
+    assert way["how"].startswith("bands of")
+    assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < 5_000
+    found = serenity("verify", target, "--json")
+    assert found.returncode == 0, found.stderr
+    refused = build(*limited, "--in-place", "--force", status=1)
+    assert refused["rows"] is None
+    reasons = [one["reason"] for one in refused["tried"] if one["reason"]]
+    assert reasons == [
+        "--rows auto does not take --in-place: bands are placed apart, no kernel overwrites one"
+    ]
+    assert build(*limited[:-2], "--force")["tried"] == []
 
 
 @needs_host
@@ -168,6 +192,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert serenity("verify", full).returncode == 2
     limited = build(
         *(model(KWS), "--board", "mps2-an386", "-o", tmp_path / "a", "--arena-limit", 15_999),
+        *("--rows", "off"),
         status=1,
     )
     assert limited["arena_bytes"] == {"sram": 16_000}

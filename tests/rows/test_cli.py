@@ -36,8 +36,8 @@ def test_what_cannot_be_asked_for() -> None:
         (("rows", path, "--graph", "--bands", "0"), "--bands '0': write a number of rows"),
         (("rows", path, "--graph", "--ram", "much"), "size 'much'"),
         (
-            ("build", path, "--board", "microbit", "-o", "none", "--ram", "16K"),
-            "--ram and --stream-input go with --rows",
+            ("build", path, "--board", "microbit", "-o", "none", "--rows", "off", "--ram", "16K"),
+            "--rows off does not take --ram and --stream-input",
         ),
         (
             ("build", path, "--board", "microbit", "-o", "none", "--rows", "-1"),

@@ -24,7 +24,7 @@ from tvm_serenity.cli.options import (
 )
 from tvm_serenity.cli.quantized import Channels, DynamicRange, said_of_channels
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.choices import FORMATS, PROJECT, STACK_BYTES
+from tvm_serenity.firmware.choices import FORMATS, NEEDED, PROJECT, STACK_BYTES
 from tvm_serenity.quantize.choices import FOLD, OFF
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ Rows = Annotated[
     str,
     typer.Option(
         "--rows",
-        metavar="N|auto|off",
-        help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole.",
+        metavar="N|auto|needed|off",
+        help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole; "
+        "needed: then first in place and rewritten; off: whole.",
     ),
 ]
-BuildRam = Annotated[int | None, sized("With --rows: RAM in all, stack included.", "--ram")]
+BuildRam = Annotated[int | None, sized("RAM in all, stack included.", "--ram")]
 NoCheck = Annotated[
     bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
 ]
@@ -72,7 +73,7 @@ def build_command(
     external_arena: Annotated[
         bool, typer.Option("--external-arena", help="The caller passes the arena: re-entrant.")
     ] = False,
-    rows: Rows = OFF,
+    rows: Rows = NEEDED,
     ram: BuildRam = None,
     stream_input: StreamInput = False,
     formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = PROJECT,
@@ -91,10 +92,12 @@ def build_command(
     Without a runtime and without malloc: DIR receives NAME_model.h and NAME_model.c (the C
     interface), kernels, weights, a linker script that refuses what does not fit, an example, a
     harness, Makefile and CMakeLists.txt. It is linked, measured and compared in a folder of its
-    own first. Exit status 1, and nothing is written, when it does not fit.
+    own first. A network that does not fit whole is built in the first way that does: kernels that
+    overwrite what dies, rewritten, by rows (serenity fit measures all of them and more). Exit
+    status 1, and nothing is written, when none does.
 
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
-        serenity build person.tflite --board microbit --rows auto -o person
+        serenity build person.tflite --board microbit -o person
     """
     opened, target = source(model, dim or (), opaque or ()), board(board_name)
     from tvm_serenity.firmware.settings import Settings
@@ -190,8 +193,16 @@ def _why(choices: Sequence[Mapping[str, Any]]) -> None:
     show.console.print(table)
 
 
+def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
+    """In which ways it was tried, where it does not fit as it is."""
+    from tvm_serenity.firmware.fit import Way
+
+    ways = [Way(**way).text() for way in facts["tried"]]
+    return {"tried": "; ".join(ways)} if ways else {}
+
+
 def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
-    rows = {**_regions(facts), **_banded(facts)}
+    rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
     if facts["arena_limit_bytes"] is not None:
         arena = sum(facts["arena_bytes"].values())
         rows["limit"] = f"{arena:,} bytes of arena, {facts['arena_limit_bytes']:,} allowed"
@@ -208,7 +219,7 @@ def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
     from tvm_serenity.firmware.toolchain import PACKAGES
 
     facts = project.facts
-    rows = {**_regions(facts), **_banded(facts)}
+    rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
     if facts["kept_float"]:
         rows["stays float"] = "; ".join(facts["kept_float"])

@@ -68,7 +68,8 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     from tvm_serenity.firmware.tir.opened import opened
 
     module, file = opened(model, settings)
-    from tvm_serenity.firmware.tir.made import loose, make
+    from tvm_serenity.firmware.tir.made import loose
+    from tvm_serenity.firmware.tir.ways import make
 
     name = identifier(settings.name or (_stem(file) if file else "model"))
     made = make(module, name, target, settings)

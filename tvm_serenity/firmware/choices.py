@@ -10,3 +10,6 @@ STACK_BYTES = 1024
 """Stack that is kept free by default; ``verify`` measures what is used."""
 LIBRARY_BYTES = 128
 """What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""
+
+NEEDED = "needed"
+"""``rows``: bands, as rewriting and working in place, only where a network does not fit without."""

@@ -39,6 +39,25 @@ class Fit:
         return all(line.shortfall_bytes == 0 for line in self.lines)
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way in which a network was tried: its arena, and whether that fits.
+
+    Where it cannot be built so, ``reason`` says why, and there is no arena.
+    """
+
+    how: str
+    arena_bytes: int | None = None
+    fits: bool = False
+    reason: str | None = None
+
+    def text(self) -> str:
+        """The same in words."""
+        if self.arena_bytes is None:
+            return f"{self.how}: {self.reason}"
+        return f"{self.how} {self.arena_bytes:,}{'' if self.fits else ' (too much)'}"
+
+
 def fit(
     target: Board,
     placed: Placed,

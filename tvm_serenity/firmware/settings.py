@@ -8,6 +8,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import (
     FORMATS,
     LIBRARY_BYTES,
+    NEEDED,
     OWN_ARENA,
     PROJECT,
     STACK_BYTES,
@@ -26,7 +27,9 @@ from tvm_serenity.schedule import Options
 Notify = Callable[[str], None]
 
 CODEGENS = ("c", "llvm")
-ORDERS = ("best", "given")
+BEST = "best"
+ORDERS = (BEST, "given")
+ROWS = (AUTO, NEEDED, OFF)
 SEARCH_SECONDS = 10.0
 """How long each search for bands may take by default."""
 
@@ -39,8 +42,9 @@ class Settings:
     * ``model``: the file a module was read from: its runtime judges the outputs. ``dims``: sizes of
       the named dimensions of an ``.onnx`` file. ``opaque``: operators that the user's C function
       computes, each with the bytes of workspace it is given.
-    * ``rows``: "off"; a number, to run in bands of so many rows; "auto" for the coarsest bands that
-      fit, if the network does not fit whole. ``ram_bytes``: with rows, RAM in all, stack included.
+    * ``rows``: "needed" for the first way that fits, if the network does not fit whole: in place,
+      rewritten, by rows; a number, to run in bands of so many rows; "auto" for whole or else the
+      coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
       that dies. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
@@ -63,10 +67,10 @@ class Settings:
     model: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     opaque: Mapping[str, int] = field(default_factory=dict)
-    rows: int | str = OFF
+    rows: int | str = NEEDED
     ram_bytes: int | None = None
     stream_input: bool = False
-    order: str = "best"
+    order: str = BEST
     in_place: bool = False
     rewrite: str = ""
     quantized: str = AUTO
@@ -94,7 +98,7 @@ class Settings:
     @property
     def bands(self) -> int | None:
         """Rows in a band where a number of them was asked for."""
-        return None if self.rows in (OFF, AUTO) else int(self.rows)
+        return None if self.rows in ROWS else int(self.rows)
 
     @property
     def only_rows(self) -> bool:
@@ -138,8 +142,8 @@ def _check_values(settings: Settings) -> None:
         if value not in allowed:
             raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
     rows = str(settings.rows)
-    if rows not in (OFF, AUTO) and not (rows.isdigit() and int(rows) >= 1):
-        raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {AUTO} or {OFF}")
+    if rows not in ROWS and not (rows.isdigit() and int(rows) >= 1):
+        raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {', '.join(ROWS)}")
 
 
 def _check_memory(settings: Settings) -> None:
@@ -158,12 +162,16 @@ def _check_memory(settings: Settings) -> None:
 
 def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
     """What does not go together, and why."""
-    rows = settings.rows != OFF
-    by_rows, form = f"--rows {settings.rows}", f"--format {settings.format}"
+    rows = settings.rows not in (OFF, NEEDED) or settings.stream_input
+    by_rows = "--stream-input" if settings.rows == NEEDED else f"--rows {settings.rows}"
+    form = f"--format {settings.format}"
     llvm = settings.codegen == "llvm"
     limited = settings.ram_bytes is not None or settings.stream_input
     return (
-        (not rows and limited, "--ram and --stream-input go with --rows N or --rows auto"),
+        (
+            settings.rows == OFF and limited,
+            "--rows off does not take --ram and --stream-input: they are limits and input of bands",
+        ),
         (
             rows and llvm,
             f"{by_rows} does not take --codegen llvm: kernels of rows are written in C alone",
@@ -173,7 +181,7 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
             f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
         ),
         (
-            rows and settings.order != "best",
+            rows and settings.order != BEST,
             f"{by_rows} does not take --order given: the order of the bands is what saves memory",
         ),
         (

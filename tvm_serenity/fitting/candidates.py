@@ -11,9 +11,9 @@ from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.firmware.tir.ways import how_in_bands, how_whole
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
-from tvm_serenity.rows.described import rows_text
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Limits, Streaming, stream
 
@@ -53,9 +53,9 @@ def whole(maker: Maker) -> Iterator[BuildCandidate]:
     """Yield the network operator by operator: as it is, rewritten, in place."""
     rewrites = ("", "all") if maker.changes("all") else ("",)
     for rewrite, in_place in product(rewrites, (False, True)):
-        settings = replace(maker.settings, rewrite=rewrite, in_place=in_place)
-        said = ["whole", *["rewritten"] * bool(rewrite), *["in place"] * in_place]
-        yield BuildCandidate(", ".join(said), settings, maker.whole(rewrite, in_place))
+        settings = replace(maker.settings, rows=OFF, rewrite=rewrite, in_place=in_place)
+        how = how_whole(bool(rewrite), in_place)
+        yield BuildCandidate(how, settings, maker.whole(rewrite, in_place))
 
 
 def by_rows(
@@ -68,11 +68,9 @@ def by_rows(
     cannot arrive so.
     """
     for choice in _choices(maker, streamed, limits, coarsest):
-        arrives = ", input by rows" if streamed else ""
-        rows = rows_text(choice.best)
-        how = f"bands of {rows} row{'s' * (rows != '1')}{arrives}"
         settings = replace(maker.settings, rows="auto", stream_input=streamed)
-        yield BuildCandidate(how, settings, maker.in_bands(choice))
+        made = maker.in_bands(choice)
+        yield BuildCandidate(how_in_bands(made, streamed), settings, made)
 
 
 def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tvm
 
+from tvm_serenity.firmware.fit import Way
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.relax.constant_channels import FoldedChannels
@@ -37,7 +38,8 @@ class Compiled:
     is read off a module of the same calls. ``sources`` are one for each step of the program,
     ``tensors`` one of the region for each of the program's (None: sums, which no whole kernel
     stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
-    bands, where it runs by rows. ``choices``: the kernel of each operator, and why.
+    bands, where it runs by rows. ``choices``: the kernel of each operator, and why. ``tried``:
+    where it does not fit as it is, the ways it was built in until one does, this one among them.
     """
 
     program: Program
@@ -53,6 +55,7 @@ class Compiled:
     choices: "tuple[KernelChoice, ...]"
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
+    tried: tuple[Way, ...] = ()
 
     @cached_property
     def executable(self) -> Any:

@@ -1,6 +1,6 @@
-"""A network compiled for a board: whole, or by rows, and what JSON says of it."""
+"""A network compiled for a board, whole or by rows, and what JSON says of it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,6 @@ from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.rows import RowKernels, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
-from tvm_serenity.quantize.choices import AUTO
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import read_rows
@@ -103,19 +102,14 @@ class Maker:
         )
 
 
-def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
-    """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
-
-    Whether it fits is said by ``placed``; with rows "auto" it is in rows only if it would not.
-    """
-    maker = Maker(module, name, board, settings)
-    if settings.only_rows:
-        return _by_rows(maker)
-    made = maker.whole(settings.rewrite, settings.in_place)
-    arena = sum(made.placed.arena_bytes.values())
-    if settings.rows != AUTO or (made.placed.fits and settings.allows(arena)):
-        return made
-    return _by_rows(maker)
+def by_rows(maker: Maker) -> Compiled:
+    """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
+    settings, network = maker.settings, maker.rows.network
+    settings.notify("ordering and placing bands")
+    room, limit = rooms(maker.board, settings.stack_bytes), settings.limit_bytes
+    largest = max(one.arena_bytes for one in room)
+    largest = largest if limit is None else min(largest, limit)
+    return maker.in_bands(_chosen(network, settings, largest))
 
 
 def checked(made: Compiled) -> None:
@@ -139,6 +133,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "kept_float": list(made.kept_float),
         "channels": made.folded.json(),
         "choices": [choice.json() for choice in made.choices],
+        "tried": [asdict(way) for way in made.tried],
         "rows": rows,
     }
 
@@ -150,15 +145,6 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
     """
     off = settings.quantized == "off" and is_quantised(module)
     return "computed in float" if off else ""
-
-
-def _by_rows(maker: Maker) -> Compiled:
-    settings, network = maker.settings, maker.rows.network
-    settings.notify("ordering and placing bands")
-    room, limit = rooms(maker.board, settings.stack_bytes), settings.limit_bytes
-    largest = max(one.arena_bytes for one in room)
-    largest = largest if limit is None else min(largest, limit)
-    return maker.in_bands(_chosen(network, settings, largest))
 
 
 def _chosen(network: Network, settings: Settings, room: int) -> Choice:
