@@ -135,6 +135,11 @@ def library_calls(
             if rows is None:
                 given = [*layer.inputs, *found.constants]
                 calls.add(found.kernel, given, layer.expected, found.workspace_bytes, "")
+                more = found.roomy
+                if more is not None:
+                    made.append(replace(more, kernel=replace(more.kernel, name=f"{name}_roomy")))
+                    given, size = [*layer.inputs, *more.constants], more.workspace_bytes
+                    calls.add(made[-1].kernel, given, layer.expected, size, "")
                 continue
             several = found.kernel.params[-1].name == library.COUNT
             tail = ", (const uint32_t[]){1}" if several else ""
@@ -210,6 +215,46 @@ def of_nine(seed: int) -> Drawn:
     return Drawn(spec, weights, bias, (inputs,), computed(spec, weights, bias, (inputs,)))
 
 
+def of_few_inputs(seed: int) -> Drawn:
+    """A layer of up to 32 inputs a window and outputs by fours, rounded twice, of any border."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    kernel, channels = [
+        ((1, 1), (1, 3, 8, 13, 16, 17, 24, 31, 32)),
+        ((3, 3), (1, 2, 3)),
+        ((2, 3), (1, 2, 4, 5)),
+        ((4, 1), (3, 4, 8)),
+        ((1, 8), (1, 3)),
+    ][seed % 5]
+    many, made = int(rng.choice(channels)), int(rng.choice([4, 8, 12, 20]))
+    values = multiplier(np.array(rng.uniform(0.2, 1, made if seed % 3 else 1) / 8000))
+    zero = (limits.min, limits.max, int(rng.integers(limits.min, limits.max)))[seed // 2 % 3]
+    finish = Requantise(values, zero, limits.min, limits.max, dtype, "tflite")
+    height, width = (int(n) for n in rng.integers(8, 13, 2))
+    border = [int(n) for n in rng.integers(0, 2, 4)] if seed % 4 else [0, 0, 0, 0]
+    stride = int(rng.choice([1, 2]))
+    spec = Convolution(
+        "NHWC",
+        ((1, height, width, many),),
+        dtype,
+        (*kernel, many, made),
+        "int8",
+        (stride, stride),
+        (border[0], border[1], border[2], border[3]),
+        (1, 1),
+        1,
+        int(rng.integers(limits.min, limits.max, endpoint=True)),
+        0,
+        finish,
+    )
+    weights = rng.integers(-128, 127, spec.weight_shape, endpoint=True).astype(np.int8)
+    bias = rng.integers(-20000, 20000, made).astype(np.int32)
+    inputs = rng.integers(limits.min, limits.max, spec.pieces[0], endpoint=True).astype(dtype)
+    inputs[rng.random(inputs.shape) < 0.3] = limits.min
+    return Drawn(spec, weights, bias, (inputs,), computed(spec, weights, bias, (inputs,)))
+
+
 LAYERS = 60
 
 
@@ -222,6 +267,18 @@ def test_layers_of_any_shape_with_vectors(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert sum("nines_line" in found.kernel.body for found in made) > LAYERS * 3 // 2
     grouped = [found for found in made if "convolve_groups" in found.kernel.body]
     assert len(grouped) > LAYERS // 4
+    assert calls.run(tmp_path) == []
+
+
+FORMS = ("strip_16_int8", "strip_16_positive_", "strip_32_uint8", "strip_32_positive_")
+
+
+@needs_board
+def test_layers_of_few_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    layers = {f"few{i}": of_few_inputs(4000 + i) for i in range(LAYERS)}
+    calls, made = library_calls(layers, monkeypatch)
+    for form in FORMS:
+        assert sum(form in found.kernel.body for found in made) > LAYERS // 10, form
     assert calls.run(tmp_path) == []
 
 
@@ -273,6 +330,8 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
         ("subs lr, lr, #16", "subs lr, lr, #32"),
         ('"ldr r11, [sp, #24]', '"movs r11, #0'),
         ('"vqadd.s16 q6, q6, r7', '"vqadd.s16 q6, q6, r6'),
+        ('"vldrb.8 q5, [r8, #64]', '"vldrb.8 q5, [r8, #16]'),
+        ("made = min_i32((c->width - c->kernel_width - x)", "made = min_i32((c->width - x)"),
     ],
 )
 def test_a_wrong_kernel_is_found(
@@ -280,5 +339,6 @@ def test_a_wrong_kernel_is_found(
 ) -> None:
     layers = {f"large{i}": larger(2000 + i) for i in range(12)}
     layers |= {f"nine{i}": of_nine(3000 + i) for i in range(18)}
+    layers |= {f"few{i}": of_few_inputs(4000 + i) for i in range(18)}
     calls, _ = library_calls(layers, monkeypatch)
     assert calls.run(tmp_path, mutant)

@@ -121,6 +121,11 @@ class RoundedConvolution:
         return not (self.by_rows and self._groups_gather and 2 * self.depth > MOST_COLUMN_BYTES)
 
     @property
+    def clamps_at_zero(self) -> bool:
+        """Whether results below their zero point are clamped: halves below 0 round as they like."""
+        return self.spec.requantise.zero_point <= self.spec.requantise.low
+
+    @property
     def nines(self) -> bool:
         """Whether it is depthwise of 3x3 in the form of ``library/nines.h``."""
         spec, r = self.spec, self.spec.requantise

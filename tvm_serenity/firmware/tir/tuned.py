@@ -30,6 +30,7 @@ from tvm_serenity.firmware.pack import (
 )
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir import dsp as fast_dsp
+from tvm_serenity.firmware.tir import strips
 from tvm_serenity.firmware.tir import thumb as fast_thumb
 from tvm_serenity.firmware.tir.library import (
     MOST_COLUMN_BYTES,
@@ -246,11 +247,20 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned:
         raise NotCovered("has no grouped convolutions")
     if len(spec.pieces) > MOST_PIECES:
         raise NotCovered(f"reads at most {MOST_PIECES} pieces")
+    if strips.covered(layer) and (layer.by_rows or strips.direct(layer)):
+        return _in_strips(name, layer)
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
         raise NotCovered(f"gathers at most {MOST_COLUMN_BYTES} bytes of windows by rows")
     weights = _packed(layer)
-    return _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
+    made = _tuned(layer, convolution(name, layer), weights, 0 if layer.by_rows else column_bytes)
+    return replace(made, roomy=_in_strips(name, layer)) if strips.covered(layer) else made
+
+
+def _in_strips(name: str, layer: RoundedConvolution) -> Tuned:
+    constants = tuple(strips.constants(layer, _by_sources(layer)))
+    kernel, size = strips.convolution(name, layer), strips.workspace_bytes(layer)
+    return Tuned(kernel, constants, size, _products(layer))
 
 
 def _tuned(
