@@ -9,109 +9,125 @@
 /* r10: numbers of the channel -> m, the second number and what is added; r11: out. */
 #define BYTES_NUMBERS(m, n, added) \
     "ldm r10!, {" m ", " n "}\n asr " added ", " n ", #8\n lsl " added ", " added ", " n "\n"
-#define BYTES_STORED_$X(a, b, t) \
+#define BYTES_STORED(FINISH, a, b, t) \
     BYTES_NUMBERS("r8", "r9", "lr") \
-    FINISHED_$X(a, t, "r12", "r8", "r9", "lr") FINISHED_$X(b, t, "r12", "r8", "r9", "lr") \
+    FINISH(a, t, "r12", "r8", "r9", "lr") FINISH(b, t, "r12", "r8", "r9", "lr") \
     "ldr " t ", [sp, #20]\n strb " b ", [r11, " t "]\n strb " a ", [r11], #1\n"
-#define BYTES_STORED_ONE_$X(a) \
-    BYTES_NUMBERS("r6", "r7", "r8") FINISHED_$X(a, "r4", "r5", "r6", "r7", "r8") \
+#define BYTES_STORED_ONE(FINISH, a) \
+    BYTES_NUMBERS("r6", "r7", "r8") FINISH(a, "r4", "r5", "r6", "r7", "r8") \
     "strb " a ", [r11], #1\n"
 /* Stack: 0 stretch, 4 numbers, 8 out, 12 stretches' end, 16 out's end, 20 to the second window's
    results, 24 first stretch, 28 inputs' end; then the weights. */
+#define BYTES_TWO_WINDOWS_$X(FINISH) \
+    "push {r4-r11, lr}\n" \
+    "sub sp, sp, #36\n" \
+    "ldm r0, {r1, r2, r3, r4, r5, r6, r12}\n" \
+    "str r1, [sp, #24]\n" \
+    "mov r0, sp\n" \
+    "stm r0, {r1-r6}\n" \
+    "1:\n" \
+    "ldr r9, [sp, #4]\n" \
+    "ldr r8, [sp, #24]\n" \
+    "ldm r9!, {r0, r2, r4, r6}\n" \
+    "str r9, [sp, #4]\n" \
+    "mov r1, r0\n" \
+    "mov r3, r2\n" \
+    "mov r5, r4\n" \
+    "mov r7, r6\n" \
+    "3:\n" \
+    "ldm r8!, {r9, r10, r11, lr}\n" \
+    "str r8, [sp]\n" \
+    "str lr, [sp, #28]\n" \
+    ".balign 4\n" \
+    "add pc, r9\n" \
+    "nop\n" \
+    "2:\n" \
+    ".rept 16\n" \
+    BYTE_OF_$X " r8, [r10], #1\n" \
+    BYTE_OF_$X " r9, [r11], #1\n" \
+    BYTES_TWO("r0", "r1") BYTES_TWO("r2", "r3") BYTES_TWO("r4", "r5") BYTES_TWO("r6", "r7") \
+    ".endr\n" \
+    "ldr r8, [sp, #28]\n" \
+    "cmp r10, r8\n" \
+    "bne.w 2b\n" \
+    "ldr r8, [sp]\n" \
+    "ldr r9, [sp, #12]\n" \
+    "cmp r8, r9\n" \
+    "bne.w 3b\n" \
+    "ldrd r10, r11, [sp, #4]\n" \
+    "strd r7, r12, [sp, #28]\n" \
+    BYTES_STORED(FINISH, "r0", "r1", "r7") \
+    "ldr r7, [sp, #28]\n" \
+    BYTES_STORED(FINISH, "r2", "r3", "r0") \
+    BYTES_STORED(FINISH, "r4", "r5", "r0") \
+    BYTES_STORED(FINISH, "r6", "r7", "r0") \
+    "ldr r12, [sp, #32]\n" \
+    "ldr r6, [sp, #16]\n" \
+    "strd r10, r11, [sp, #4]\n" \
+    "cmp r11, r6\n" \
+    "bne.w 1b\n" \
+    "add sp, sp, #36\n" \
+    "pop {r4-r11, pc}\n"
+#define BYTES_WINDOW_$X(FINISH) \
+    "push {r4-r11, lr}\n" \
+    "ldm r0!, {r9, r10, r11}\n" \
+    "ldr r12, [r0, #12]\n" \
+    "sub sp, sp, #12\n" \
+    "ldm r0, {r1, r2}\n" \
+    "strd r1, r2, [sp]\n" \
+    "str r9, [sp, #8]\n" \
+    "1:\n" \
+    "ldr r9, [sp, #8]\n" \
+    "ldm r10!, {r0, r1, r2, r3}\n" \
+    "3:\n" \
+    "ldm r9!, {r6, r7, r8, lr}\n" \
+    ".balign 4\n" \
+    "add pc, r6\n" \
+    "nop\n" \
+    "2:\n" \
+    ".rept 16\n" \
+    BYTE_OF_$X " r4, [r7], #1\n" \
+    BYTES_ONE("r0") BYTES_ONE("r1") BYTES_ONE("r2") BYTES_ONE("r3") \
+    ".endr\n" \
+    "cmp r7, lr\n" \
+    "bne.w 2b\n" \
+    "ldr r6, [sp]\n" \
+    "cmp r9, r6\n" \
+    "bne.w 3b\n" \
+    BYTES_STORED_ONE(FINISH, "r0") BYTES_STORED_ONE(FINISH, "r1") BYTES_STORED_ONE(FINISH, "r2") BYTES_STORED_ONE(FINISH, "r3") \
+    "ldr r6, [sp, #4]\n" \
+    "cmp r11, r6\n" \
+    "bne.w 1b\n" \
+    "add sp, sp, #12\n" \
+    "pop {r4-r11, pc}\n"
 __attribute__((naked, noinline, unused)) static void bytes_two_$X(
     __attribute__((unused)) const two_$X *t)
 {
-    __asm volatile(
-        "push {r4-r11, lr}\n"
-        "sub sp, sp, #36\n"
-        "ldm r0, {r1, r2, r3, r4, r5, r6, r12}\n"
-        "str r1, [sp, #24]\n"
-        "mov r0, sp\n"
-        "stm r0, {r1-r6}\n"
-        "1:\n"
-        "ldr r9, [sp, #4]\n"
-        "ldr r8, [sp, #24]\n"
-        "ldm r9!, {r0, r2, r4, r6}\n"
-        "str r9, [sp, #4]\n"
-        "mov r1, r0\n"
-        "mov r3, r2\n"
-        "mov r5, r4\n"
-        "mov r7, r6\n"
-        "3:\n"
-        "ldm r8!, {r9, r10, r11, lr}\n"
-        "str r8, [sp]\n"
-        "str lr, [sp, #28]\n"
-        ".balign 4\n"
-        "add pc, r9\n"
-        "nop\n"
-        "2:\n"
-        ".rept 16\n"
-        BYTE_OF_$X " r8, [r10], #1\n"
-        BYTE_OF_$X " r9, [r11], #1\n"
-        BYTES_TWO("r0", "r1") BYTES_TWO("r2", "r3") BYTES_TWO("r4", "r5") BYTES_TWO("r6", "r7")
-        ".endr\n"
-        "ldr r8, [sp, #28]\n"
-        "cmp r10, r8\n"
-        "bne.w 2b\n"
-        "ldr r8, [sp]\n"
-        "ldr r9, [sp, #12]\n"
-        "cmp r8, r9\n"
-        "bne.w 3b\n"
-        "ldrd r10, r11, [sp, #4]\n"
-        "strd r7, r12, [sp, #28]\n"
-        BYTES_STORED_$X("r0", "r1", "r7")
-        "ldr r7, [sp, #28]\n"
-        BYTES_STORED_$X("r2", "r3", "r0")
-        BYTES_STORED_$X("r4", "r5", "r0")
-        BYTES_STORED_$X("r6", "r7", "r0")
-        "ldr r12, [sp, #32]\n"
-        "ldr r6, [sp, #16]\n"
-        "strd r10, r11, [sp, #4]\n"
-        "cmp r11, r6\n"
-        "bne.w 1b\n"
-        "add sp, sp, #36\n"
-        "pop {r4-r11, pc}\n");
+    __asm volatile(BYTES_TWO_WINDOWS_$X(FINISHED_$X));
+}
+__attribute__((naked, noinline, unused)) static void bytes_two_once_$X(
+    __attribute__((unused)) const two_$X *t)
+{
+    __asm volatile(BYTES_TWO_WINDOWS_$X(FINISHED_ONCE_$X));
 }
 __attribute__((naked, noinline, unused)) static void bytes_one_$X(
     __attribute__((unused)) const two_$X *t)
 {
-    __asm volatile(
-        "push {r4-r11, lr}\n"
-        "ldm r0!, {r9, r10, r11}\n"
-        "ldr r12, [r0, #12]\n"
-        "sub sp, sp, #12\n"
-        "ldm r0, {r1, r2}\n"
-        "strd r1, r2, [sp]\n"
-        "str r9, [sp, #8]\n"
-        "1:\n"
-        "ldr r9, [sp, #8]\n"
-        "ldm r10!, {r0, r1, r2, r3}\n"
-        "3:\n"
-        "ldm r9!, {r6, r7, r8, lr}\n"
-        ".balign 4\n"
-        "add pc, r6\n"
-        "nop\n"
-        "2:\n"
-        ".rept 16\n"
-        BYTE_OF_$X " r4, [r7], #1\n"
-        BYTES_ONE("r0") BYTES_ONE("r1") BYTES_ONE("r2") BYTES_ONE("r3")
-        ".endr\n"
-        "cmp r7, lr\n"
-        "bne.w 2b\n"
-        "ldr r6, [sp]\n"
-        "cmp r9, r6\n"
-        "bne.w 3b\n"
-        BYTES_STORED_ONE_$X("r0") BYTES_STORED_ONE_$X("r1") BYTES_STORED_ONE_$X("r2") BYTES_STORED_ONE_$X("r3")
-        "ldr r6, [sp, #4]\n"
-        "cmp r11, r6\n"
-        "bne.w 1b\n"
-        "add sp, sp, #12\n"
-        "pop {r4-r11, pc}\n");
+    __asm volatile(BYTES_WINDOW_$X(FINISHED_$X));
+}
+__attribute__((naked, noinline, unused)) static void bytes_one_once_$X(
+    __attribute__((unused)) const two_$X *t)
+{
+    __asm volatile(BYTES_WINDOW_$X(FINISHED_ONCE_$X));
 }
 #else
 #define BYTES_BLOCK(windows) 0
-NOT_INLINED void bytes_two_$X(const two_$X *t) { make_fours_$X(t, 2, 0); }
-NOT_INLINED void bytes_one_$X(const two_$X *t) { make_fours_$X(t, 1, 0); }
+NOT_INLINED void bytes_two_$X(const two_$X *t) { make_fours_$X(t, 2, 0, false); }
+NOT_INLINED void bytes_one_$X(const two_$X *t) { make_fours_$X(t, 1, 0, false); }
+NOT_INLINED void bytes_two_once_$X(const two_$X *t) { make_fours_$X(t, 2, 0, true); }
+NOT_INLINED void bytes_one_once_$X(const two_$X *t) { make_fours_$X(t, 1, 0, true); }
 #endif
-static const making_$X making_$X_bytes = {
+__attribute__((unused)) static const making_$X making_$X_bytes = {
     bytes_two_$X, bytes_one_$X, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
+__attribute__((unused)) static const making_$X making_$X_bytes_once = {
+    bytes_two_once_$X, bytes_one_once_$X, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};

@@ -38,3 +38,19 @@ INLINED $X_t *fill_$X($X_t *to, int32_t value, int32_t count)
     }
     return to;
 }
+
+/* Inputs of a row into a column: words, of which the last may have been copied in part before. */
+INLINED $X_t *columned_$X($X_t *to, const $X_t *from, int32_t count)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return copy_$X(to, from, count);
+#endif
+    if (count < 4) {
+        return copy_$X(to, from, count);
+    }
+    for (int32_t i = 0; i < count - 4; i += 4) {
+        (void)memcpy(to + i, from + i, 4);
+    }
+    (void)memcpy(to + count - 4, from + count - 4, 4);
+    return to + count;
+}

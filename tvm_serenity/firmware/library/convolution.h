@@ -37,8 +37,26 @@ struct convolution_$X {
     uint16_t channels[16]; /* of each piece */
 };
 
+/* A window that leaves no row, of pixels that follow each other. */
+INLINED void gather_inside_$X(const convolution_$X *c, window_$X from, $X_t *to)
+{
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        const int32_t count = c->kernel_width * n;
+        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
+            const $X_t *const row = *from.rows++;
+            to = row != NULL ? columned_$X(to, row + from.x * n, count)
+                             : fill_$X(to, c->input_zero, count);
+        }
+    }
+}
+
 NOT_INLINED void gather_$X(const convolution_$X *c, window_$X from, $X_t *to)
 {
+    if (from.x >= 0 && from.x + c->kernel_width <= c->width && c->dilation_x == 1) {
+        gather_inside_$X(c, from, to);
+        return;
+    }
     const int32_t before = from.x < 0 ? min_i32(-from.x, c->kernel_width) : 0;
     const int32_t end = max_i32(min_i32(c->kernel_width, c->width - from.x), before);
     for (int32_t p = 0; p < c->pieces; ++p) {
@@ -47,10 +65,6 @@ NOT_INLINED void gather_$X(const convolution_$X *c, window_$X from, $X_t *to)
             const $X_t *const row = *from.rows++;
             if (row == NULL) {
                 to = fill_$X(to, c->input_zero, c->kernel_width * n);
-#if defined(__ARM_FEATURE_MVE)
-            } else if (c->dilation_x == 1 && end - before == c->kernel_width) {
-                to = copy_$X(to, row + from.x * n, c->kernel_width * n);
-#endif
             } else if (c->dilation_x == 1) {
                 to = fill_$X(to, c->input_zero, before * n);
                 to = copy_$X(to, row + (from.x + before) * n, (end - before) * n);

@@ -6,10 +6,18 @@
 #define FINISHED_TO_uint8 "usat"
 /* A sum ``s`` -> the stored value; ``n`` is the second number, ``added`` what ``added_of`` returns. */
 #define FINISHED_$X(s, t, low, multiplier, n, added) \
-    "lsl " s ", " s ", #1\n add " t ", " added ", " s ", asr #31\n" \
+    "lsl " s ", " s ", #1\n" FINISHED_TWICE_$X(s, t, low, multiplier, n, added)
+/* The same of twice the sum. */
+#define FINISHED_TWICE_$X(s, t, low, multiplier, n, added) \
+    "add " t ", " added ", " s ", asr #31\n" \
     "smull " low ", " s ", " multiplier ", " s "\n" \
-    "add " s ", " s ", " t "\n add " s ", " s ", " low ", lsr #31\n asr " s ", " s ", " n "\n" \
-    FINISHED_TO_$X " " s ", #8, " s ", asr #1\n"
+    "add " s ", " s ", " t "\n add " s ", " s ", " low ", lsr #31\n" FINISHED_END_$X(s, n)
+/* ROUND_ONCE_SMALL. */
+#define FINISHED_ONCE_$X(s, t, low, multiplier, n, added) \
+    "lsl " s ", " s ", #1\n smull " low ", " s ", " multiplier ", " s "\n" \
+    "add " s ", " s ", " added "\n" FINISHED_END_$X(s, n)
+#define FINISHED_END_$X(s, n) \
+    "asr " s ", " s ", " n "\n" FINISHED_TO_$X " " s ", #8, " s ", asr #1\n"
 #elif defined(__ARM_ARCH_ISA_THUMB)
 /* ARMv6-M multiplies 32 bits to 32. Halves of 16 bits, the sum's lower one signed, make the product's
    upper 48 bits: the middle has |upper| * 2^16 + 2^15 * |multiplier / 2^16| + 2^15 < 2^31. Shifts
@@ -22,13 +30,17 @@
     "sxtb r5, r6\n cmp r5, r6\n beq 9f\n asrs r6, r6, #31\n movs r5, #127\n eors r6, r6, r5\n 9:\n"
 #define FINISHED_CLAMP_uint8 \
     "uxtb r5, r6\n cmp r5, r6\n beq 9f\n asrs r6, r6, #31\n mvns r6, r6\n 9:\n"
-#define FINISHED_$X \
+#define FINISHED_PRODUCT \
     "sxth r5, r6\n subs r6, r6, r5\n asrs r6, r6, #16\n" \
     "movs r7, r5\n muls r7, r3, r7\n asrs r7, r7, #16\n" \
     "muls r5, r2, r5\n adds r7, r7, r5\n" \
     "movs r5, r6\n muls r5, r3, r5\n adds r7, r7, r5\n" \
-    "muls r6, r2, r6\n lsls r6, r6, #1\n asrs r7, r7, #15\n adcs r6, r6, r7\n" \
-    "asrs r7, r6, #31\n adds r6, r6, r7\n" \
-    "asrs r5, r4, #9\n asrs r6, r6, r4\n adcs r6, r6, r5\n" \
+    "muls r6, r2, r6\n lsls r6, r6, #1\n asrs r7, r7, #15\n"
+#define FINISHED_SHIFT "asrs r5, r4, #9\n asrs r6, r6, r4\n adcs r6, r6, r5\n"
+#define FINISHED_$X \
+    FINISHED_PRODUCT "adcs r6, r6, r7\n asrs r7, r6, #31\n adds r6, r6, r7\n" FINISHED_SHIFT \
     FINISHED_CLAMP_$X
+/* ROUND_ONCE_SMALL. */
+#define FINISHED_ONCE_$X \
+    FINISHED_PRODUCT "adds r6, r6, r7\n" FINISHED_SHIFT FINISHED_CLAMP_$X
 #endif

@@ -24,11 +24,11 @@ typedef struct {
     INPUT("2", "8", "9", "10", "11") INPUT("3", "12", "13", "14", "15")
 /* r0: numbers of the channel; r1: out. */
 #define LIFTED_NUMBERS "ldrh r3, [r0]\n ldrh r2, [r0, #2]\n ldr r4, [r0, #4]\n adds r0, #8\n adds r4, #1\n"
-#define LIFTED_FIRST_$X FINISHED_$X "strb r6, [r1]\n"
-#define LIFTED_SECOND_$X FINISHED_$X "ldr r5, [sp, #20]\n strb r6, [r1, r5]\n adds r1, #1\n"
-#define LIFTED_BOTH_$X(a, b) \
-    LIFTED_NUMBERS "mov r6, " a "\n" LIFTED_FIRST_$X "mov r6, " b "\n" LIFTED_SECOND_$X
-#define LIFTED_ALONE_$X(a) LIFTED_NUMBERS a FINISHED_$X "strb r6, [r1]\n adds r1, #1\n"
+#define LIFTED_FIRST(FINISH) FINISH "strb r6, [r1]\n"
+#define LIFTED_SECOND(FINISH) FINISH "ldr r5, [sp, #20]\n strb r6, [r1, r5]\n adds r1, #1\n"
+#define LIFTED_BOTH(FINISH, a, b) \
+    LIFTED_NUMBERS "mov r6, " a "\n" LIFTED_FIRST(FINISH) "mov r6, " b "\n" LIFTED_SECOND(FINISH)
+#define LIFTED_ALONE(FINISH, a) LIFTED_NUMBERS a FINISH "strb r6, [r1]\n adds r1, #1\n"
 /* Stack: 0 stretch, 4 numbers, 8 out, 12 stretches' end, 16 out's end, 20 to the second window's
    results, 24 weights, 28 excess, 36 first stretch, 40 inputs' end, 44 a sum. */
 #define LIFTED_ENTER \
@@ -74,38 +74,51 @@ typedef struct {
     "add sp, #48\n" \
     "pop {r4-r7}\n mov r8, r4\n mov r9, r5\n mov r10, r6\n mov r11, r7\n" \
     "pop {r4-r7, pc}\n"
+#define LIFTED_TWO_WINDOWS_$X(FINISH) \
+    LIFTED_ENTER \
+    "ldr r2, [sp, #32]\n" \
+    "adds r7, r6, r1\n mov r12, r7\n adds r7, r6, r2\n mov lr, r7\n" \
+    "adds r7, r5, r1\n mov r10, r7\n adds r7, r5, r2\n mov r11, r7\n" \
+    "adds r7, r4, r1\n mov r8, r7\n adds r7, r4, r2\n mov r9, r7\n" \
+    "adds r6, r3, r1\n adds r7, r3, r2\n" \
+    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_TWO_$X) "adds r0, #16\n adds r1, #4\n adds r2, #4\n") \
+    "str r7, [sp, #44]\n" \
+    "ldr r0, [sp, #4]\n" \
+    "ldr r1, [sp, #8]\n" \
+    LIFTED_NUMBERS LIFTED_FIRST(FINISH) "ldr r6, [sp, #44]\n" LIFTED_SECOND(FINISH) \
+    LIFTED_BOTH(FINISH, "r8", "r9") LIFTED_BOTH(FINISH, "r10", "r11") LIFTED_BOTH(FINISH, "r12", "lr") \
+    LIFTED_LEAVE
+#define LIFTED_WINDOW_$X(FINISH) \
+    LIFTED_ENTER \
+    "adds r7, r6, r1\n mov r9, r7\n adds r7, r5, r1\n mov r8, r7\n" \
+    "adds r7, r4, r1\n adds r6, r3, r1\n" \
+    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_ONE_$X) "adds r0, #16\n adds r1, #4\n") \
+    "str r7, [sp, #44]\n" \
+    "ldr r0, [sp, #4]\n" \
+    "ldr r1, [sp, #8]\n" \
+    LIFTED_ALONE(FINISH, "") LIFTED_ALONE(FINISH, "ldr r6, [sp, #44]\n") \
+    LIFTED_ALONE(FINISH, "mov r6, r8\n") LIFTED_ALONE(FINISH, "mov r6, r9\n") \
+    LIFTED_LEAVE
+
 __attribute__((naked, noinline, unused)) static void lifted_windows_$X(
     __attribute__((unused)) const lifted_$X *t)
 {
-    __asm volatile(
-        LIFTED_ENTER
-        "ldr r2, [sp, #32]\n"
-        "adds r7, r6, r1\n mov r12, r7\n adds r7, r6, r2\n mov lr, r7\n"
-        "adds r7, r5, r1\n mov r10, r7\n adds r7, r5, r2\n mov r11, r7\n"
-        "adds r7, r4, r1\n mov r8, r7\n adds r7, r4, r2\n mov r9, r7\n"
-        "adds r6, r3, r1\n adds r7, r3, r2\n"
-        LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_TWO_$X) "adds r0, #16\n adds r1, #4\n adds r2, #4\n")
-        "str r7, [sp, #44]\n"
-        "ldr r0, [sp, #4]\n"
-        "ldr r1, [sp, #8]\n"
-        LIFTED_NUMBERS LIFTED_FIRST_$X "ldr r6, [sp, #44]\n" LIFTED_SECOND_$X
-        LIFTED_BOTH_$X("r8", "r9") LIFTED_BOTH_$X("r10", "r11") LIFTED_BOTH_$X("r12", "lr")
-        LIFTED_LEAVE);
+    __asm volatile(LIFTED_TWO_WINDOWS_$X(FINISHED_$X));
+}
+__attribute__((naked, noinline, unused)) static void lifted_windows_once_$X(
+    __attribute__((unused)) const lifted_$X *t)
+{
+    __asm volatile(LIFTED_TWO_WINDOWS_$X(FINISHED_ONCE_$X));
 }
 __attribute__((naked, noinline, unused)) static void lifted_window_$X(
     __attribute__((unused)) const lifted_$X *t)
 {
-    __asm volatile(
-        LIFTED_ENTER
-        "adds r7, r6, r1\n mov r9, r7\n adds r7, r5, r1\n mov r8, r7\n"
-        "adds r7, r4, r1\n adds r6, r3, r1\n"
-        LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_ONE_$X) "adds r0, #16\n adds r1, #4\n")
-        "str r7, [sp, #44]\n"
-        "ldr r0, [sp, #4]\n"
-        "ldr r1, [sp, #8]\n"
-        LIFTED_ALONE_$X("") LIFTED_ALONE_$X("ldr r6, [sp, #44]\n")
-        LIFTED_ALONE_$X("mov r6, r8\n") LIFTED_ALONE_$X("mov r6, r9\n")
-        LIFTED_LEAVE);
+    __asm volatile(LIFTED_WINDOW_$X(FINISHED_$X));
+}
+__attribute__((naked, noinline, unused)) static void lifted_window_once_$X(
+    __attribute__((unused)) const lifted_$X *t)
+{
+    __asm volatile(LIFTED_WINDOW_$X(FINISHED_ONCE_$X));
 }
 
 /* What is taken off the sums of each window. */
@@ -135,8 +148,23 @@ NOT_INLINED void lifted_one_$X(const two_$X *t)
     const lifted_$X made = lifted_of_$X(t, 1);
     lifted_window_$X(&made);
 }
+NOT_INLINED void lifted_two_once_$X(const two_$X *t)
+{
+    const lifted_$X made = lifted_of_$X(t, 2);
+    lifted_windows_once_$X(&made);
+}
+NOT_INLINED void lifted_one_once_$X(const two_$X *t)
+{
+    const lifted_$X made = lifted_of_$X(t, 1);
+    lifted_window_once_$X(&made);
+}
 #else
-NOT_INLINED void lifted_two_$X(const two_$X *t) { make_fours_$X(t, 2, 128); }
-NOT_INLINED void lifted_one_$X(const two_$X *t) { make_fours_$X(t, 1, 128); }
+NOT_INLINED void lifted_two_$X(const two_$X *t) { make_fours_$X(t, 2, 128, false); }
+NOT_INLINED void lifted_one_$X(const two_$X *t) { make_fours_$X(t, 1, 128, false); }
+NOT_INLINED void lifted_two_once_$X(const two_$X *t) { make_fours_$X(t, 2, 128, true); }
+NOT_INLINED void lifted_one_once_$X(const two_$X *t) { make_fours_$X(t, 1, 128, true); }
 #endif
-static const making_$X making_$X_lifted = {lifted_two_$X, lifted_one_$X, 4, 0, 0, 16, 12};
+__attribute__((unused)) static const making_$X making_$X_lifted = {
+    lifted_two_$X, lifted_one_$X, 4, 0, 0, 16, 12};
+__attribute__((unused)) static const making_$X making_$X_lifted_once = {
+    lifted_two_once_$X, lifted_one_once_$X, 4, 0, 0, 16, 12};

@@ -1,6 +1,6 @@
 /* Lines of a plane tap by tap, for cores without the DSP extension. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
-/* Cortex-M3: weights in r0 to r8, two results in r9 and r10, r12 in the plane. */
+/* Cortex-M3: twice the weights in r0 to r8, two results in r9 and r10, r12 in the plane. */
 #define TAPS_X(at) "ldrsh r11, [r12, #" at "]\n"
 #define TAPS_A(w) "mla r9, r11, " w ", r9\n"
 #define TAPS_B(w) "mla r10, r11, " w ", r10\n"
@@ -19,7 +19,7 @@
     "sub r12, r12, lr, lsl #1\n add r12, r12, #" step "\n" \
     "add lr, sp, #4\n ldm lr, {r4, r5, r6, r7}\n"
 #define TAPS_KEPT "str r4, [sp, #4]\n add lr, sp, #24\n ldm lr, {r4, r5, r6, r7, r8}\n"
-/* Stack: 0 bias, 4 out, 8 multiplier, 12 shift, 16 what is added, 20 channels, 24 weights from the
+/* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 what is added, 20 channels, 24 weights from the
    fifth on, 44 pitch, 48 odd, 52 pairs, 56 onwards, 60 lines, 64 pairs' end. */
 #define TAPS_LINES_$X(PAIR, pair_step, one_step, pair_shift) \
     "push {r4-r11, lr}\n" \
@@ -35,7 +35,6 @@
     "strd r6, r7, [sp, #52]\n" \
     "str r9, [sp, #60]\n" \
     "ldm r1!, {r5, r6}\n" \
-    "asr r5, r5, #1\n" \
     "str r5, [sp]\n" \
     "str r6, [sp, #8]\n" \
     "ldrb r7, [r1, #3]\n" \
@@ -44,17 +43,17 @@
     "orr r8, r8, r9, lsl #8\n" \
     "lsl r8, r8, r7\n" \
     "strd r7, r8, [sp, #12]\n" \
-    "ldrsb r4, [r1, #5]\n" \
-    "ldrsb r5, [r1, #6]\n" \
-    "ldrsb r6, [r1, #8]\n" \
-    "ldrsb r7, [r1, #9]\n" \
-    "ldrsb r8, [r1, #10]\n" \
+    "ldrsb r4, [r1, #5]\n lsl r4, r4, #1\n" \
+    "ldrsb r5, [r1, #6]\n lsl r5, r5, #1\n" \
+    "ldrsb r6, [r1, #8]\n lsl r6, r6, #1\n" \
+    "ldrsb r7, [r1, #9]\n lsl r7, r7, #1\n" \
+    "ldrsb r8, [r1, #10]\n lsl r8, r8, #1\n" \
     "add lr, sp, #24\n" \
     "stm lr, {r4, r5, r6, r7, r8}\n" \
-    "ldrsb r0, [r1]\n" \
-    "ldrsb r2, [r1, #2]\n" \
-    "ldrsb r3, [r1, #4]\n" \
-    "ldrsb r1, [r1, #1]\n" \
+    "ldrsb r0, [r1]\n lsl r0, r0, #1\n" \
+    "ldrsb r2, [r1, #2]\n lsl r2, r2, #1\n" \
+    "ldrsb r3, [r1, #4]\n lsl r3, r3, #1\n" \
+    "ldrsb r1, [r1, #1]\n lsl r1, r1, #1\n" \
     "1:\n" \
     "ldr r9, [sp, #52]\n" \
     "cmp r9, #0\n" \
@@ -65,8 +64,8 @@
     "ldr r9, [sp]\n" \
     "mov r10, r9\n" \
     TAPS_ROWS(PAIR, pair_step) \
-    FINISHED_$X("r9", "r11", "r8", "r5", "r6", "r7") \
-    FINISHED_$X("r10", "r11", "r8", "r5", "r6", "r7") \
+    FINISHED_TWICE_$X("r9", "r11", "r8", "r5", "r6", "r7") \
+    FINISHED_TWICE_$X("r10", "r11", "r8", "r5", "r6", "r7") \
     "ldr r8, [sp, #20]\n" \
     "strb r9, [r4]\n strb r10, [r4, r8]\n add r4, r4, r8, lsl #1\n" \
     TAPS_KEPT \
@@ -79,7 +78,7 @@
     "beq.w 4f\n" \
     "ldr r9, [sp]\n" \
     TAPS_ROWS(TAPS_ONE, one_step) \
-    FINISHED_$X("r9", "r11", "r8", "r5", "r6", "r7") \
+    FINISHED_TWICE_$X("r9", "r11", "r8", "r5", "r6", "r7") \
     "ldr r8, [sp, #20]\n" \
     "strb r9, [r4]\n add r4, r4, r8\n" \
     TAPS_KEPT \

@@ -185,47 +185,13 @@ NOT_INLINED void widen_three_$X(const $X_t *x, int32_t depth, int16_t *to)
 }
 #endif
 
-/* Inputs of a row into a column: words, of which the last may have been copied in part before. */
-INLINED $X_t *columned_$X($X_t *to, const $X_t *from, int32_t count)
-{
-    if (count < 4) {
-        return copy_$X(to, from, count);
-    }
-    for (int32_t i = 0; i < count - 4; i += 4) {
-        (void)memcpy(to + i, from + i, 4);
-    }
-    (void)memcpy(to + count - 4, from + count - 4, 4);
-    return to + count;
-}
-
-/* A window is gathered: within its rows, or as any. */
-INLINED void column_$X(const triples_$X *t, window_$X from)
-{
-    const convolution_$X *const c = t->c;
-    const int32_t end = from.x + c->kernel_width;
-    if (from.x < 0 || end > c->width || c->dilation_x != 1) {
-        gather_$X(c, from, t->column);
-        return;
-    }
-    $X_t *to = t->column;
-    for (int32_t p = 0; p < c->pieces; ++p) {
-        const int32_t n = c->channels[p];
-        const int32_t count = c->kernel_width * n;
-        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
-            const $X_t *const row = *from.rows++;
-            to = row != NULL ? columned_$X(to, row + from.x * n, count)
-                             : fill_$X(to, c->input_zero, count);
-        }
-    }
-}
-
 /* A window is widened: one of three. */
 NOT_INLINED void widen_window_$X(const triples_$X *t, window_$X from, int16_t *to)
 {
     const convolution_$X *const c = t->c;
     if (t->column != NULL) {
         (void)fill_$X(t->column + c->depth - 4, 0, 4);
-        column_$X(t, from);
+        gather_$X(c, from, t->column);
         (void)widened_$X(t->column, c->depth, to);
         return;
     }

@@ -17,7 +17,7 @@ typedef struct {
 
 /* Groups of four channels in plain C: weights ``[groups, inputs, 4]``, ``more`` above what they are;
    numbers of a group: four biases, then of each channel the two numbers of ``short.h``. */
-INLINED void make_fours_$X(const two_$X *t, int32_t windows, int32_t more)
+INLINED void make_fours_$X(const two_$X *t, int32_t windows, int32_t more, bool once)
 {
     const uint8_t *weights = (const uint8_t *)t->weights;
     const int32_t *n = t->numbers;
@@ -38,7 +38,9 @@ INLINED void make_fours_$X(const two_$X *t, int32_t windows, int32_t more)
                 }
             }
             for (int32_t k = 0; k < 4; ++k) {
-                out[k + at * t->second] = ($X_t)rounded_$S(sums[k], n + 4 + 2 * k);
+                const int32_t *const m = n + 4 + 2 * k;
+                out[k + at * t->second] =
+                    ($X_t)(once ? once_$S(sums[k], m) : rounded_$S(sums[k], m));
             }
         }
         weights = w;

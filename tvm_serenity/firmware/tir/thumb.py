@@ -27,14 +27,12 @@ def convolved(name: str, layer: RoundedConvolution, weights: Any, thumb: int) ->
     ``weights`` ``[inputs, outputs]`` stand in the order in which windows are read; ``thumb``: which
     instruction set the core has.
     """
-    if layer.narrow or layer.how.name != "ROUND_TWICE_SMALL" or not is_short(layer):
+    if layer.narrow or not is_short(layer):
         return None
-    if thumb == 1:
-        laid = in_fours(weights, layer.depth, LIFTED)
-        core = WindowForm("lifted", ("finish.h", "lifted.h"), laid, group_numbers(layer))
-    else:
-        laid = in_fours(weights, layer.depth)
-        core = WindowForm("bytes", ("finish.h", "bytes.h"), laid, group_numbers(layer))
+    file, more = ("lifted", LIFTED) if thumb == 1 else ("bytes", 0)
+    making = f"{file}_once" if layer.how.name == "ROUND_ONCE_SMALL" else file
+    laid = in_fours(weights, layer.depth, more)
+    core = WindowForm(making, ("finish.h", f"{file}.h"), laid, group_numbers(layer))
     return by_windows(name, layer, core)
 
 
