@@ -6,21 +6,19 @@
 #define BYTE_OF_uint8 "ldrb"
 #define BYTES_TWO(a, b) "ldrsb lr, [r12], #1\n mla " a ", r8, lr, " a "\n mla " b ", r9, lr, " b "\n"
 #define BYTES_ONE(a) "ldrsb r5, [r12], #1\n mla " a ", r4, r5, " a "\n"
-/* r10: numbers of the channel -> m, the second number and what is added; r11: out. */
-#define BYTES_NUMBERS(m, n, added) \
-    "ldm r10!, {" m ", " n "}\n asr " added ", " n ", #8\n lsl " added ", " added ", " n "\n"
-#define BYTES_STORED(FINISH, a, b, t) \
-    BYTES_NUMBERS("r8", "r9", "lr") \
-    FINISH(a, t, "r12", "r8", "r9", "lr") FINISH(b, t, "r12", "r8", "r9", "lr") \
-    "ldr " t ", [sp, #20]\n strb " b ", [r11, " t "]\n strb " a ", [r11], #1\n"
-#define BYTES_STORED_ONE(FINISH, a) \
-    BYTES_NUMBERS("r6", "r7", "r8") FINISH(a, "r4", "r5", "r6", "r7", "r8") \
-    "strb " a ", [r11], #1\n"
+/* Sums of a channel of two windows, or of one; r10: its numbers, lr: twice the zero point and 1. */
+#define BYTES_ROUNDED(s, FINISH, low, m, n, twice) "lsl " s ", " s ", #1\n" FINISH(s, low, m, n, twice)
+#define BYTES_FINISHED(FINISH, a, b) \
+    "ldm r10!, {r8, r9}\n" \
+    BYTES_ROUNDED(a, FINISH, "r12", "r8", "r9", "lr") BYTES_ROUNDED(b, FINISH, "r12", "r8", "r9", "lr")
+#define BYTES_FINISHED_ONE(FINISH, a) \
+    "ldm r10!, {r6, r7}\n" BYTES_ROUNDED(a, FINISH, "r5", "r6", "r7", "r8") "strb " a ", [r11], #1\n"
+#define BYTES_STORED(a, b) "strb " b ", [r11, r12]\n strb " a ", [r11], #1\n"
 /* Stack: 0 stretch, 4 numbers, 8 out, 12 stretches' end, 16 out's end, 20 to the second window's
-   results, 24 first stretch, 28 inputs' end; then the weights. */
+   results, 24 first stretch, 28 inputs' end, then the weights. */
 #define BYTES_TWO_WINDOWS_$X(FINISH) \
     "push {r4-r11, lr}\n" \
-    "sub sp, sp, #36\n" \
+    "sub sp, sp, #32\n" \
     "ldm r0, {r1, r2, r3, r4, r5, r6, r12}\n" \
     "str r1, [sp, #24]\n" \
     "mov r0, sp\n" \
@@ -55,18 +53,20 @@
     "cmp r8, r9\n" \
     "bne.w 3b\n" \
     "ldrd r10, r11, [sp, #4]\n" \
-    "strd r7, r12, [sp, #28]\n" \
-    BYTES_STORED(FINISH, "r0", "r1", "r7") \
-    "ldr r7, [sp, #28]\n" \
-    BYTES_STORED(FINISH, "r2", "r3", "r0") \
-    BYTES_STORED(FINISH, "r4", "r5", "r0") \
-    BYTES_STORED(FINISH, "r6", "r7", "r0") \
-    "ldr r12, [sp, #32]\n" \
+    "str r12, [sp, #28]\n" \
+    "ldr lr, [r10, #4]\n" \
+    "asr lr, lr, #8\n" \
+    BYTES_FINISHED(FINISH, "r0", "r1") BYTES_FINISHED(FINISH, "r2", "r3") \
+    BYTES_FINISHED(FINISH, "r4", "r5") BYTES_FINISHED(FINISH, "r6", "r7") \
+    "ldr r12, [sp, #20]\n" \
+    BYTES_STORED("r0", "r1") BYTES_STORED("r2", "r3") \
+    BYTES_STORED("r4", "r5") BYTES_STORED("r6", "r7") \
+    "ldr r12, [sp, #28]\n" \
     "ldr r6, [sp, #16]\n" \
     "strd r10, r11, [sp, #4]\n" \
     "cmp r11, r6\n" \
     "bne.w 1b\n" \
-    "add sp, sp, #36\n" \
+    "add sp, sp, #32\n" \
     "pop {r4-r11, pc}\n"
 #define BYTES_WINDOW_$X(FINISH) \
     "push {r4-r11, lr}\n" \
@@ -94,7 +94,10 @@
     "ldr r6, [sp]\n" \
     "cmp r9, r6\n" \
     "bne.w 3b\n" \
-    BYTES_STORED_ONE(FINISH, "r0") BYTES_STORED_ONE(FINISH, "r1") BYTES_STORED_ONE(FINISH, "r2") BYTES_STORED_ONE(FINISH, "r3") \
+    "ldr r8, [r10, #4]\n" \
+    "asr r8, r8, #8\n" \
+    BYTES_FINISHED_ONE(FINISH, "r0") BYTES_FINISHED_ONE(FINISH, "r1") \
+    BYTES_FINISHED_ONE(FINISH, "r2") BYTES_FINISHED_ONE(FINISH, "r3") \
     "ldr r6, [sp, #4]\n" \
     "cmp r11, r6\n" \
     "bne.w 1b\n" \
@@ -131,3 +134,8 @@ __attribute__((unused)) static const making_$X making_$X_bytes = {
     bytes_two_$X, bytes_one_$X, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
 __attribute__((unused)) static const making_$X making_$X_bytes_once = {
     bytes_two_once_$X, bytes_one_once_$X, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
+/* For layers of a single window. */
+__attribute__((unused)) static const making_$X making_$X_bytes_alone = {
+    bytes_one_$X, bytes_one_$X, 4, BYTES_BLOCK(1), BYTES_BLOCK(1), 16, 12};
+__attribute__((unused)) static const making_$X making_$X_bytes_once_alone = {
+    bytes_one_once_$X, bytes_one_once_$X, 4, BYTES_BLOCK(1), BYTES_BLOCK(1), 16, 12};

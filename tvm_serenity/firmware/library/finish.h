@@ -4,20 +4,17 @@
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
 #define FINISHED_TO_int8 "ssat"
 #define FINISHED_TO_uint8 "usat"
-/* A sum ``s`` -> the stored value; ``n`` is the second number, ``added`` what ``added_of`` returns. */
-#define FINISHED_$X(s, t, low, multiplier, n, added) \
-    "lsl " s ", " s ", #1\n" FINISHED_TWICE_$X(s, t, low, multiplier, n, added)
-/* The same of twice the sum. */
-#define FINISHED_TWICE_$X(s, t, low, multiplier, n, added) \
-    "add " t ", " added ", " s ", asr #31\n" \
-    "smull " low ", " s ", " multiplier ", " s "\n" \
-    "add " s ", " s ", " t "\n add " s ", " s ", " low ", lsr #31\n" FINISHED_END_$X(s, n)
+/* Twice a sum in ``s`` -> the stored value; ``n`` is the second number, ``twice`` twice the zero point
+   and 1. */
+#define FINISHED_$X(s, low, multiplier, n, twice) \
+    "smull " low ", " s ", " multiplier ", " s "\n add " s ", " s ", " low ", lsr #31\n" \
+    "add " s ", " s ", " s ", asr #31\n" FINISHED_END_$X(s, n, twice)
 /* ROUND_ONCE_SMALL. */
-#define FINISHED_ONCE_$X(s, t, low, multiplier, n, added) \
-    "lsl " s ", " s ", #1\n smull " low ", " s ", " multiplier ", " s "\n" \
-    "add " s ", " s ", " added "\n" FINISHED_END_$X(s, n)
-#define FINISHED_END_$X(s, n) \
-    "asr " s ", " s ", " n "\n" FINISHED_TO_$X " " s ", #8, " s ", asr #1\n"
+#define FINISHED_ONCE_$X(s, low, multiplier, n, twice) \
+    "smull " low ", " s ", " multiplier ", " s "\n" FINISHED_END_$X(s, n, twice)
+#define FINISHED_END_$X(s, n, twice) \
+    "asr " s ", " s ", " n "\n add " s ", " s ", " twice "\n" \
+    FINISHED_TO_$X " " s ", #8, " s ", asr #1\n"
 #elif defined(__ARM_ARCH_ISA_THUMB)
 /* ARMv6-M multiplies 32 bits to 32. Halves of 16 bits, the sum's lower one signed, make the product's
    upper 48 bits: the middle has |upper| * 2^16 + 2^15 * |multiplier / 2^16| + 2^15 < 2^31. Shifts

@@ -168,3 +168,8 @@ __attribute__((unused)) static const making_$X making_$X_lifted = {
     lifted_two_$X, lifted_one_$X, 4, 0, 0, 16, 12};
 __attribute__((unused)) static const making_$X making_$X_lifted_once = {
     lifted_two_once_$X, lifted_one_once_$X, 4, 0, 0, 16, 12};
+/* For layers of a single window. */
+__attribute__((unused)) static const making_$X making_$X_lifted_alone = {
+    lifted_one_$X, lifted_one_$X, 4, 0, 0, 16, 12};
+__attribute__((unused)) static const making_$X making_$X_lifted_once_alone = {
+    lifted_one_once_$X, lifted_one_once_$X, 4, 0, 0, 16, 12};

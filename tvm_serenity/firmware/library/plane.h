@@ -98,6 +98,51 @@ __attribute__((naked, noinline, unused)) static void fill_plane_$X(
         "bne 1b\n"
         "pop {r4-r11, pc}\n");
 }
+#elif defined(__ARM_ARCH_ISA_THUMB)
+#define FILL_LIFTED_int8 "adds r5, #128\n uxtb r5, r5\n"
+#define FILL_LIFTED_uint8
+#define FILL_ONE_$X "ldrb r5, [r1]\n adds r1, r1, r3\n" FILL_LIFTED_$X
+__attribute__((naked, noinline, unused)) static void fill_plane_$X(
+    __attribute__((unused)) const filled_$X *f)
+{
+    __asm volatile(
+        ".syntax unified\n"
+        "push {r4-r7, lr}\n"
+        "ldm r0!, {r1, r2, r4}\n"
+        "ldr r3, [r0]\n"
+        "mov r12, r4\n"
+        "1:\n"
+        "ldr r6, [r0, #4]\n"
+        "ldr r7, [r0, #8]\n"
+        "cmp r6, #0\n"
+        "beq 3f\n"
+        "2:\n"
+        FILL_ONE_$X "strh r5, [r2]\n"
+        FILL_ONE_$X "strh r5, [r2, #2]\n"
+        FILL_ONE_$X "strh r5, [r2, #4]\n"
+        FILL_ONE_$X "strh r5, [r2, #6]\n"
+        "adds r2, #8\n"
+        "subs r6, #1\n"
+        "bne 2b\n"
+        "3:\n"
+        "cmp r7, #0\n"
+        "beq 5f\n"
+        "4:\n"
+        FILL_ONE_$X "strh r5, [r2]\n"
+        "adds r2, #2\n"
+        "subs r7, #1\n"
+        "bne 4b\n"
+        "5:\n"
+        "ldr r5, [r0, #12]\n"
+        "adds r1, r1, r5\n"
+        "ldr r5, [r0, #16]\n"
+        "adds r2, r2, r5\n"
+        "mov r5, r12\n"
+        "subs r5, #1\n"
+        "mov r12, r5\n"
+        "bne 1b\n"
+        "pop {r4-r7, pc}\n");
+}
 #else
 NOT_INLINED void fill_plane_$X(const filled_$X *f)
 {

@@ -19,7 +19,7 @@
     "sub r12, r12, lr, lsl #1\n add r12, r12, #" step "\n" \
     "add lr, sp, #4\n ldm lr, {r4, r5, r6, r7}\n"
 #define TAPS_KEPT "str r4, [sp, #4]\n add lr, sp, #24\n ldm lr, {r4, r5, r6, r7, r8}\n"
-/* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 what is added, 20 channels, 24 weights from the
+/* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 twice the zero point and 1, 20 channels, 24 weights from the
    fifth on, 44 pitch, 48 odd, 52 pairs, 56 onwards, 60 lines, 64 pairs' end. */
 #define TAPS_LINES_$X(PAIR, pair_step, one_step, pair_shift) \
     "push {r4-r11, lr}\n" \
@@ -41,7 +41,6 @@
     "ldrb r8, [r1, #7]\n" \
     "ldrsb r9, [r1, #11]\n" \
     "orr r8, r8, r9, lsl #8\n" \
-    "lsl r8, r8, r7\n" \
     "strd r7, r8, [sp, #12]\n" \
     "ldrsb r4, [r1, #5]\n lsl r4, r4, #1\n" \
     "ldrsb r5, [r1, #6]\n lsl r5, r5, #1\n" \
@@ -64,8 +63,8 @@
     "ldr r9, [sp]\n" \
     "mov r10, r9\n" \
     TAPS_ROWS(PAIR, pair_step) \
-    FINISHED_TWICE_$X("r9", "r11", "r8", "r5", "r6", "r7") \
-    FINISHED_TWICE_$X("r10", "r11", "r8", "r5", "r6", "r7") \
+    FINISHED_$X("r9", "r8", "r5", "r6", "r7") \
+    FINISHED_$X("r10", "r8", "r5", "r6", "r7") \
     "ldr r8, [sp, #20]\n" \
     "strb r9, [r4]\n strb r10, [r4, r8]\n add r4, r4, r8, lsl #1\n" \
     TAPS_KEPT \
@@ -78,7 +77,7 @@
     "beq.w 4f\n" \
     "ldr r9, [sp]\n" \
     TAPS_ROWS(TAPS_ONE, one_step) \
-    FINISHED_TWICE_$X("r9", "r11", "r8", "r5", "r6", "r7") \
+    FINISHED_$X("r9", "r8", "r5", "r6", "r7") \
     "ldr r8, [sp, #20]\n" \
     "strb r9, [r4]\n add r4, r4, r8\n" \
     TAPS_KEPT \

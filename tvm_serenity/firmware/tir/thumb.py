@@ -30,7 +30,9 @@ def convolved(name: str, layer: RoundedConvolution, weights: Any, thumb: int) ->
     if layer.narrow or not is_short(layer):
         return None
     file, more = ("lifted", LIFTED) if thumb == 1 else ("bytes", 0)
-    making = f"{file}_once" if layer.how.name == "ROUND_ONCE_SMALL" else file
+    alone = not layer.by_rows and layer.spec.output_shape[1:3] == (1, 1)
+    once = layer.how.name == "ROUND_ONCE_SMALL"
+    making = f"{file}{'_once' * once}{'_alone' * alone}"
     laid = in_fours(weights, layer.depth, more)
     core = WindowForm(making, ("finish.h", f"{file}.h"), laid, group_numbers(layer))
     return by_windows(name, layer, core)
