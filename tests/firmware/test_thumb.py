@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.library_form import library_form
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_dsp import Machine, cases, compared, failed, forms
+from tests.firmware.test_library import drawn
 from tvm_serenity.boards import board
-from tvm_serenity.firmware.tir import short, thumb
+from tvm_serenity.firmware.tir import short, thumb, tuned
 
 LAYERS = 80
 FIRST = 7000
@@ -72,6 +74,24 @@ def test_a_wrong_constant_is_caught_on_a_board(
     right = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given: change(right(*given)))
     assert failed(cases(monkeypatch, FIRST, 12, thumb=which), tmp_path, machine)
+
+
+def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = set()
+    for number in range(FIRST, FIRST + LAYERS):
+        layer = drawn(number)
+        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
+        found = library_form("one", given, None, thumb=2)
+        if found is not None:
+            assert bool(found.refused) == ("short.h" not in found.kernel.support), layer.spec
+            said.add(found.refused)
+    assert said >= {
+        "",
+        "makes no results of another type",
+        "needs sums below 2^30 and shifts to the right",
+        "has depthwise ones of 3x3 that are rounded twice",
+    }
 
 
 def test_which_instruction_set_a_core_has() -> None:

@@ -21,7 +21,7 @@ class LayerCode:
 
     ``data`` are the positions of tensors among tensors and constants: before all constants where
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not.
+    ``not_covered`` why it is not, or not one for the board's core alone.
     """
 
     kernels: tuple[Kernel, ...]
@@ -103,7 +103,9 @@ def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
     found = from_library(name, kernel.source, arguments, kernel.rows, **core)
     first = tuple(range(len(kernel.data)))
-    return LayerCode((found.kernel,), found.constants, first, found.workspace_bytes, True)
+    return LayerCode(
+        (found.kernel,), found.constants, first, found.workspace_bytes, True, found.refused
+    )
 
 
 def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:

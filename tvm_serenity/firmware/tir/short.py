@@ -158,6 +158,19 @@ class WindowForm:
     numbers: Array
 
 
+def refusal(layer: RoundedConvolution) -> str:
+    """Return why a layer takes none of the kernels that are for its core alone."""
+    if layer.narrow:
+        return "reads no weights of 4 bits"
+    if layer.spec.dtype != layer.spec.requantise.dtype:
+        return "makes no results of another type"
+    if not is_short(layer):
+        return "needs sums below 2^30 and shifts to the right"
+    if layer.apart:
+        return "has depthwise ones of 3x3 that are rounded twice"
+    return "has no such weights or windows"
+
+
 def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast | None:
     """Return the kernel of a convolution, two windows at a time; None where there is none.
 

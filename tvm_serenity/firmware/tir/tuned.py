@@ -38,7 +38,7 @@ from tvm_serenity.firmware.tir.library import (
     convolution,
     depthwise,
 )
-from tvm_serenity.firmware.tir.short import Fast
+from tvm_serenity.firmware.tir.short import Fast, refusal
 from tvm_serenity.firmware.tir.sums import sum_with_vectors
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.records import Sum
@@ -63,6 +63,7 @@ class Tuned:
     """A call of the library: a kernel, the constants it takes after its tensors, workspace.
 
     ``products``: how many it sums up. ``roomy``: a faster one with more workspace, if there is one.
+    ``refused``: why it is not one for the board's core alone.
     """
 
     kernel: Kernel
@@ -70,6 +71,7 @@ class Tuned:
     workspace_bytes: int
     products: int
     roomy: "Tuned | None" = None
+    refused: str = ""
 
 
 class NotCovered(Exception):
@@ -108,7 +110,10 @@ def tuned(
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     layer = replace(layer, by_rows=rows is not None, vectors=vectors)
     fast = _for_core(name, layer, thumb) if dsp or thumb else None
-    return fast or _called(name, layer)
+    if fast is not None:
+        return fast
+    made = _called(name, layer)
+    return replace(made, refused=refusal(layer)) if dsp or thumb else made
 
 
 def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned:

@@ -55,6 +55,8 @@ def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
     if made is not None:
         little = least.tuned[index]
         others = [f"TIR: {BEHIND}"]
+        if made.refused:
+            others.insert(0, f"library for this core: {made.refused}")
         if little.roomy is not None and made is little:
             more = little.roomy.workspace_bytes
             others.insert(0, f"library with {more:,} bytes of workspace: the arena would grow")
@@ -82,6 +84,8 @@ def of_rows(kernels: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
             continue
         if code.library:
             by, others = LIBRARY, [f"TIR: {BEHIND}"]
+            if code.not_covered:
+                others.insert(0, f"library for this core: {code.not_covered}")
         else:
             reason = (code.not_covered or "no kernel of one call") if tuned else "off"
             by, others = TIR, [f"library: {reason}"]
