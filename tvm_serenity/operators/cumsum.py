@@ -1,12 +1,59 @@
-"""CUMSUM: running sums along an axis; from the end where they are reversed."""
+"""CUMSUM: running sums along an axis; from the end where they are reversed. Of 8 bits as TFLM."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Calls, Expr, Scene
+from tvm_serenity.operators.running import SHIFT, finish_of, wrapped
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
+from tvm_serenity.quantize.fixed import scaled
 
 _AXIS = 1
 _EXCLUSIVE, _REVERSE = 0, 1
+
+
+@dataclass(frozen=True)
+class SumsSoFar:
+    """Sums along ``axis``; ``exclusive``: without the element itself."""
+
+    source: Stored
+    result: Stored
+    axis: int
+    exclusive: bool
+    reverse: bool
+    finish: Requantise
+
+
+def _read(scene: Scene) -> SumsSoFar:
+    source, result = scene.stored(0), scene.result()
+    scene.only(("int8",), source, result)
+    axis = scene.constant(_AXIS)[0] % len(source.shape)
+    exclusive, reverse = (bool(scene.options.u8(f)) for f in (_EXCLUSIVE, _REVERSE))
+    finish = finish_of(source, result, scene.rounding)
+    return SumsSoFar(source, result, axis, exclusive, reverse, finish)
+
+
+def _compute(op: SumsSoFar, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.running import Running, sums_so_far
+
+    zero = op.source.zero
+    spec = Running(op.source.shape, op.source.dtype, zero, (op.axis,), op.finish)
+    kernel = sums_so_far(spec, -zero, SHIFT, exclusive=op.exclusive, reverse=op.reverse)
+    return calls.kernel("q_cumsum", kernel, values[0])
+
+
+def _reference(op: SumsSoFar, x: Array, *_axis: Array) -> Array:
+    """TFLM's sums begin with a stored 0, not with the number 0."""
+    terms = x.astype(np.int64) - op.source.zero
+    terms = np.flip(terms, op.axis) if op.reverse else terms
+    total = np.cumsum(terms, op.axis) - (terms if op.exclusive else 0) - op.source.zero
+    total = np.flip(total, op.axis) if op.reverse else total
+    m = op.finish.multiplier
+    return clamped(scaled(wrapped(total << SHIFT), m.value[0], m.shift[0]), op.result)
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -18,4 +65,6 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("flip", turned, at)
 
 
-OPERATORS = (Operator(kinds=("CUMSUM",), plain=_plain),)
+OPERATORS = (
+    Operator(kinds=("CUMSUM",), plain=_plain, read=_read, compute=_compute, reference=_reference),
+)

@@ -22,6 +22,7 @@ _LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
 _CEIL, _ELU = (BUILTIN_OPERATORS.index(kind) for kind in ("CEIL", "ELU"))
 _ROUND = BUILTIN_OPERATORS.index("ROUND")
 _HANDLE, _ONCE = (BUILTIN_OPERATORS.index(kind) for kind in ("VAR_HANDLE", "CALL_ONCE"))
+_ADD_N, _CUMSUM = (BUILTIN_OPERATORS.index(kind) for kind in ("ADD_N", "CUMSUM"))
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -32,8 +33,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
     those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
     has no LSTM layers of int16 and none of the operators of TFLM's signal library, nor its
-    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND. It reads no variable that
-    nothing initialised.
+    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND, and those of ADD_N and CUMSUM
+    lack int8. It reads no variable that nothing initialised.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".tflite":
@@ -50,6 +51,8 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     if any(_codes(data, kind) for kind in (_CEIL, _ELU, _ROUND)) or _reads(
         data, main, _LSTM, 0, (_INT16,)
     ):
+        return "tflm"
+    if any(_reads(data, main, kind, 0, (_INT8,)) for kind in (_ADD_N, _CUMSUM)):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
 

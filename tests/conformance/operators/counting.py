@@ -28,9 +28,10 @@ def _arg(draw: Any, kind: str) -> Case:
 @st.composite
 def _cumsum(draw: Any) -> Case:
     d = Draw(draw)
-    x = d.tensor(d.shape(d.number(1, 4), 6), d.one(("float32", "int32", "int64")))
+    x = d.tensor(d.shape(d.number(1, 4), 6), d.one(("float32", "int32", "int64", "int8")))
     options = {"exclusive": d.chance(), "reverse": d.chance()}
-    tensors = [x, constant(d.axis(len(x.shape))), like(x, x.shape)]
+    made = d.tensor(x.shape, x.dtype, 0.15)
+    tensors = [x, constant(d.axis(len(x.shape))), made]
     return case("CUMSUM", tensors, Node("CUMSUM", [0, 1], [2], options))
 
 

@@ -240,6 +240,19 @@ def _gather_nd(draw: Any) -> Case:
 
 
 @st.composite
+def _scatter_nd(draw: Any) -> Case:
+    d = Draw(draw)
+    y = d.tensor(d.shape(d.number(1, 4), 5), d.one(("int8", "uint8", "float32", "int32", "int64")))
+    depth = d.number(1, len(y.shape))
+    lead = d.shape(d.number(1, 2), 4)
+    rng = d.rng()
+    indices = np.stack([rng.integers(0, e, lead) for e in y.shape[:depth]], -1)
+    x = like(y, (*lead, *y.shape[depth:]))
+    tensors = [constant(indices), x, constant(list(y.shape)), y]
+    return case("SCATTER_ND", tensors, Node("SCATTER_ND", [0, 1, 2], [3]))
+
+
+@st.composite
 def _tile(draw: Any) -> Case:
     d = Draw(draw)
     x = _source(d)
@@ -334,6 +347,7 @@ STRATEGIES: dict[str, SearchStrategy[Case]] = {
     "UNPACK": _unpack(),
     "GATHER": _gather(),
     "GATHER_ND": _gather_nd(),
+    "SCATTER_ND": _scatter_nd(),
     "TILE": _tile(),
     "CONCATENATION": _concatenation(),
     "EXPAND_DIMS": _expand(),

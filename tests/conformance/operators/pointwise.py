@@ -184,11 +184,12 @@ def _fake_quantised(draw: Any) -> Case:
 @st.composite
 def _added(draw: Any) -> Case:
     d = Draw(draw)
-    count, dtype = d.number(2, 5), d.one(("float32", "int32"))
+    count, dtype = d.number(2, 20 if d.chance() else 5), d.one(("float32", "int32", "int8"))
     shape = d.shape(d.number(0, 4), 4)
-    x = T(shape, dtype)
+    x = d.tensor(shape, dtype)
+    made = d.tensor(shape, dtype, 0.15)
     node = Node("ADD_N", list(range(count)), [count])
-    return case("ADD_N", [x] * count + [x], node)
+    return case("ADD_N", [x] * count + [made], node)
 
 
 @st.composite

@@ -1,0 +1,50 @@
+"""ADD_N: the sum of several tensors; of 8 bits as TFLM has it, in one scale."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.running import SHIFT, finish_of, wrapped
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
+from tvm_serenity.quantize.fixed import scaled
+
+
+@dataclass(frozen=True)
+class SumOfAll:
+    """The sum of ``count`` tensors that are stored alike."""
+
+    source: Stored
+    result: Stored
+    count: int
+    finish: Requantise
+
+
+def _read(scene: Scene) -> SumOfAll:
+    sources, result = scene.inputs(), scene.result()
+    scene.only(("int8",), *sources, result)
+    if any(not s.alike(sources[0]) for s in sources):
+        raise UnsupportedError("no ADD_N of tensors in several scales in TFLM")
+    return SumOfAll(sources[0], result, len(sources), finish_of(sources[0], result, scene.rounding))
+
+
+def _compute(op: SumOfAll, values: Sequence[Expr], calls: Calls) -> Expr:
+    from tvm_serenity.kernels.running import Running, sum_of_all
+
+    spec = Running(op.source.shape, op.source.dtype, op.source.zero, (), op.finish)
+    return calls.kernel("q_add_n", sum_of_all(spec, op.count, -op.source.zero, SHIFT), *values)
+
+
+def _reference(op: SumOfAll, *arrays: Array) -> Array:
+    """TFLM's sum begins with a stored 0, not with the number 0."""
+    terms = [array.astype(np.int64) - op.source.zero for array in arrays]
+    total = wrapped((sum(terms) - op.source.zero) << SHIFT)
+    m = op.finish.multiplier
+    return clamped(scaled(total, m.value[0], m.shift[0]), op.result)
+
+
+OPERATORS = (Operator(kinds=("ADD_N",), read=_read, compute=_compute, reference=_reference),)
