@@ -42,7 +42,7 @@ def _compute(op: SumOfAll, values: Sequence[Expr], calls: Calls) -> Expr:
 def _reference(op: SumOfAll, *arrays: Array) -> Array:
     """TFLM's sum begins with a stored 0, not with the number 0."""
     terms = [array.astype(np.int64) - op.source.zero for array in arrays]
-    total = wrapped((sum(terms) - op.source.zero) << SHIFT)
+    total = wrapped((np.sum(terms, axis=0) - op.source.zero) << SHIFT)
     m = op.finish.multiplier
     return clamped(scaled(total, m.value[0], m.shift[0]), op.result)
 
