@@ -31,6 +31,28 @@ NOT_INLINED group_run_$N *in_place_$N(const convolution_$X *c, const with_$X *wi
     return to;
 }
 
+/* Three windows of one line from ``x`` on, inside of their rows. */
+INLINED group_run_$N *inner_$N(const convolution_$X *c, const with_$X *with,
+    const $X_t *const *rows, int32_t x, group_run_$N *to)
+{
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
+            const $X_t *at = *rows++;
+            int32_t step = c->stride_x * n;
+            if (at == NULL) {
+                at = with->outside;
+                step = 0;
+            } else {
+                at += x * n;
+            }
+            *to++ = (group_run_$N){{at, at + step, at + 2 * step}, c->kernel_width * n};
+        }
+    }
+    to->inputs = 0;
+    return to;
+}
+
 /* Gather a window into a column. */
 NOT_INLINED void column_$N(const convolution_$X *c, window_$X from, $X_t *to)
 {
@@ -95,7 +117,20 @@ NOT_INLINED void convolve_groups_$N(const convolution_$X *c, const with_$X *with
     }
     const int32_t most = reads == READ_GATHERED_$N ? 2 : 3;
     window_$X at = {rows, -c->left};
+    const int32_t end_x = (c->out_width - 1) * c->stride_x - c->left;
+    const int32_t last = min_i32(c->width - c->kernel_width, end_x);
     for (; pixels > 0; pixels -= most) {
+        const int32_t third = at.x + 2 * c->stride_x;
+        if (reads == READ_IN_PLACE_$N && pixels > 2 && at.x >= 0 && third <= last &&
+            c->dilation_x == 1) {
+            const int32_t n = c->out_channels;
+            uint8_t *const to[3] = {out, out + n, out + 2 * n};
+            groups_3_$N(c, with, runs, inner_$N(c, with, at.rows, at.x, runs), to);
+            at.x = third;
+            next_$X(c, &at);
+            out += 3 * n;
+            continue;
+        }
         window_$X windows[3];
         uint8_t *to[3];
         for (int32_t i = 0; i < 3; ++i) {

@@ -9,6 +9,10 @@ typedef struct {
 } group_run_$N;
 
 #if defined(__ARM_FEATURE_MVE)
+/* Half is rounded away from 0. Where results are clamped at their zero point or above, it does not
+   matter how a sum below 0 is rounded. */
+enum { AWAY_$N, ONCE_$N, POSITIVE_$N };
+
 /* What the assembly reads, by offsets. */
 typedef struct {
     const group_run_$N *runs;
@@ -19,7 +23,7 @@ typedef struct {
     const int32_t *bias, *multipliers;
     int32_t step; /* bytes from multipliers to the next */
     int32_t zero_point, low, high;
-    int32_t once;
+    int32_t rounds; /* as below */
     int32_t excess[3];
 } groups_$N;
 
@@ -164,10 +168,8 @@ typedef struct {
 #define EXCESS_3 EXCESS_2 "vadd.i32 q7, q7, r3\n\t"
 #define BIASED(q) "vadd.i32 " q ", " q ", q0\n\t"
 #define DOUBLED(q) "vqdmulh.s32 " q ", " q ", q1\n\t"
-#define ROUNDED(q) \
-    "vqrdmulh.s32 " q ", " q ", q1\n\t" \
-    "vshr.s32 q3, " q ", #31\n\t" \
-    "vadd.i32 " q ", " q ", q3\n\t"
+#define ROUNDED(q) "vqrdmulh.s32 " q ", " q ", q1\n\t"
+#define AWAY(q) "vshr.s32 q3, " q ", #31\n\tvadd.i32 " q ", " q ", q3\n\t"
 #define SHIFTED(q) \
     "vrshl.s32 " q ", " q ", q2\n\t" \
     "vadd.i32 " q ", " q ", r10\n\t" \
@@ -191,9 +193,11 @@ typedef struct {
     "add r4, r4, r9, lsr #2\n\t" \
     EACH_##wide(BIASED) \
     "vdup.32 q0, r12\n\t" \
-    "cmp lr, #0\n\t" \
-    "bne 5f\n\t" \
+    "cmp lr, #1\n\t" \
+    "beq 5f\n\t" \
     EACH_##wide(ROUNDED) \
+    "bgt 4f\n\t" \
+    EACH_##wide(AWAY) \
     "4:\n\t" \
     EACH_##wide(SHIFTED) \
     "vctp.32 r5\n\t" \
@@ -230,12 +234,20 @@ INLINED int32_t excess_$N(const group_run_$N *runs, const group_run_$N *end, int
     return -128 * (int32_t)sum;
 }
 
+INLINED int32_t rounds_$N(const requantisation *to)
+{
+    if (to->rounding == ROUND_ONCE_SMALL) {
+        return ONCE_$N;
+    }
+    return to->zero_point <= to->low ? POSITIVE_$N : AWAY_$N;
+}
+
 INLINED groups_$N begun_groups_$N(const convolution_$X *c, const with_$X *with,
     const group_run_$N *runs, const group_run_$N *end, int32_t wide, uint8_t *const *to)
 {
     groups_$N g = {runs, with->weights, {to[0], to[1], to[2]}, with->shifts, c->out_channels,
         with->bias, with->multipliers, 16, c->to.zero_point, c->to.low, c->to.high,
-        c->to.rounding == ROUND_ONCE_SMALL, {0, 0, 0}};
+        rounds_$N(&c->to), {0, 0, 0}};
     for (int32_t i = 0; !$V && i < wide; ++i) {
         g.excess[i] = excess_$N(runs, end, i);
     }

@@ -52,76 +52,89 @@ typedef struct {
     "vmullt.s8 q0, q0, q1\n\tvadd.i16 q3, q3, q0\n\t" \
     "vmovlb.s16 q0, q2\n\tvadd.i32 q4, q4, q0\n\tvmovlt.s16 q2, q2\n\tvadd.i32 q5, q5, q2\n\t" \
     "vmovlb.s16 q1, q3\n\tvadd.i32 q6, q6, q1\n\tvmovlt.s16 q3, q3\n\tvadd.i32 q7, q7, q3\n\t"
-#define REQUANTISED(q, shifts) \
+/* Half is rounded away from 0. Where results are clamped at their zero point, it does not matter how a
+   sum below 0 is rounded. */
+#define AWAY_FROM_0(q) "vshr.s32 q3, " q ", #31\n\tvadd.i32 " q ", " q ", q3\n\t"
+#define HALF_UP(q)
+#define REQUANTISED(q, shifts, half) \
     "vldrw.32 q0, [r6], #16\n\tvldrw.32 q1, [r6, #48]\n\tvldrb.s32 q2, [r6, #" shifts "]\n\t" \
     "vadd.i32 " q ", " q ", q0\n\tvqrdmulh.s32 " q ", " q ", q1\n\t" \
-    "vshr.s32 q3, " q ", #31\n\tvadd.i32 " q ", " q ", q3\n\tvrshl.s32 " q ", " q ", q2\n\t"
+    half(q) \
+    "vrshl.s32 " q ", " q ", q2\n\t"
 
 /* Pixels of a line whose taps move on together. */
+#define NINES_$N(half) \
+    __asm volatile("push {r7}\n\t" \
+                   "ldm r0!, {r1, r2, r3, r4, r5, r6, r8}\n\t" \
+                   "push {r1, r2, r3, r4, r5, r6, r8}\n\t" \
+                   OFFSET_$N \
+                   "ldr r12, [r0, #36]\n\t" \
+                   "ldr r8, [r0, #24]\n\t" \
+                   "ldr r9, [r0, #28]\n\t" \
+                   "ldr r10, [r0, #32]\n\t" \
+                   "ldm r0, {r0, r1, r2, r3, r4, r5}\n" \
+                   "1:\n\t" \
+                   "ldrd lr, r11, [sp, #4]\n\t" \
+                   "ldr r6, [sp, #12]\n\t" \
+                   "dlstp.8 lr, lr\n" \
+                   "2:\n\t" \
+                   ONE_TAP_$N("r0") \
+                   TWO_TAPS_$N("r1", "r2") \
+                   TWO_TAPS_$N("r3", "r4") \
+                   TWO_TAPS_$N("r5", "r8") \
+                   TWO_TAPS_$N("r9", "r10") \
+                   REQUANTISED("q4", "112", half) \
+                   REQUANTISED("q5", "100", half) \
+                   REQUANTISED("q6", "88", half) \
+                   REQUANTISED("q7", "76", half) \
+                   ZERO_POINT_$N \
+                   "vqmovnb.s32 q4, q4\n\t" \
+                   "vqmovnt.s32 q4, q5\n\t" \
+                   "vqmovnb.s32 q6, q6\n\t" \
+                   "vqmovnt.s32 q6, q7\n\t" \
+                   "vqadd.s16 q4, q4, r7\n\t" \
+                   "vqadd.s16 q6, q6, r7\n\t" \
+                   PREPARE_$N \
+                   NARROW_$N \
+                   "vstrb.8 q4, [r12], #16\n\t" \
+                   "adds r6, #80\n\t" \
+                   "letp lr, 2b\n\t" \
+                   "ldr lr, [sp]\n\t" \
+                   "subs lr, lr, #1\n\t" \
+                   "str lr, [sp]\n\t" \
+                   "beq 3f\n\t" \
+                   "ldr r11, [sp, #24]\n\t" \
+                   "ldr lr, [sp, #16]\n\t" \
+                   "sub r12, r12, r11\n\t" \
+                   "cmp lr, #0\n\t" \
+                   "beq 1b\n\t" \
+                   "add r0, lr\n\t" \
+                   "add r1, lr\n\t" \
+                   "add r2, lr\n\t" \
+                   "add r3, lr\n\t" \
+                   "add r4, lr\n\t" \
+                   "add r5, lr\n\t" \
+                   "add r8, lr\n\t" \
+                   "add r9, lr\n\t" \
+                   "add r10, lr\n\t" \
+                   "b 1b\n" \
+                   "3:\n\t" \
+                   "add sp, #28\n\t" \
+                   "pop {r7}" \
+                   : "+r"(r0) \
+                   : \
+                   : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", \
+                   "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory")
+
 NOT_INLINED void nines_$N(const nine_taps_$N *n)
 {
     register const nine_taps_$N *r0 __asm("r0") = n;
-    __asm volatile("push {r7}\n\t"
-                   "ldm r0!, {r1, r2, r3, r4, r5, r6, r8}\n\t"
-                   "push {r1, r2, r3, r4, r5, r6, r8}\n\t"
-                   OFFSET_$N
-                   "ldr r12, [r0, #36]\n\t"
-                   "ldr r8, [r0, #24]\n\t"
-                   "ldr r9, [r0, #28]\n\t"
-                   "ldr r10, [r0, #32]\n\t"
-                   "ldm r0, {r0, r1, r2, r3, r4, r5}\n"
-                   "1:\n\t"
-                   "ldrd lr, r11, [sp, #4]\n\t"
-                   "ldr r6, [sp, #12]\n\t"
-                   "dlstp.8 lr, lr\n"
-                   "2:\n\t"
-                   ONE_TAP_$N("r0")
-                   TWO_TAPS_$N("r1", "r2")
-                   TWO_TAPS_$N("r3", "r4")
-                   TWO_TAPS_$N("r5", "r8")
-                   TWO_TAPS_$N("r9", "r10")
-                   REQUANTISED("q4", "112")
-                   REQUANTISED("q5", "100")
-                   REQUANTISED("q6", "88")
-                   REQUANTISED("q7", "76")
-                   ZERO_POINT_$N
-                   "vqmovnb.s32 q4, q4\n\t"
-                   "vqmovnt.s32 q4, q5\n\t"
-                   "vqmovnb.s32 q6, q6\n\t"
-                   "vqmovnt.s32 q6, q7\n\t"
-                   "vqadd.s16 q4, q4, r7\n\t"
-                   "vqadd.s16 q6, q6, r7\n\t"
-                   PREPARE_$N
-                   NARROW_$N
-                   "vstrb.8 q4, [r12], #16\n\t"
-                   "adds r6, #80\n\t"
-                   "letp lr, 2b\n\t"
-                   "ldr lr, [sp]\n\t"
-                   "subs lr, lr, #1\n\t"
-                   "str lr, [sp]\n\t"
-                   "beq 3f\n\t"
-                   "ldr r11, [sp, #24]\n\t"
-                   "ldr lr, [sp, #16]\n\t"
-                   "sub r12, r12, r11\n\t"
-                   "cmp lr, #0\n\t"
-                   "beq 1b\n\t"
-                   "add r0, lr\n\t"
-                   "add r1, lr\n\t"
-                   "add r2, lr\n\t"
-                   "add r3, lr\n\t"
-                   "add r4, lr\n\t"
-                   "add r5, lr\n\t"
-                   "add r8, lr\n\t"
-                   "add r9, lr\n\t"
-                   "add r10, lr\n\t"
-                   "b 1b\n"
-                   "3:\n\t"
-                   "add sp, #28\n\t"
-                   "pop {r7}"
-                   : "+r"(r0)
-                   :
-                   : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr",
-                   "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");
+    NINES_$N(AWAY_FROM_0);
+}
+NOT_INLINED void nines_positive_$N(const nine_taps_$N *n)
+{
+    register const nine_taps_$N *r0 __asm("r0") = n;
+    NINES_$N(HALF_UP);
 }
 #else
 NOT_INLINED void nines_$N(const nine_taps_$N *n)
@@ -146,23 +159,55 @@ NOT_INLINED void nines_$N(const nine_taps_$N *n)
         }
     }
 }
+NOT_INLINED void nines_positive_$N(const nine_taps_$N *n) { nines_$N(n); }
 #endif
 
+typedef void (*summed_nines_$N)(const nine_taps_$N *n);
+
+/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
+INLINED bool nine_under_$N(const depthwise_$N *d, const $X_t *const *rows, const $X_t *outside,
+    int32_t x0, const $X_t **taps)
+{
+    const int32_t n = d->channels;
+    const uint32_t width = (uint32_t)d->width;
+    const int32_t x1 = x0 + d->dilation_x;
+    const int32_t x2 = x1 + d->dilation_x;
+    const bool in0 = (uint32_t)x0 < width;
+    const bool in1 = (uint32_t)x1 < width;
+    const bool in2 = (uint32_t)x2 < width;
+    bool all = in0 && in1 && in2;
+    for (int32_t ky = 0; ky < 3; ++ky) {
+        const $X_t *const row = rows[ky];
+        taps[0] = taps[1] = taps[2] = outside;
+        if (row == NULL) {
+            all = false;
+        } else {
+            taps[0] = in0 ? row + x0 * n : outside;
+            taps[1] = in1 ? row + x1 * n : outside;
+            taps[2] = in2 ? row + x2 * n : outside;
+        }
+        taps += 3;
+    }
+    return all;
+}
+
 /* A line. Eight channels are taken as sixteen of two pixels, where pixels follow each other. */
-NOT_INLINED void nines_line_$N(const depthwise_$N *d, const $X_t *const *rows,
-    const int8_t *weights, const int32_t *numbers, const $X_t *outside, uint8_t *out)
+NOT_INLINED void nines_line_$N(const depthwise_$N *d, summed_nines_$N sum,
+    const $X_t *const *rows, const int8_t *weights, const int32_t *numbers,
+    const $X_t *outside, uint8_t *out)
 {
     const int32_t n = d->channels;
     const int32_t reach = 2 * d->dilation_x;
     const bool twins = n == 8 && d->stride_x == 1;
-    bool all_rows = true;
-    for (int32_t ky = 0; ky < 3; ++ky) {
-        all_rows = all_rows && rows[ky] != NULL;
-    }
     for (int32_t ox = 0; ox < d->out_width;) {
         const int32_t x0 = ox * d->stride_x - d->left;
-        nine_taps_$N line = {1, n, weights, numbers, 0, d->to.zero_point, 0, {NULL}, out};
-        const bool inside = taps_under_$N(d, rows, outside, x0, line.taps) && all_rows;
+        nine_taps_$N line;
+        line.channels = n;
+        line.weights = weights;
+        line.numbers = numbers;
+        line.zero_point = d->to.zero_point;
+        line.out = out;
+        const bool inside = nine_under_$N(d, rows, outside, x0, line.taps);
         int32_t made = 1;
         if (inside) {
             made = min_i32((d->width - 1 - reach - x0) / d->stride_x + 1, d->out_width - ox);
@@ -176,20 +221,20 @@ NOT_INLINED void nines_line_$N(const depthwise_$N *d, const $X_t *const *rows,
         const int32_t vectors = (line.channels + 15) / 16 * 16;
         line.back = vectors - line.channels;
         line.step = d->stride_x * line.channels - vectors;
-        nines_$N(&line);
+        sum(&line);
         ox += made;
         out += made * n;
     }
 }
 
 /* All lines of a whole tensor; ``rows`` has room for those under a window. */
-NOT_INLINED void nines_lines_$N(const depthwise_$N *d, const lines_$X *l, const $X_t *in,
-    const int8_t *weights, const int32_t *numbers, const $X_t *outside, uint8_t *out,
-    const $X_t **rows)
+NOT_INLINED void nines_lines_$N(const depthwise_$N *d, summed_nines_$N sum,
+    const lines_$X *l, const $X_t *in, const int8_t *weights, const int32_t *numbers,
+    const $X_t *outside, uint8_t *out, const $X_t **rows)
 {
     for (int32_t line = 0; line < l->out_height; ++line) {
         (void)point_$X(l, in, d->width * d->channels, line, rows);
-        nines_line_$N(d, rows, weights, numbers, outside, out);
+        nines_line_$N(d, sum, rows, weights, numbers, outside, out);
         out += d->out_width * d->channels;
     }
 }

@@ -257,22 +257,23 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "pairs": layer.pairs,
         "to": target(layer),
     }
-    line, numbers = "depthwise_line", "w, b, m, r, o"
+    line, how, numbers = "depthwise_line", "&d", "w, b, m, r, o"
     if layer.nines:
-        line, numbers = "nines_line", "w, b, o"
+        positive = "_positive" if layer.clamps_at_zero else ""
+        line, how, numbers = "nines_line", f"&d, nines{positive}_{layer.name}", "w, b, o"
     lines = [f"static const depthwise_{layer.name} d = {initialiser(fields)};"]
     if layer.by_rows:
         names = [f"x{i}" for i in range(kh)]
         lines += [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
-            f"{line}_{layer.name}(&d, rows, {numbers}, (uint8_t *)out);",
+            f"{line}_{layer.name}({how}, rows, {numbers}, (uint8_t *)out);",
         ]
     else:
         names = ["x0"]
         lines += [
             f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
             f"const {ctype} *rows[{kh}];",
-            f"{line}s_{layer.name}(&d, &l, x0, {numbers}, (uint8_t *)out, rows);",
+            f"{line}s_{layer.name}({how}, &l, x0, {numbers}, (uint8_t *)out, rows);",
         ]
     return _kernel(name, layer, names, lines, NINES if layer.nines else APART)
 
