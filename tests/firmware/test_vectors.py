@@ -278,7 +278,7 @@ def test_layers_of_few_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     layers = {f"few{i}": of_few_inputs(4000 + i) for i in range(LAYERS)}
     calls, made = library_calls(layers, monkeypatch)
     for form in FORMS:
-        assert sum(form in found.kernel.body for found in made) > LAYERS // 15, form
+        assert sum(form in found.kernel.body for found in made) > 2, form
     assert calls.run(tmp_path) == []
 
 
