@@ -15,7 +15,7 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import dsp, library, short, tuned
+from tvm_serenity.firmware.tir import direct, dsp, library, short, tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -79,11 +79,11 @@ class Case:
 
     def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
         """What it is called with: before the result, the result's rows, and after it."""
-        last = self.found.kernel.params[-1].name
+        names = [param.name for param in self.found.kernel.params]
         if not self.by_rows:
             yield [*self.layer.inputs, *self.found.constants], self.layer.expected, []
             return
-        count = [np.array([1], np.uint32)] * (last == library.COUNT)
+        count = [np.array([1], np.uint32)] * (library.COUNT in names)
         for y in range(self.layer.expected.shape[0]):
             given = rows_under(self.layer.spec, y, self.layer.inputs)
             yield [*given, *self.found.constants], self.layer.expected[y], count
@@ -108,8 +108,8 @@ def at_the_ends(seed: int) -> Drawn:
     )
 
 
-def planes(seed: int) -> Drawn:
-    """A depthwise layer of 3x3 of any size, stride and border."""
+def planes(seed: int, together: int = 1) -> Drawn:
+    """A depthwise layer of 3x3 of any size, stride and border; channels by ``together``."""
     rng = np.random.default_rng(seed)
 
     def one(*choices: int) -> int:
@@ -119,6 +119,7 @@ def planes(seed: int) -> Drawn:
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     channels, top, left = (int(n) for n in rng.integers((2, 0, 0), (9, 3, 3)))
+    channels *= together
     height, width = (int(n) for n in rng.integers(3, 24, 2))
     many = channels if seed % 4 else 1
     reals = np.broadcast_to(rng.uniform(0.2, 1, many) / 2000, channels)
@@ -143,6 +144,11 @@ def planes(seed: int) -> Drawn:
     bias = rng.integers(-30_000, 30_000, channels).astype(np.int32)
     inputs = (rng.integers(low, high, spec.pieces[0], endpoint=True).astype(dtype),)
     return Drawn(spec, weights, bias, inputs, computed(spec, weights, bias, inputs))
+
+
+def short_rows(number: int) -> Drawn:
+    """A depthwise layer of whole words of channels, whose rows are read in place."""
+    return planes(number // 8, together=4)
 
 
 def dense(seed: int) -> Drawn:
@@ -184,7 +190,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
     for number in range(first, first + count):
         monkeypatch.setattr(short, "STACK_BYTES", (400, 40)[number % 2])
         monkeypatch.setattr(short, "PLANE_BYTES", (432, 200)[number % 2])
-        draw = {0: planes, 3: dense}.get(number % 8, at_the_ends)
+        draw = {0: planes, 3: dense, 5: short_rows}.get(number % 8, at_the_ends)
         layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
@@ -198,6 +204,11 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
                     made[name] = Case(layer, replace(found, kernel=kernel), rows is not None)
                 found = found.roomy
     return made
+
+
+def made_in_place(case: Case) -> bool:
+    """Whether a kernel is one that reads rows of a depthwise convolution where they lie."""
+    return case.found.kernel.support[-1].startswith("direct.h")
 
 
 def forms(made: dict[str, Case]) -> dict[str, int]:
@@ -221,7 +232,7 @@ def compared(made: dict[str, Case], folder: Path) -> None:
 @needs_host
 def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
+    assert forms(made).keys() == {"triples", "twos", "planes", "quads", "direct"}
     assert min(forms(made).values()) >= 5, forms(made)
     compared(made, tmp_path)
 
@@ -297,7 +308,7 @@ def board_program(made: dict[str, Case]) -> str:
 @needs_board
 def test_layers_of_any_shape_on_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes", "quads"}
+    assert forms(made).keys() == {"triples", "twos", "planes", "quads", "direct"}
     assert min(forms(made).values()) >= 5, forms(made)
     assert failed(made, tmp_path) == []
 
@@ -314,6 +325,17 @@ def test_a_wrong_number_is_caught_on_a_board(
     right = short.numbers
     monkeypatch.setattr(short, "numbers", lambda layer: _one_more(right(layer)))
     assert failed(cases(monkeypatch, FIRST, 12), tmp_path)
+
+
+@needs_board
+def test_wrong_weights_of_rows_read_in_place_are_caught(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right = direct.numbers_of
+    monkeypatch.setattr(direct, "numbers_of", lambda layer: np.roll(right(layer), 1, axis=1))
+    made = {n: c for n, c in cases(monkeypatch, FIRST, 48).items() if made_in_place(c)}
+    assert made
+    assert failed(made, tmp_path)
 
 
 def test_what_does_not_fit_a_halfword_is_refused() -> None:

@@ -158,10 +158,14 @@ class _Maker:
             return Step(names, self.whole(index, code), layer.outputs)
         constants = [Const(self.constants.number(array)) for array in code.constants]
         made = [Data(t) if layer.sums else Row(t) for t in layer.outputs]
-        count = [Count()] if code.kernels[0].params[-1].name == COUNT else []
+        more: list[Count | Scratch] = []
+        if any(param.name == COUNT for param in code.kernels[0].params):
+            more.append(Count())
+        if code.workspace_bytes:
+            more.append(Scratch(self.lying.by_rows[index], code.workspace_bytes))
         return Step(
             names,
-            (*self.slots(layer, kernel), *constants, *made, *count),
+            (*self.slots(layer, kernel), *constants, *made, *more),
             layer.outputs,
             kernel.rows.variant_of,
             self.together(layer),

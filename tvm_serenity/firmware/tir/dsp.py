@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir import library, short
+from tvm_serenity.firmware.tir.direct import direct
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 from tvm_serenity.firmware.tir.short import (
     Fast,
@@ -61,7 +62,8 @@ def apart(name: str, layer: RoundedConvolution, *, little: bool = False) -> Fast
 
     ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
     """
-    return planes(name, layer, ("plane_pairs.h",), little=little)
+    found = direct(name, layer)
+    return found or planes(name, layer, ("plane_pairs.h",), little=little)
 
 
 def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:
@@ -94,8 +96,6 @@ def _triples(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     whole_blocks = not any(shape[3] % BLOCK for shape in spec.pieces)
     room = layer.depth * (6 if whole_blocks else 7)
     on_stack = room <= short.STACK_BYTES
-    if layer.by_rows and not on_stack:
-        return None
     outside = 0
     if whole_blocks and any(spec.padding):
         outside = max(shape[3] for shape in spec.pieces)

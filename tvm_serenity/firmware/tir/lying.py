@@ -1,7 +1,7 @@
 """Where the bands of a split network lie in the memories of a board."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_serenity.firmware.memory import Placed, Room, spread
 from tvm_serenity.firmware.program import Place
@@ -13,11 +13,15 @@ from tvm_serenity.rows.stream import Streaming, input_offsets
 
 @dataclass(frozen=True)
 class Lying:
-    """Where the bands of a split network lie: its tensors, and the workspace of its operators."""
+    """Where the bands of a split network lie: its tensors, and the workspace of its operators.
+
+    ``by_rows``: the workspace of layers whose kernels make rows.
+    """
 
     tensors: Mapping[int, Place]
     scratch: Mapping[int, Place]
     arena_bytes: Mapping[str, int]
+    by_rows: Mapping[int, Place] = field(default_factory=dict)
 
 
 def in_region(streaming: Streaming, region: str) -> Lying:

@@ -15,6 +15,7 @@ from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
+from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
@@ -86,8 +87,9 @@ class Maker:
         met = placed.fits and self.settings.allows(sum(placed.arena_bytes.values()))
         network = kernels.network
         known = interface(self.module, network.inputs, network.outputs)
+        taken, lying = with_room_by_rows(kernels, best, placed, lying, alignment)
         return Compiled(
-            program=banded_program(kernels, best, self.name, lying, alignment, known),
+            program=banded_program(taken, best, self.name, lying, alignment, known),
             lowered=kernels.rows.lowered,
             region=kernels.rows.region,
             sources=sources(kernels),
@@ -97,7 +99,7 @@ class Maker:
             lower_bound_bytes=best.lower_bound_bytes,
             kept_float=ready.kept_float,
             folded=ready.folded,
-            choices=of_rows(kernels, self.settings.tuned),
+            choices=of_rows(kernels, taken, self.settings.tuned),
             chosen=replace(chosen, met=met),
         )
 

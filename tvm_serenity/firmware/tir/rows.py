@@ -21,7 +21,8 @@ class LayerCode:
 
     ``data`` are the positions of tensors among tensors and constants: before all constants where
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not, or not one for the board's core alone.
+    ``not_covered`` why it is not, or not one for the board's core alone. ``roomy``: a faster one
+    with more workspace, if there is one.
     """
 
     kernels: tuple[Kernel, ...]
@@ -30,6 +31,7 @@ class LayerCode:
     workspace_bytes: int = 0
     library: bool = False
     not_covered: str = ""
+    roomy: "LayerCode | None" = None
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,19 @@ def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
     found = from_library(name, kernel.source, arguments, kernel.rows, **core)
     first = tuple(range(len(kernel.data)))
-    return LayerCode(
+    code = LayerCode(
         (found.kernel,), found.constants, first, found.workspace_bytes, True, found.refused
     )
+    more = found.roomy
+    if more is None:
+        return code
+    roomy = replace(
+        code,
+        kernels=(more.kernel,),
+        constants=more.constants,
+        workspace_bytes=more.workspace_bytes,
+    )
+    return replace(code, roomy=roomy)
 
 
 def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:

@@ -40,7 +40,7 @@ def planes(
     ``making``: the files that make lines from a plane, in which inputs are ``lifted`` more.
     ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
     """
-    if not _has_planes(layer):
+    if not has_planes(layer):
         return None
     little = little or layer.by_rows
     spec, dtype = layer.spec, layer.spec.dtype
@@ -93,8 +93,8 @@ def planes(
     return Fast(kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch)
 
 
-def _has_planes(layer: RoundedConvolution) -> bool:
-    """Whether a depthwise convolution is one of 3x3 that goes by planes."""
+def has_planes(layer: RoundedConvolution) -> bool:
+    """Return whether a depthwise convolution is one of 3x3 that goes by planes."""
     spec = layer.spec
     covered = spec.weight_shape[:2] == (3, 3) and spec.dilation == (1, 1) and len(spec.pieces) == 1
     if not covered or spec.pieces[0][3] != spec.channels or layer.narrow or not is_short(layer):

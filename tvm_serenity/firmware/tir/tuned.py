@@ -110,6 +110,8 @@ def tuned(
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     layer = replace(layer, by_rows=rows is not None, vectors=vectors)
     fast = _for_core(name, layer, thumb) if dsp or thumb else None
+    if fast is not None and layer.by_rows and fast.workspace_bytes:
+        return replace(_called(name, layer), roomy=fast)
     if fast is not None:
         return fast
     made = _called(name, layer)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.firmware.tir.rows import RowKernels
+from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.kernels.opaque import opaque
 
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
@@ -74,16 +74,18 @@ def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
     return _choice(op.name, op.kind, TIR if in_c else LLVM, workspace, [f"library: {reason}"])
 
 
-def of_rows(kernels: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
-    """Return the choices of a network that runs by rows, in the order of its layers."""
+def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
+    """Return the choices of a network that runs by rows, in the order of its layers.
+
+    ``least``: the kernels with the least workspace, from which ``taken`` were made.
+    """
     found = []
-    for layer, code, kernel in zip(
-        kernels.network.layers, kernels.code, kernels.rows.kernels, strict=True
-    ):
+    layers = zip(least.network.layers, least.code, taken.code, least.rows.kernels, strict=True)
+    for layer, little, code, kernel in layers:
         if code is None or kernel is None:
             continue
         if code.library:
-            by, others = LIBRARY, [f"TIR: {BEHIND}"]
+            by, others = LIBRARY, [*_beside(little, code), f"TIR: {BEHIND}"]
             if code.not_covered:
                 others.insert(0, f"library for this core: {code.not_covered}")
         else:
@@ -92,6 +94,16 @@ def of_rows(kernels: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
         name = code.kernels[0].name
         found.append(_choice(layer.name, name, by, code.workspace_bytes, others))
     return tuple(found)
+
+
+def _beside(little: LayerCode | None, taken: LayerCode) -> list[str]:
+    """The library's other form of a layer, and why it was not taken."""
+    if little is None or little.roomy is None:
+        return []
+    if taken is little:
+        more = little.roomy.workspace_bytes
+        return [f"library with {more:,} bytes of workspace: no place is free in all of its calls"]
+    return [f"library with {little.workspace_bytes:,} bytes of workspace: this arena holds more"]
 
 
 def _choice(

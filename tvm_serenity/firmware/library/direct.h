@@ -1,0 +1,150 @@
+/* DSP extension: a row of a depthwise convolution of 3x3, inputs read where they lie, for
+   ROUND_TWICE_SMALL.
+
+   Four channels of two pixels at a time, or of one. What a window reads outside is ``outside``: a
+   pixel of zero points. ``numbers`` of four channels, 30 words: twice their biases; twice the
+   weights of each tap as halfwords, of the first and third channel, then of the second and fourth;
+   the two numbers of ``short.h`` of each. */
+typedef struct {
+    int32_t width, out_width, channels, stride_x, left, low, high;
+} direct_$X;
+
+typedef struct {
+    const $X_t *taps[18]; /* of one pixel, then of the other */
+    $X_t *out[2];
+    int32_t channels;
+    const int32_t *numbers;
+} directed_$X;
+
+#if defined(__ARM_FEATURE_DSP)
+/* A tap: r0 numbers, r1 the channel, r12 and lr weights; sums in a, b, c, d. */
+#define DIRECT_WEIGHTS(at) "ldrd r12, lr, [r0, #" at "]\n"
+#define DIRECT_TAP(from, a, b, c, d) \
+    "ldr r10, [sp, #" from "]\n ldr r11, [r10, r1]\n" \
+    WIDENED_$S " r10, r11\n" WIDENED_$S " r11, r11, ror #8\n" \
+    "smlabb " a ", r10, r12, " a "\n smlabb " b ", r11, lr, " b "\n" \
+    "smlatt " c ", r10, r12, " c "\n smlatt " d ", r11, lr, " d "\n"
+#define DIRECT_FIRST(from) DIRECT_TAP(from, "r2", "r3", "r4", "r5")
+#define DIRECT_SECOND(from) DIRECT_TAP(from, "r6", "r7", "r8", "r9")
+#define DIRECT_NO_SECOND(from)
+#define DIRECT_TAPS(second) \
+    DIRECT_WEIGHTS("0") DIRECT_FIRST("0") second("36") \
+    DIRECT_WEIGHTS("8") DIRECT_FIRST("4") second("40") \
+    DIRECT_WEIGHTS("16") DIRECT_FIRST("8") second("44") \
+    DIRECT_WEIGHTS("24") DIRECT_FIRST("12") second("48") \
+    DIRECT_WEIGHTS("32") DIRECT_FIRST("16") second("52") \
+    DIRECT_WEIGHTS("40") DIRECT_FIRST("20") second("56") \
+    DIRECT_WEIGHTS("48") DIRECT_FIRST("24") second("60") \
+    DIRECT_WEIGHTS("56") DIRECT_FIRST("28") second("64") \
+    DIRECT_WEIGHTS("64") DIRECT_FIRST("32") second("68") \
+    "add r0, r0, #72\n"
+#define DIRECT_NUMBERS "ldm r0!, {r10, r11}\n asr r12, r11, #8\n lsl r12, r12, r11\n"
+#define DIRECT_ROUNDED(s) \
+    "add lr, r12, " s ", asr #31\n smmlar " s ", " s ", r10, lr\n asr " s ", " s ", r11\n" \
+    SATURATE_$S " " s ", #8, " s ", asr #1\n"
+#define DIRECT_STORED(a, b, c, d, to) \
+    "bfi " a ", " b ", #8, #8\n bfi " a ", " c ", #16, #8\n bfi " a ", " d ", #24, #8\n" \
+    "ldr r10, [sp, #" to "]\n str " a ", [r10, r1]\n"
+#define DIRECT_BEGIN \
+    "push {r4-r11, lr}\n sub sp, sp, #84\n mov r12, sp\n" \
+    "ldm r0!, {r1-r7}\n stm r12!, {r1-r7}\n" \
+    "ldm r0!, {r1-r7}\n stm r12!, {r1-r7}\n" \
+    "ldm r0!, {r1-r7}\n stm r12!, {r1-r7}\n" \
+    "ldr r0, [r0]\n mov r1, #0\n 1:\n ldm r0!, {r2, r3, r4, r5}\n"
+#define DIRECT_END \
+    "add r1, r1, #4\n ldr r10, [sp, #80]\n cmp r1, r10\n bne.w 1b\n" \
+    "add sp, sp, #84\n pop {r4-r11, pc}\n"
+__attribute__((naked, noinline, unused)) static void direct_two_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(
+        DIRECT_BEGIN
+        "mov r6, r2\n mov r7, r3\n mov r8, r4\n mov r9, r5\n"
+        DIRECT_TAPS(DIRECT_SECOND)
+        DIRECT_NUMBERS DIRECT_ROUNDED("r2") DIRECT_ROUNDED("r6")
+        DIRECT_NUMBERS DIRECT_ROUNDED("r3") DIRECT_ROUNDED("r7")
+        DIRECT_NUMBERS DIRECT_ROUNDED("r4") DIRECT_ROUNDED("r8")
+        DIRECT_NUMBERS DIRECT_ROUNDED("r5") DIRECT_ROUNDED("r9")
+        DIRECT_STORED("r2", "r3", "r4", "r5", "72") DIRECT_STORED("r6", "r7", "r8", "r9", "76")
+        DIRECT_END);
+}
+__attribute__((naked, noinline, unused)) static void direct_one_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(
+        DIRECT_BEGIN
+        DIRECT_TAPS(DIRECT_NO_SECOND)
+        DIRECT_NUMBERS DIRECT_ROUNDED("r2") DIRECT_NUMBERS DIRECT_ROUNDED("r3")
+        DIRECT_NUMBERS DIRECT_ROUNDED("r4") DIRECT_NUMBERS DIRECT_ROUNDED("r5")
+        DIRECT_STORED("r2", "r3", "r4", "r5", "72")
+        DIRECT_END);
+}
+#else
+INLINED void direct_pixels_$X(const directed_$X *p, int32_t pixels)
+{
+    const int32_t *q = p->numbers;
+    for (int32_t c = 0; c < p->channels; ++c) {
+        const int32_t i = c % 4;
+        for (int32_t pixel = 0; pixel < pixels; ++pixel) {
+            int32_t sum = q[i] / 2;
+            for (int32_t t = 0; t < 9; ++t) {
+                const uint32_t word = (uint32_t)q[4 + 2 * t + i % 2];
+                const int16_t twice = (int16_t)(word >> (i / 2 * 16) & 0xffffu);
+                sum += p->taps[9 * pixel + t][c] * (twice / 2);
+            }
+            p->out[pixel][c] = ($X_t)rounded_$S(sum, q + 22 + 2 * i);
+        }
+        q += i == 3 ? 30 : 0;
+    }
+}
+NOT_INLINED void direct_two_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
+NOT_INLINED void direct_one_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
+#endif
+
+/* Where the taps of a window lie whose first column is ``x``. */
+INLINED void directed_at_$X(const direct_$X *d, const $X_t *const *rows, const $X_t *outside,
+    int32_t x, const $X_t **taps)
+{
+    const int32_t n = d->channels;
+    for (int32_t ky = 0; ky < 3; ++ky) {
+        const $X_t *const row = rows[ky];
+        if (row != NULL && x >= 0 && x + 3 <= d->width) {
+            const $X_t *const at = row + x * n;
+            taps[0] = at;
+            taps[1] = at + n;
+            taps[2] = at + 2 * n;
+        } else {
+            for (int32_t kx = 0; kx < 3; ++kx) {
+                const bool inside = row != NULL && x + kx >= 0 && x + kx < d->width;
+                taps[kx] = inside ? row + (x + kx) * n : outside;
+            }
+        }
+        taps += 3;
+    }
+}
+
+NOT_INLINED void depthwise_direct_$X(const direct_$X *d, const $X_t *const *rows,
+    const int32_t *numbers, const $X_t *outside, $X_t *out)
+{
+    const int32_t n = d->channels;
+    directed_$X p = {{NULL}, {out, out}, n, numbers};
+    int32_t x = -d->left;
+    for (int32_t left = d->out_width; left > 0; left -= 2) {
+        directed_at_$X(d, rows, outside, x, p.taps);
+        x += d->stride_x;
+        if (left > 1) {
+            directed_at_$X(d, rows, outside, x, p.taps + 9);
+            x += d->stride_x;
+            p.out[1] = p.out[0] + n;
+            direct_two_$X(&p);
+        } else {
+            direct_one_$X(&p);
+        }
+        p.out[0] += 2 * n;
+    }
+    if (d->low > ($L) || d->high < ($L) + 255) {
+        for (int32_t i = 0; i < d->out_width * n; ++i) {
+            out[i] = ($X_t)clamped(out[i], d->low, d->high);
+        }
+    }
+}
