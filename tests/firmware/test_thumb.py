@@ -8,13 +8,18 @@ import pytest
 
 from tests.firmware.library_form import library_form
 from tests.firmware.projects import needs_board, needs_host
-from tests.firmware.test_dsp import Machine, cases, compared, failed, forms
-from tests.firmware.test_library import drawn
+from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
+from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.tir import short, thumb, tuned
+from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.quantize.fixed import Multiplier
 
 LAYERS = 80
 FIRST = 7000
+CHANNELS = 256
+EDGES = 9000
 M3 = Machine("mps2-an385", "cortex-m3")
 M0 = Machine("mps2-an385", "cortex-m0")
 MICROBIT = Machine("microbit", "cortex-m0", 0x20004000)
@@ -74,6 +79,52 @@ def test_a_wrong_constant_is_caught_on_a_board(
     right = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given: change(right(*given)))
     assert failed(cases(monkeypatch, FIRST, 12, thumb=which), tmp_path, machine)
+
+
+def at_the_edges(seed: int) -> Drawn:
+    """A layer of 1x1 whose sums, multipliers, shifts and zero points are at the ends of theirs."""
+    rng = np.random.default_rng(seed)
+    zero = int(rng.choice([-128, -1, 0, 127]))
+    right = rng.integers(1, 32 if zero in (-1, 0) else 24, CHANNELS)
+    near = rng.integers(0, 3, CHANNELS)
+    ends = np.array([1 << 30, (1 << 31) - 1, 0x5A5A_8000])
+    values = ends[rng.integers(0, 3, CHANNELS)] - near * rng.choice([-1, 1], CHANNELS)
+    values = np.clip(values, 1 << 30, (1 << 31) - 1)
+    weights = rng.choice([-128, -1, 0, 1, 127], (1, 1, 4, CHANNELS)).astype(np.int8)
+    most = (1 << 30) - 1 - 4 * 128 * 128
+    half = 1 << (right - 1)
+    odd = (2 * rng.integers(-128, 128, CHANNELS) + 1) * half * (1 << 31) // values
+    sums = [np.full(CHANNELS, most), np.full(CHANNELS, -most), odd, odd + 1, odd - 1]
+    sums += [rng.integers(-most, most, CHANNELS), rng.integers(-70_000, 70_000, CHANNELS)]
+    which = rng.integers(0, len(sums), CHANNELS)
+    bias = np.clip(np.choose(which, sums), -most, most).astype(np.int32)
+    rounding = ("tflite", "single")[seed % 2]
+    m = Multiplier(tuple(map(int, values)), tuple(map(int, -right)), ())
+    finish = Requantise(m, zero, -128, 127, "int8", rounding)
+    pixels = ((1, 1, 3, 4),)
+    spec = Convolution(
+        *("NHWC", pixels, "int8", weights.shape, "int8", (1, 1), (0, 0, 0, 0), (1, 1), 1, 0, 0),
+        finish,
+    )
+    inputs = (rng.integers(-128, 128, pixels[0]).astype(np.int8),)
+    return Drawn(spec, weights, bias, inputs, computed(spec, weights, bias, inputs))
+
+
+@needs_board
+@pytest.mark.parametrize(("which", "machine"), [(1, M0), (2, M3)])
+def test_roundings_at_the_edges(
+    which: int, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tuned, "settled", lambda channels, _dtype: channels)
+    made = {}
+    for number in range(EDGES, EDGES + 24):
+        layer = at_the_edges(number)
+        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        found = library_form(f"e{number}", [None, layer.weights, layer.bias], None, thumb=which)
+        assert found is not None
+        assert "finish.h:int8" in found.kernel.support, found.refused
+        made[f"e{number}"] = Case(layer, found, False)
+    assert failed(made, tmp_path, machine) == []
 
 
 def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
