@@ -1,5 +1,6 @@
 """WHILE of a known count and IF of a known branch are written out; LiteRT runs them as they are."""
 
+import contextlib
 import operator as arithmetic
 import subprocess
 import sys
@@ -12,10 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conformance.case import DIFFERENT, EQUAL, Case, check
 from tests.conformance.writer import Array, Node, Subgraph, T, tflite
 from tests.frontends.test_tflite_file import litert_outputs
-from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
+from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_unrolled import Unrolling
 from tvm_serenity.frontends.tflite_file import TfliteFile
 
 COUNTER, VALUE = T((), "int32"), T((1, 4), "float32")
@@ -114,10 +118,65 @@ def test_a_known_branch_is_taken(tmp_path: Path, taken: bool, kind: str) -> None
     np.testing.assert_array_equal(litert_outputs(model.data)[0], litert_outputs(data)[0])
 
 
-def test_an_unknown_branch_is_refused_by_name(tmp_path: Path) -> None:
-    model = loaded(branches(T((1,), "bool")), tmp_path / "if.tflite")
+def test_an_unknown_branch_is_selected(tmp_path: Path) -> None:
+    data = branches(T((1,), "bool"))
+    model = loaded(data, tmp_path / "if.tflite")
+    assert [op.kind for op in model.graph.ops] == ["TANH", "RELU", "SELECT_V2", "LOGISTIC"]
+    model.check_operators()
+    value = np.linspace(-2, 2, 4, dtype=np.float32).reshape(1, 4)
+    feeds = tuple((value, np.array([taken])) for taken in (True, False))
+    assert check(Case("IF", data, feeds=feeds)).status == EQUAL
+
+
+def test_an_unknown_branch_with_other_shapes_is_refused_by_name(tmp_path: Path) -> None:
+    other = T((2, 4), "float32")
+    inside = [
+        Subgraph([VALUE, VALUE], [Node("TANH", [0], [1])], [0], [1]),
+        Subgraph([VALUE, other], [Node("CONCATENATION", [0, 0], [1], {"axis": 0})], [0], [1]),
+    ]
+    options = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}
+    nodes = [Node("IF", [1, 0], [2], options)]
+    data = tflite([VALUE, T((1,), "bool"), VALUE], nodes, [0, 1], [2], inside)
     with pytest.raises(UnsupportedError, match=r"operator IF.*known at run time only"):
-        model.check_operators()
+        loaded(data, tmp_path / "if.tflite").check_operators()
+
+
+STORED = T((1, 4), "int8", 0.05, 3)
+
+
+def of_integers(kind: str) -> bytes:
+    """Three steps of int8, in each of which the input decides between a sum and a product."""
+    entry = [COUNTER, STORED, T((), "bool")]
+    ends = Subgraph([*entry, number(3), T((), "bool")], [Node("LESS", [0, 3], [4])], [0, 1, 2], [4])
+    inside = [Subgraph([STORED, STORED], [Node(k, [0, 0], [1])], [0], [1]) for k in ("ADD", kind)]
+    nodes = [
+        Node("ADD", [0, 3], [4]),
+        Node("IF", [2, 1], [5], {"thenSubgraphIndex": 3, "elseSubgraphIndex": 4}),
+    ]
+    body_here = Subgraph([*entry, number(1), COUNTER, STORED], nodes, [0, 1, 2], [4, 5, 2])
+    options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    tensors = [STORED, T((), "bool"), number(0), COUNTER, STORED, T((), "bool")]
+    loop_here = Node("WHILE", [2, 0, 1], [3, 4, 5], options)
+    return tflite(tensors, [loop_here], [0, 1], [4], [ends, body_here, *inside])
+
+
+@pytest.mark.parametrize("kind", ["MUL", "SUB"])
+def test_branches_of_integers_in_a_loop_are_exact(kind: str) -> None:
+    value = np.array([[-90, -7, 20, 111]], np.int8)
+    feeds = tuple((value, np.array(taken)) for taken in (True, False))
+    assert check(Case("WHILE", of_integers(kind), feeds=feeds)).status == EQUAL
+
+
+def test_a_wrong_selection_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    swapped = Unrolling._selected
+
+    def wrong(self: Unrolling, condition: int, first: int, second: int, old: Table) -> int:
+        return swapped(self, condition, second, first, old)
+
+    monkeypatch.setattr(Unrolling, "_selected", wrong)
+    value = np.array([[-90, -7, 20, 111]], np.int8)
+    found = check(Case("WHILE", of_integers("SUB"), feeds=((value, np.array(True)),)))
+    assert found.status == DIFFERENT
 
 
 def test_a_count_that_the_input_decides_is_refused_without_tvm(tmp_path: Path) -> None:
@@ -157,3 +216,55 @@ def test_subgraphs_that_run_themselves_are_refused(tmp_path: Path) -> None:
     again = Node("WHILE", [0, 1, 2], [4, 1, 2], options)
     with pytest.raises(UnsupportedError, match="subgraph 2 runs itself"):
         loaded(loop("LESS", 3, 0, replace(inside, nodes=[again])), tmp_path / "loop.tflite")
+
+
+NUMBERS = st.sampled_from([-(2**31), -2, -1, 0, 1, 2, 3, 4, 5, 6, 9, 2**31 - 1])
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_damaged_subgraphs_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """Indices of subgraphs and of tensors anywhere; no exception but those of the library."""
+
+    def bent(numbers: list[int]) -> list[int]:
+        made = list(numbers)
+        if data.draw(st.booleans()):
+            made[data.draw(st.integers(0, len(made) - 1))] = data.draw(NUMBERS)
+        return made[: data.draw(st.integers(0, len(made)))] if data.draw(st.booleans()) else made
+
+    def bent_node(node: Node) -> Node:
+        options = {
+            key: data.draw(NUMBERS) if "Subgraph" in key and data.draw(st.booleans()) else value
+            for key, value in node.options.items()
+        }
+        return Node(node.kind, bent(list(node.inputs)), bent(list(node.outputs)), options)
+
+    entry = [COUNTER, STORED, T((), "bool")]
+    ends = [*entry, number(3), T((), "bool")]
+    graphs = [
+        Subgraph(ends, [bent_node(Node("LESS", [0, 3], [4]))], bent([0, 1, 2]), bent([4])),
+        Subgraph(
+            [*entry, number(1), COUNTER, STORED],
+            [
+                bent_node(Node("ADD", [0, 3], [4])),
+                bent_node(
+                    Node("IF", [2, 1], [5], {"thenSubgraphIndex": 3, "elseSubgraphIndex": 4})
+                ),
+            ],
+            bent([0, 1, 2]),
+            bent([4, 5, 2]),
+        ),
+        Subgraph([STORED, STORED], [bent_node(Node("ADD", [0, 0], [1]))], bent([0]), bent([1])),
+        Subgraph([STORED, STORED], [bent_node(Node("SUB", [0, 0], [1]))], bent([0]), bent([1])),
+    ]
+    options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    node = bent_node(Node("WHILE", [2, 0, 1], [3, 4, 5], options))
+    tensors = [STORED, T((), "bool"), number(0), COUNTER, STORED, T((), "bool")]
+    with contextlib.suppress(SerenityError):
+        path = tmp_path / "bent.tflite"
+        loaded(tflite(tensors, [node], [0, 1], [4], graphs), path).check_operators()

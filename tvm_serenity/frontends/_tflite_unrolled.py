@@ -2,9 +2,11 @@
 
 WHILE whose condition depends only on integers and booleans that are stored, or counted by the
 body, runs a number of times that the file tells: its body is put in its place as often. IF with
-such a condition becomes the branch that it takes. Each repetition has tensors of its own,
-constants are stored once, and what follows from counters (the place in a sequence) is stored as
-it is known. What is not known is left as it is, for the operator to be refused by name.
+such a condition becomes the branch that it takes; of another condition, both branches are
+computed, which keep nothing, and each result is selected (``SELECT_V2``). Each repetition has
+tensors of its own, constants are stored once, and what follows from counters (the place in a
+sequence) is stored as it is known. What is not known is left as it is, for the operator to be
+refused by name.
 
 The new main graph is written in front of the file (``_tflite_prefix``), which is kept.
 """
@@ -12,6 +14,7 @@ The new main graph is written in front of the file (``_tflite_prefix``), which i
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,9 +81,12 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """An operator of the file with the tensors that it has in the new main graph."""
+    """An operator of the file with the tensors that it has in the new main graph.
 
-    table: Table
+    ``table`` is None of a selection, which the file does not have: condition, then, else.
+    """
+
+    table: Table | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     between: tuple[int, ...]
@@ -168,7 +174,9 @@ class Unrolling:
             given = tuple(self._named(within[-1], graph, names, t) for t in table.ints(1))
             made, between = table.ints(2), table.ints(INTERMEDIATES)
             if kind in (_LOOP, _BRANCH):
-                results = self._run(kind, table, given, within)
+                old = tuple(graph.tensors[t] for t in made if t >= 0)
+                run = self._repeat if kind == _LOOP else partial(self._branch, old)
+                results = run(table.table(OperatorField.BUILTIN_OPTIONS), given, within)
                 if len(results) != len(made):
                     raise InputError(f"{kind} has {len(made)} results, its subgraph {len(results)}")
             else:
@@ -233,7 +241,7 @@ class Unrolling:
             return None
         if len(op.outputs) != 1 or op.outputs[0] < 0:
             return None
-        options = op.table.table(OperatorField.BUILTIN_OPTIONS)
+        options = None if op.table is None else op.table.table(OperatorField.BUILTIN_OPTIONS)
         if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
             return None  # a fused activation
         try:
@@ -254,15 +262,56 @@ class Unrolling:
             self.values[self.stored[key]] = value
         return self.stored[key]
 
-    def _run(
-        self, kind: str, table: Table, given: tuple[int, ...], within: tuple[int, ...]
+    def _branch(
+        self,
+        old: tuple[Table, ...],
+        options: Table | None,
+        given: tuple[int, ...],
+        within: tuple[int, ...],
     ) -> tuple[int, ...]:
-        """The results of a loop or of the branch that is taken."""
-        options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
+        """The results of the branch that is taken; where that is not known, selected ones."""
+        options = options or empty_table()
+        branches = options.i32(0), options.i32(1)
+        try:
+            taken = branches[0] if self._holds(given[:1]) else branches[1]
+        except NotKnownError:
+            first, second = (self._call(branch, given[1:], within) for branch in branches)
+            if not len(first) == len(second) == len(old):
+                raise InputError("branches with different numbers of results") from None
+            pairs = zip(first, second, old, strict=True)
+            return tuple(self._selected(given[0], a, b, made) for a, b, made in pairs)
+        return self._call(taken, given[1:], within)
+
+    def _selected(self, condition: int, first: int, second: int, old: Table) -> int:
+        """A tensor like ``old`` that is one of two others, of its type and shape."""
+        if first == second:
+            return first
+        dtype, shape = self._form(old)
+        held, one = self._form(condition)
+        alike = all(self._form(t) == (dtype, shape) for t in (first, second))
+        if held != "bool" or math.prod(one) != 1 or len(one) > len(shape) or not alike:
+            raise NotKnownError
+        self._bounded()
+        made = self._new(old)
+        self.made.add(made)
+        self.operators.append(PlacedOperator(None, (condition, first, second), (made,), ()))
+        return made
+
+    def _form(self, tensor: int | Table) -> tuple[str, tuple[int, ...]]:
+        """Type and shape of a tensor."""
+        if isinstance(tensor, int) and tensor < 0:
+            raise NotKnownError
+        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
+        if isinstance(found, Table):
+            return _type(found), found.ints(TensorField.SHAPE)
+        return found.dtype.name, found.shape
+
+    def _repeat(
+        self, options: Table | None, given: tuple[int, ...], within: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """The results of a loop."""
+        options = options or empty_table()
         first, second = options.i32(0), options.i32(1)
-        if kind == _BRANCH:
-            taken = first if self._holds(given[:1]) else second
-            return self._call(taken, given[1:], within)
         while True:
             before = len(self.operators)
             condition = self._call(first, given, within)

@@ -1,10 +1,14 @@
 """A ``.tflite`` file whose main graph has its loops written out, in front of the old bytes."""
 
+from collections.abc import Sequence
+
 from tvm_serenity.frontends._flatbuffer import Table
 from tvm_serenity.frontends._tflite_prefix import Kept, Prefix, Target
 from tvm_serenity.frontends._tflite_schema import (
+    BUILTIN_OPERATORS,
     TENSOR_TYPES,
     BufferField,
+    CodeField,
     ModelField,
     SubgraphField,
     TensorField,
@@ -22,6 +26,8 @@ from tvm_serenity.operators import operator
 _NUMBER = {name: number for number, (name, _) in enumerate(TENSOR_TYPES)}
 _LOOPS = {"IF", "WHILE"}
 _LARGE_OPTIONS = 9
+_SELECT = BUILTIN_OPERATORS.index("SELECT_V2")
+_CODE_VERSION = 2
 _OP_BYTES, _OP_OFFSETS = (3, 6, 11), (4, 5, 7, 12)
 
 
@@ -42,7 +48,7 @@ def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
         outputs = made.main()
     except NotKnownError:
         return data
-    if any(op.table.u64(_LARGE_OPTIONS) for op in made.operators):
+    if any(op.table is not None and op.table.u64(_LARGE_OPTIONS) for op in made.operators):
         return data
     calls = any(operator(kind).calls for kind in kinds if kind not in _LOOPS)
     kept = [Kept(s.position) for s in subgraphs[1:]] if calls else []
@@ -53,8 +59,10 @@ def _written(data: bytes, made: Unrolling, outputs: tuple[int, ...], kept: list[
     """The file: a root, buffers and the main graph of ``made``, before ``data``."""
     out, model = Prefix(), made.model
     out.data += bytes(4) + b"TFL3"
-    shared = [n for n in (1, 3, 5, 6) if model.target(n)]
-    root = out.table((*shared, 2, 4), {0: model.u32(0)}, {})
+    shared = [n for n in (3, 5, 6) if model.target(n)]
+    root = out.table((*shared, 1, 2, 4), {0: model.u32(0)}, {})
+    codes = model.tables(ModelField.OPERATOR_CODES)
+    out.refer(out.place(root, ModelField.OPERATOR_CODES), _codes(out, codes))
     out.refer(0, root)
     for number in shared:
         out.refer(out.place(root, number), Kept(model.target(number)))
@@ -96,11 +104,26 @@ def _main(out: Prefix, made: Unrolling, outputs: tuple[int, ...], numbers: dict[
     inputs = old.ints(SubgraphField.INPUTS)
     out.refer(out.place(main, SubgraphField.INPUTS), out.ints(inputs))
     out.refer(out.place(main, SubgraphField.OUTPUTS), out.ints(outputs))
-    operators = out.vector(len(made.operators))
+    operators, selection = (
+        out.vector(len(made.operators)),
+        len(made.model.tables(ModelField.OPERATOR_CODES)),
+    )
     out.refer(out.place(main, SubgraphField.OPERATORS), operators)
     for i, op in enumerate(made.operators):
-        out.refer(operators + 4 + 4 * i, _operator(out, op))
+        out.refer(operators + 4 + 4 * i, _operator(out, op, selection))
     return main
+
+
+def _codes(out: Prefix, codes: Sequence[Table]) -> int:
+    """Write the kinds of operators: those of the file, and that of selections."""
+    vector = out.vector(len(codes) + 1)
+    for i, code in enumerate(codes):
+        out.refer(vector + 4 + 4 * i, Kept(code.position))
+    words = {CodeField.BUILTIN_CODE: _SELECT, _CODE_VERSION: 1}
+    out.refer(
+        vector + 4 + 4 * len(codes), out.table((), words, {CodeField.OLD_BUILTIN_CODE: _SELECT})
+    )
+    return vector
 
 
 def _constant(out: Prefix, value: Array, buffer: int) -> int:
@@ -112,9 +135,14 @@ def _constant(out: Prefix, value: Array, buffer: int) -> int:
     return table
 
 
-def _operator(out: Prefix, op: PlacedOperator) -> int:
+def _operator(out: Prefix, op: PlacedOperator, selection: int) -> int:
     """Write an operator with new tensors; all else is that of the file."""
     old = op.table
+    if old is None:
+        table = out.table((1, 2), {0: selection}, {})
+        out.refer(out.place(table, 1), out.ints(op.inputs))
+        out.refer(out.place(table, 2), out.ints(op.outputs))
+        return table
     kept = [n for n in _OP_OFFSETS if old.target(n)]
     small = {n: old.u8(n) for n in _OP_BYTES}
     between = (INTERMEDIATES,) if op.between else ()

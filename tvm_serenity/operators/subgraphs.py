@@ -1,7 +1,9 @@
 """Operators that run other subgraphs of the file, which may read and assign any variable.
 
-IF and WHILE are refused only where the file does not tell which branch runs, or how often: others
-are written out when the file is read (``frontends/_tflite_unrolled.py``).
+WHILE is refused only where the file does not tell how often it runs, and IF where it does not tell
+which branch runs and these keep state or make results of other shapes: others are written out when
+the file is read (``frontends/_tflite_unrolled.py``), an unknown IF as both branches and a
+selection.
 """
 
 from tvm_serenity.operators.record import Operator
@@ -15,8 +17,9 @@ OPERATORS = (
     Operator(
         kinds=tuple(_CHOSEN.split()),
         calls=True,
-        written_out="where the branch is known",
-        refused="which subgraph runs is known at run time only; the order and memory are fixed",
+        written_out="known or selected",
+        refused="which subgraph runs is known at run time only, and they keep state or make "
+        "results of other shapes",
     ),
     Operator(
         kinds=tuple(_REPEATED.split()),
