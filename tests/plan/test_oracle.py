@@ -39,8 +39,23 @@ def random_buffers(dice: random.Random, kind: str, count: int | None = None) -> 
         partner, overlap = None, Overlap.START
         if kind in ("overlap", "mixed") and i and dice.random() < 0.5:
             partner, overlap = f"b{dice.randrange(i)}", dice.choice(list(Overlap))
+        if kind == "below" and i and dice.random() < 0.7:
+            partner, overlap = f"b{dice.randrange(i)}", Overlap.BELOW
+            if dice.random() < 0.4:
+                alignment = dice.choice([2, 3, 4])
+        size, distance = dice.randint(0, 9), dice.randint(1, 9)
         buffers.append(
-            Buffer(f"b{i}", lower, upper, dice.randint(0, 9), alignment, offset, partner, overlap)
+            Buffer(
+                f"b{i}",
+                lower,
+                upper,
+                size,
+                alignment,
+                offset,
+                partner,
+                overlap,
+                distance_bytes=distance,
+            )
         )
     return _without_clashes(buffers)
 
@@ -60,9 +75,13 @@ def _without_clashes(buffers: list[Buffer]) -> list[Buffer]:
     return kept
 
 
-def allowed(one: Buffer, two: Buffer) -> Overlap | None:
-    kinds = [b.overlap for b, o in ((one, two), (two, one)) if b.may_overlap == o.name]
-    return None if not kinds else Overlap.ANY if Overlap.ANY in kinds else Overlap.START
+def allowed(one: Buffer, two: Buffer) -> set[Overlap]:
+    return {b.overlap for b, o in ((one, two), (two, one)) if b.may_overlap == o.name}
+
+
+def rise(one: Buffer, two: Buffer) -> int:
+    below = one.may_overlap == two.name and one.overlap is Overlap.BELOW
+    return min(one.size_bytes, one.distance_bytes) if below else one.size_bytes
 
 
 def model_arena(model, buffers: list[Buffer], horizon: int, present=None):  # type: ignore[no-untyped-def]
@@ -79,14 +98,14 @@ def model_arena(model, buffers: list[Buffer], horizon: int, present=None):  # ty
     for (i, a), (j, b) in itertools.combinations(enumerate(buffers), 2):
         if not (a.costs and b.costs and a.lower < b.upper and b.lower < a.upper):
             continue
-        kind = allowed(a, b)
-        if kind is Overlap.ANY:
+        kinds = allowed(a, b)
+        if Overlap.ANY in kinds:
             continue
         below, above, same = (model.new_bool_var("") for _ in range(3))
-        model.add(offsets[i] + a.size_bytes <= offsets[j]).only_enforce_if(below)
-        model.add(offsets[j] + b.size_bytes <= offsets[i]).only_enforce_if(above)
+        model.add(offsets[i] + rise(a, b) <= offsets[j]).only_enforce_if(below)
+        model.add(offsets[j] + rise(b, a) <= offsets[i]).only_enforce_if(above)
         ways = [below, above]
-        if kind is Overlap.START:
+        if Overlap.START in kinds:
             model.add(offsets[i] == offsets[j]).only_enforce_if(same)
             ways.append(same)
         if present is not None:
@@ -129,7 +148,7 @@ def _rectangles(model, buffers: list[Buffer], horizon: int):  # type: ignore[no-
 
 
 @needs_native
-@pytest.mark.parametrize("kind", ["plain", "aligned", "fixed", "overlap", "mixed"])
+@pytest.mark.parametrize("kind", ["plain", "aligned", "fixed", "overlap", "mixed", "below"])
 def test_agrees_with_cp_sat(kind: str) -> None:
     dice = random.Random(f"cp-sat {kind}")
     for case in range(80):
@@ -190,7 +209,7 @@ def test_two_regions_agree_with_cp_sat() -> None:
             Region("fast", dice.randint(4, 16)),
             Region("slow", dice.choice([None, dice.randint(8, 24)])),
         )
-        kind = dice.choice(["plain", "aligned", "overlap"])
+        kind = dice.choice(["plain", "aligned", "overlap", "below"])
         buffers = [
             replace(b, regions=dice.choice([(), (), ("slow", "fast"), ("fast",), ("slow",)]))
             for b in random_buffers(dice, kind, dice.randint(1, 7))
@@ -234,7 +253,7 @@ def brute_force(buffers: list[Buffer], best: int) -> int:
 def test_rules_on_and_off_against_brute_force() -> None:
     dice = random.Random("rules")
     for _ in range(25):
-        buffers = random_buffers(dice, dice.choice(["aligned", "fixed", "mixed"]), 4)
+        buffers = random_buffers(dice, dice.choice(["aligned", "fixed", "mixed", "below"]), 4)
         ceiling = sum(b.size_bytes + b.alignment + (b.offset or 0) for b in buffers) + 1
         expected = brute_force(buffers, ceiling)
         for flags in itertools.product((False, True), repeat=len(RULES)):
@@ -251,7 +270,7 @@ def test_rules_on_and_off_against_brute_force() -> None:
 def test_rules_agree_on_larger_ones() -> None:
     dice = random.Random("larger")
     for _ in range(12):
-        buffers = random_buffers(dice, dice.choice(["plain", "mixed", "overlap"]), 10)
+        buffers = random_buffers(dice, dice.choice(["plain", "mixed", "overlap", "below"]), 10)
         expected = plan(buffers).arena_bytes
         for flags in itertools.product((False, True), repeat=len(RULES)):
             options = PlanOptions(rules=dict(zip(RULES, flags, strict=True)))

@@ -20,6 +20,7 @@ from tvm_serenity.cli.options import (
     Opaque,
     StreamInput,
     TimeLimit,
+    WriteOver,
     sized,
 )
 from tvm_serenity.cli.quantized import Channels, DynamicRange, said_of_channels
@@ -67,6 +68,7 @@ def build_command(
         bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak first.")
     ] = False,
     in_place: InPlace = False,
+    write_over: WriteOver = False,
     order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
     arena_limit: Annotated[int | None, sized("Refuse an arena above this.")] = None,
     stack: Annotated[int, sized("Stack to keep free.")] = STACK_BYTES,
@@ -111,6 +113,7 @@ def build_command(
         stream_input=stream_input,
         order=order,
         in_place=in_place,
+        write_over=write_over,
         rewrite="all" if rewrite else "",
         quantized=quantized,
         dynamic_range=dynamic_range,

@@ -54,6 +54,9 @@ Fold = Annotated[
 InPlace = Annotated[
     bool, typer.Option("--in-place", help="Elementwise ops may overwrite an input that dies.")
 ]
+WriteOver = Annotated[
+    bool, typer.Option("--write-over", help="Layers may write over rows of their input once read.")
+]
 Slice = Annotated[
     str | None, typer.Option("--slice", metavar="FIRST:LAST", help="Only these ops, inclusive.")
 ]

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.check_windows import first_lost
 from tvm_serenity.firmware.program import ARRIVAL, Data, Program, Row, Scratch, Step
+from tvm_serenity.firmware.windows import Passage
 
 NOBODY = -1
 
@@ -20,7 +22,8 @@ def check(program: Program) -> None:
     """Replay ``program``; :class:`CheckError` names what is not intact.
 
     Every call must find the rows it reads whole, inside of their arenas, and its scratch must lie
-    on nothing it reads or writes. Only kernels without ``restrict`` work in place.
+    on nothing it reads or writes. Only kernels without ``restrict`` work in place, or write over
+    what they have read: then no byte of it may be read after it is written.
     """
     memory = _Memory(program)
     for number, step in enumerate(program.steps):
@@ -96,8 +99,12 @@ def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -
         if isinstance(argument, Scratch):
             memory.scratch(argument, [*read, *made], where)
     restrict = program.kernel[step.kernels[step.variants[rows[0]]]].restrict
+    over = {} if restrict else dict(step.over)
     for one in made:
-        memory.apart(one, read, not restrict or one.tensor not in named, where)
+        beside = [r for r in read if r.tensor not in over or len(step.writes) > 1]
+        memory.apart(one, beside, not restrict or one.tensor not in named, where)
+        for lost in (r for r in read if r not in beside):
+            memory.behind(one, lost, over[lost.tensor], where)
         memory.claim(one)
 
 
@@ -149,6 +156,20 @@ class _Memory:
                 if not exact and any(a.meets(b) for b in self.spans(one)):
                     name = self.program.tensors[made.tensor].name
                     raise CheckError(f"{where}: {self.named(one)} is overwritten by {name!r}")
+
+    def behind(self, made: _Rows, read: _Rows, windows: Passage, where: str) -> None:
+        """A result may lie on what its call reads where that is not read any more."""
+        (a,), (b,) = self.spans(made), self.spans(read)
+        if not a.meets(b):
+            return
+        name = self.program.tensors[made.tensor].name
+        sizes = (windows.height * windows.width * windows.bytes, windows.out_size)
+        if sizes != (b.stop - b.start, a.stop - a.start):
+            raise CheckError(f"{where}: {self.named(read)} is not gone over as {name!r} is made")
+        lost = first_lost(windows, a.start - b.start)
+        if lost is not None:
+            what = f"byte {lost} of {self.named(read)}"
+            raise CheckError(f"{where}: {what} is read after {name!r} is written there")
 
     def scratch(self, argument: Scratch, touched: Sequence[_Rows], where: str) -> None:
         """Scratch may lie on nothing that its call touches; what lay there is gone."""

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.windows import Passage
+
 Array = npt.NDArray[Any]
 
 WORD = 4
@@ -161,7 +163,8 @@ class Step:
     row: among the arguments, or overwritten by one that lies at their place. ``outside`` is the
     constant that stands for rows outside of a tensor, NULL without. A step that ``adds`` takes in
     rows of what it reads, one after the other; what it makes is not shown before another step has
-    finished it.
+    finished it. ``over`` are the tensors that its only result lies on in part, each with the order
+    in which the kernel goes over it.
     """
 
     kernels: tuple[str, ...]
@@ -171,6 +174,7 @@ class Step:
     together: int = 1
     outside: int | None = None
     adds: bool = False
+    over: tuple[tuple[int, Passage], ...] = ()
 
     @property
     def height(self) -> int:

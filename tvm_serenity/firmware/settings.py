@@ -47,7 +47,8 @@ class Settings:
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
-      that dies. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
+      that dies. ``write_over``: results of whole layers may lie over rows of their input that are
+      dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
       bits while they run, or "float".
@@ -72,6 +73,7 @@ class Settings:
     stream_input: bool = False
     order: str = BEST
     in_place: bool = False
+    write_over: bool = False
     rewrite: str = ""
     quantized: str = AUTO
     dynamic_range: str = LITERT
@@ -179,6 +181,14 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
         (
             rows and settings.in_place,
             f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
+        ),
+        (
+            rows and settings.write_over,
+            f"{by_rows} does not take --write-over: bands are placed apart",
+        ),
+        (
+            llvm and settings.write_over,
+            "--codegen llvm does not take --write-over: its kernels read and write in any order",
         ),
         (
             rows and settings.order != BEST,

@@ -22,7 +22,7 @@ def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
 def problem_bound(problem: PlacementProblem) -> int:
     """The bound of :func:`lower_bound` on a prepared problem."""
     plain = (problem.alignment == 1).all() and (problem.fixed < 0).all()
-    if plain and not any(problem.partners):
+    if plain and not any(problem.partners) and not any(problem.below):
         return int(problem.load.max(initial=0))
     if int((problem.upper - problem.lower).sum()) > _LARGE:
         ends = problem.fixed[problem.fixed >= 0] + problem.size[problem.fixed >= 0]
@@ -34,13 +34,49 @@ def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
     """What the buffers of one section need, by the argument of :func:`lower_bound`."""
     apart = _apart(problem, live)
     step = 0
-    for i in apart:
+    for i in live if any(problem.below) else apart:
         step = gcd(step, int(problem.alignment[i]))
     raw = [int(problem.size[i]) for i in apart]
+    if any(problem.below):
+        raw = _stacked(problem, live, step)
     padded = [-(-size // step) * step for size in raw]
     bound = sum(padded) - max((p - r for p, r in zip(padded, raw, strict=True)), default=0)
     fixed = [i for i in live if problem.fixed[i] >= 0]
     return max(bound, _bound_beside_fixed(problem, apart, fixed)) if fixed else bound
+
+
+def _stacked(problem: PlacementProblem, live: Sequence[int], step: int) -> list[int]:
+    """Bytes of what is stacked: a buffer, or two of which one may reach the other from below.
+
+    Such two take the bytes of both, or those from the start of the lower one to the last end. No
+    two of what is counted may share bytes.
+    """
+    sizes, done = [], set[int]()
+    for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
+        if i in done:
+            continue
+        beside = [j for j in live if j not in done and _reach(problem, i, j)]
+        if any(j in live for j, _ in problem.partners[i]) or not beside:
+            done |= {i, *(j for j, _ in problem.partners[i]), *beside}
+            sizes.append(int(problem.size[i]))
+            continue
+        j = beside[0]
+        done |= {i, j, *(k for k, _ in problem.partners[j])}
+        done |= {k for k in live if _reach(problem, i, k) or _reach(problem, j, k)}
+        sizes.append(min(_together(problem, i, j, step), _together(problem, j, i, step)))
+    return sizes
+
+
+def _reach(problem: PlacementProblem, i: int, j: int) -> bool:
+    """Whether one of two buffers may reach the other from below."""
+    return j in problem.below[i] or i in problem.below[j]
+
+
+def _together(problem: PlacementProblem, low: int, high: int, step: int) -> int:
+    """Bytes from the start of ``low`` to the last end, ``high`` starting no lower than it may."""
+    rise = -(-problem.rise(low, high) // step) * step
+    one, two = int(problem.size[low]), int(problem.size[high])
+    return min(one + two, max(rise + two, one))
 
 
 def _apart(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
@@ -48,11 +84,12 @@ def _apart(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
 
     Any such choice gives a sound bound; this one is the best where permissions come in pairs.
     """
-    if not any(problem.partners[i] for i in live):
+    if not any(problem.shares(i) for i in live):
         return list(live)
     taken: set[int] = set()
     for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
-        if not any(j in taken for j, _ in problem.partners[i]):
+        beside = any(j in taken for j, _ in problem.partners[i])
+        if not beside and not any(_reach(problem, i, j) for j in taken):
             taken.add(i)
     return sorted(taken)
 

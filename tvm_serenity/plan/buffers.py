@@ -20,6 +20,7 @@ class Overlap(StrEnum):
 
     START = "start"  # both at the same offset, or apart: an element-wise operator in place
     ANY = "any"  # in any way: the two are never read after the other is written
+    BELOW = "below"  # it may start below the other's start, by a distance or more: written behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,10 @@ class Buffer:
     """One block of memory; raises :class:`InputError` where the fields contradict each other.
 
     ``offset`` fixes the position. ``may_overlap`` names one other buffer with which bytes may be
-    shared as ``overlap`` says; the permission is mutual. ``regions`` lists the regions the
-    buffer may live in, best first; empty means all of them in the order of the options.
+    shared as ``overlap`` says; the permission is mutual. With ``Overlap.BELOW`` this buffer may
+    start ``distance_bytes`` or more below the start of the other one, however far it reaches into
+    it. ``regions`` lists the regions the buffer may live in, best first; empty means all of them in
+    the order of the options.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Buffer:
     may_overlap: str | None = None
     overlap: Overlap = Overlap.START
     regions: tuple[str, ...] = ()
+    distance_bytes: int = 0
 
     def __post_init__(self) -> None:
         def refuse(reason: str) -> InputError:
@@ -62,6 +66,9 @@ class Buffer:
                 raise refuse(f"fixed offset {self.offset} is no multiple of {self.alignment}")
         if self.may_overlap == self.name:
             raise refuse("may_overlap names the buffer itself")
+        below = self.may_overlap is not None and self.overlap is Overlap.BELOW
+        if below and not 1 <= self.distance_bytes <= MAX_BYTES:
+            raise refuse(f"distance {self.distance_bytes} is not in 1..{MAX_BYTES}")
         if len(set(self.regions)) != len(self.regions):
             raise refuse("a region is listed twice")
 

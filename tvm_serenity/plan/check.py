@@ -66,7 +66,12 @@ def _check_pair(one: Buffer, at: int, two: Buffer, there: int) -> None:
     if at + one.size_bytes <= there or there + two.size_bytes <= at:
         return
     for first, second in ((one, two), (two, one)):
-        if first.may_overlap == second.name and (first.overlap == "any" or at == there):
+        if first.may_overlap != second.name:
+            continue
+        start, other = (at, there) if first is one else (there, at)
+        if first.overlap == "below" and start + first.distance_bytes <= other:
+            return
+        if first.overlap == "any" or (first.overlap == "start" and start == other):
             return
     raise CheckError(
         f"buffers {one.name!r} and {two.name!r} are both live at step "

@@ -68,12 +68,30 @@ class Shelf:
     def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
         """The lowest aligned offset from ``at`` on that is clear of the buffers in ``meets``."""
         p = self.problem
+        if p.below[i] or i in p.reached:
+            return self._lowest_of_pairs(i, meets, at)
         starts = self.starts[meets]
         ends = np.maximum.accumulate(starts + p.size[self.placed[meets]])
         step, size = int(p.alignment[i]), int(p.size[i])
         gaps = -(-np.concatenate(([at], np.maximum(ends, at))) // step) * step
         fits = np.flatnonzero(gaps[:-1] + size <= starts)
         return int(gaps[fits[0]] if fits.size else gaps[-1])
+
+    def _lowest_of_pairs(
+        self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int
+    ) -> int:
+        """The same where buffer ``i`` may reach another one from below, or be reached."""
+        p, step = self.problem, int(self.problem.alignment[i])
+        others = [
+            (int(s), int(j)) for s, j in zip(self.starts[meets], self.placed[meets], strict=True)
+        ]
+        at, moved = -(-at // step) * step, True
+        while moved:
+            moved = False
+            for start, j in others:
+                if at + p.rise(i, j) > start and start + p.rise(j, i) > at:
+                    at, moved = -(-(start + p.rise(j, i)) // step) * step, True
+        return at
 
 
 def arena_of(problem: PlacementProblem, offsets: Ints) -> int:
@@ -118,6 +136,11 @@ def by_conflict(p: PlacementProblem) -> Order:
     return _sorted_by(_pressure(p), p.size, p.upper - p.lower)
 
 
+def by_end(p: PlacementProblem) -> Order:
+    """What dies last first: a result that may reach its operand from below lies there first."""
+    return _sorted_by(p.upper, p.lower, p.size)
+
+
 def by_start(p: PlacementProblem) -> Order:
     """In the order of allocation, as a run-time allocator would."""
     return _sorted_by(-p.lower, p.size)
@@ -129,4 +152,5 @@ ORDERS: dict[str, Callable[[PlacementProblem], Order]] = {
     "greedy_by_area": by_area,
     "greedy_by_conflict": by_conflict,
     "greedy_by_start": by_start,
+    "greedy_by_end": by_end,
 }

@@ -31,6 +31,7 @@ def _instance(problem: PlacementProblem) -> Any:
         for j, anywhere in partners
         if i < j
     ]
+    rises = [(i, j, rise) for i, found in enumerate(problem.below) for j, rise in found.items()]
     return _plan.instance(
         problem.sections,
         problem.lower.tolist(),
@@ -39,6 +40,7 @@ def _instance(problem: PlacementProblem) -> Any:
         problem.alignment.tolist(),
         problem.fixed.tolist(),
         pairs,
+        *([rises] if rises else []),
     )
 
 

@@ -22,7 +22,8 @@ class PlacementProblem:
     """The buffers that take memory; ``index`` is their position among ``buffers``.
 
     ``lower`` and ``upper`` (half-open) count sections; ``fixed`` is -1 where the offset is free;
-    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``.
+    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``; ``below[i]``
+    the buffers above which ``i`` may reach from below, each with the least distance of the starts.
     """
 
     buffers: tuple[Buffer, ...]
@@ -34,6 +35,7 @@ class PlacementProblem:
     fixed: Ints
     partners: tuple[tuple[tuple[int, bool], ...], ...]
     sections: int
+    below: tuple[dict[int, int], ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,11 +54,26 @@ class PlacementProblem:
     @cached_property
     def load(self) -> Ints:
         """For each section, the sum of the sizes of its buffers that may share bytes with none."""
-        alone = np.array([0 if partners else 1 for partners in self.partners], dtype=np.int64)
+        alone = np.array(
+            [0 if self.shares(i) else 1 for i in range(len(self.index))], dtype=np.int64
+        )
         rise = np.zeros(self.sections + 1, dtype=np.int64)
         np.add.at(rise, self.lower, self.size * alone)
         np.add.at(rise, self.upper, -self.size * alone)
         return np.cumsum(rise)[: self.sections]
+
+    @cached_property
+    def reached(self) -> frozenset[int]:
+        """The buffers that another one may reach from below."""
+        return frozenset(j for found in self.below for j in found)
+
+    def shares(self, i: int) -> bool:
+        """Whether buffer ``i`` may share bytes with another one."""
+        return bool(self.partners[i] or self.below[i]) or i in self.reached
+
+    def rise(self, i: int, j: int) -> int:
+        """How far above the start of ``i`` buffer ``j`` may start at least, where it lies above."""
+        return self.below[i].get(j, int(self.size[i]))
 
     def live_in(self, section: int) -> tuple[int, ...]:
         """The buffers live in one section, ascending."""
@@ -88,6 +105,7 @@ def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
         fixed=_ints(-1 if b.offset is None else b.offset for b in chosen),
         partners=_partners(chosen),
         sections=sections,
+        below=_below(chosen),
     )
 
 
@@ -129,6 +147,23 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
         j = position.get(buffer.may_overlap or "", -1) if buffer.may_overlap is not None else -1
         if j < 0 or buffer.lower >= buffers[j].upper or buffers[j].lower >= buffer.upper:
             continue
+        if buffer.overlap is Overlap.BELOW:
+            continue
         free = buffer.overlap is Overlap.ANY
         found[i][j] = found[j][i] = free or found[i].get(j, False)
     return tuple(tuple(sorted(f.items())) for f in found)
+
+
+def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
+    """For each buffer those it may reach from below, each with the least distance."""
+    position = {buffer.name: i for i, buffer in enumerate(buffers)}
+    found: list[dict[int, int]] = [{} for _ in buffers]
+    for i, buffer in enumerate(buffers):
+        if buffer.may_overlap is None or buffer.overlap is not Overlap.BELOW:
+            continue
+        j = position.get(buffer.may_overlap, -1)
+        if j < 0 or buffer.lower >= buffers[j].upper or buffers[j].lower >= buffer.upper:
+            continue
+        if buffer.distance_bytes < buffer.size_bytes:
+            found[i][j] = buffer.distance_bytes
+    return tuple(found)

@@ -125,7 +125,7 @@ def _enter(search: _Search, chosen: list[int], i: int, region: int) -> bool:
     """Buffers that may share bytes are left out of the load, so it stays a lower bound."""
     p, capacity = search.problem, search.regions[region].capacity_bytes
     life = slice(p.lower[i], p.upper[i])
-    size = 0 if p.partners[i] else int(p.size[i])
+    size = 0 if p.shares(i) else int(p.size[i])
     if (
         capacity is not None
         and max(int(p.size[i]), int(search.load[region][life].max()) + size) > capacity
@@ -139,7 +139,7 @@ def _enter(search: _Search, chosen: list[int], i: int, region: int) -> bool:
 def _leave(search: _Search, chosen: list[int], i: int) -> None:
     if chosen[i] >= 0:
         p = search.problem
-        size = 0 if p.partners[i] else int(p.size[i])
+        size = 0 if p.shares(i) else int(p.size[i])
         search.load[chosen[i]][p.lower[i] : p.upper[i]] -= size
         chosen[i] = -1
 

@@ -56,8 +56,8 @@ bool Exact::raise(int buffer, Bytes offset) {
   for (bool moved = fixed_[buffer] < 0; moved;) {
     moved = false;
     for (int other : obstacles_[buffer]) {
-      const Bytes start = in_.fixed[other], end = start + in_.size[other];
-      if (offset < end && offset + size > start) {
+      const Bytes start = in_.fixed[other], end = start + in_.rise(other, buffer);
+      if (offset < end && offset + in_.rise(buffer, other) > start) {
         offset = align_up(end, in_.alignment[buffer]);
         moved = true;
       }
@@ -78,7 +78,7 @@ bool Exact::raise(int buffer, Bytes offset) {
 
 bool Exact::place(int buffer) {
   if (rules_.dominance && dominated(buffer)) return false;
-  const Bytes offset = least_[buffer], end = offset + in_.size[buffer];
+  const Bytes offset = least_[buffer];
   set(Field::kPlaced, buffer, 1);
   leave_sections(buffer);
   effort_ += conflicts_[buffer].size();
@@ -90,7 +90,7 @@ bool Exact::place(int buffer) {
       const int tied = pairs_[pair].other(other);
       if (tie_[pair] == static_cast<Bytes>(Tie::kShared)) set(Field::kRefused, tied, 0);
     }
-    return raise(other, end);
+    return raise(other, offset + in_.rise(buffer, other));
   };
   for (int other : conflicts_[buffer])
     if (!put_above(other)) return false;
@@ -115,7 +115,7 @@ bool Exact::refuse(int buffer) {
   bool tied = false;
   Bytes lowest = capacity_ + 1;
   auto consider = [&](int other) {
-    if (!placed_[other]) lowest = std::min(lowest, least_[other] + in_.size[other]);
+    if (!placed_[other]) lowest = std::min(lowest, least_[other] + in_.rise(other, buffer));
   };
   for (int other : conflicts_[buffer]) consider(other);
   for (int pair : pairs_of_[buffer]) {
@@ -144,9 +144,10 @@ int Exact::open_pair(int buffer) const {
 // Some buffer under the same roof fits below: moving it there keeps every placement valid, so
 // whatever is found here is found below the refusal too.
 bool Exact::dominated(int buffer) const {
-  if (!in_.partners[buffer].empty()) return false;
+  if (!in_.partners[buffer].empty() || in_.paired[buffer]) return false;
   for (int other : conflicts_[buffer]) {
     if (placed_[other] || fixed_[other] >= 0 || !in_.partners[other].empty()) continue;
+    if (in_.paired[other]) continue;
     if (in_.lower[other] >= in_.lower[buffer] && in_.upper[other] <= in_.upper[buffer] &&
         least_[other] + in_.size[other] <= least_[buffer])
       return true;

@@ -66,6 +66,8 @@ void Exact::find_members() {
       bool beside = false;
       for (const Partner& p : in_.partners[i])
         beside |= std::find(apart.begin(), apart.end(), p.other) != apart.end();
+      for (int other : in_.paired[i] ? apart : std::vector<int>())
+        beside |= in_.rise(i, other) < in_.size[i] || in_.rise(other, i) < in_.size[other];
       if (!beside) apart.push_back(i);
     }
     members = apart;
@@ -81,7 +83,7 @@ void Exact::find_twins() {
   twin_.assign(count_, -1);
   std::vector<int> order;
   for (int i = 0; i < count_; ++i)
-    if (in_.fixed[i] < 0 && in_.partners[i].empty()) order.push_back(i);
+    if (in_.fixed[i] < 0 && in_.partners[i].empty() && !in_.paired[i]) order.push_back(i);
   auto shape = [&](int i) {
     return std::make_tuple(in_.lower[i], in_.upper[i], in_.size[i], in_.alignment[i]);
   };

@@ -48,10 +48,25 @@ class Shelf {
   Bytes lowest(int i, Bytes from, int sharing) const {
     const Bytes size = in_.size[i];
     Bytes at = align_up(from, in_.alignment[i]);
+    if (in_.paired[i]) return lowest_of_pairs(i, at, sharing);
     for (const auto& [start, j] : placed_) {
       if (start + in_.size[j] <= at || !blocks(i, j, sharing)) continue;
       if (at + size <= start) break;
       at = align_up(start + in_.size[j], in_.alignment[i]);
+    }
+    return at;
+  }
+
+  // The same where buffer i may reach another one from below, or be reached.
+  Bytes lowest_of_pairs(int i, Bytes at, int sharing) const {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& [start, j] : placed_) {
+        const Bytes end = start + in_.rise(j, i);
+        if (end <= at || at + in_.rise(i, j) <= start || !blocks(i, j, sharing)) continue;
+        at = align_up(end, in_.alignment[i]);
+        moved = true;
+      }
     }
     return at;
   }
@@ -136,6 +151,8 @@ std::vector<std::vector<int>> static_orders(const Instance& in) {
   add([&](int i) { return size[i] * life[i]; }, [&](int i) { return size[i]; });
   add([&](int i) { return pressure[i]; }, [&](int i) { return size[i]; });
   add([&](int i) { return -in.lower[i]; }, [&](int i) { return size[i]; });
+  if (std::find(in.paired.begin(), in.paired.end(), 1) != in.paired.end())
+    add([&](int i) { return in.upper[i]; }, [&](int i) { return in.lower[i]; });
   const double blends[][3] = {{1, 1, 4}, {1, 1, 8}, {0.5, 1, 8}, {0.25, 0.5, 8}, {0.5, 1, 16}};
   for (const auto& [a, b, c] : blends) {
     std::vector<double> key(n);

@@ -14,14 +14,29 @@ struct Partner {
   bool anywhere;
 };
 
+// A buffer that may start `rise` above the start of one that reaches further up.
+struct Above {
+  int other;
+  Bytes rise;
+};
+
 // Lifetimes count sections (see plan/problem.py) and are half-open; fixed is -1 where free.
 struct Instance {
   int sections = 0;
   std::vector<int> lower, upper;
   std::vector<Bytes> size, alignment, fixed;
   std::vector<std::vector<Partner>> partners;
+  std::vector<std::vector<Above>> below;  // of each buffer, those it may reach from below
+  std::vector<char> paired;               // whether a buffer is one of such two
 
   int count() const { return static_cast<int>(size.size()); }
+  // How far above the start of i buffer j may start at least, where it lies above.
+  Bytes rise(int i, int j) const {
+    if (paired[i])
+      for (const Above& above : below[i])
+        if (above.other == j) return above.rise;
+    return size[i];
+  }
   bool meets(int i, int j) const { return lower[i] < upper[j] && lower[j] < upper[i]; }
 };
 

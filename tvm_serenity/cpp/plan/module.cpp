@@ -19,6 +19,7 @@ using namespace plan;
 namespace {
 
 using Pairs = std::vector<std::tuple<int, int, bool>>;
+using Rises = std::vector<std::tuple<int, int, Bytes>>;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -53,7 +54,7 @@ class PythonLimit : public Limit {
 
 Instance make_instance(int sections, std::vector<int> lower, std::vector<int> upper,
                        std::vector<Bytes> size, std::vector<Bytes> alignment,
-                       std::vector<Bytes> fixed, const Pairs& pairs) {
+                       std::vector<Bytes> fixed, const Pairs& pairs, const Rises& rises) {
   Instance in;
   in.sections = sections;
   in.lower = std::move(lower), in.upper = std::move(upper), in.size = std::move(size);
@@ -70,6 +71,13 @@ Instance make_instance(int sections, std::vector<int> lower, std::vector<int> up
   for (const auto& [i, j, anywhere] : pairs) {
     in.partners.at(i).push_back({j, anywhere});
     in.partners.at(j).push_back({i, anywhere});
+  }
+  in.below.resize(n);
+  in.paired.assign(n, 0);
+  for (const auto& [i, j, rise] : rises) {
+    if (rise <= 0) throw std::invalid_argument("a distance of the instance is out of range");
+    in.below.at(i).push_back({j, rise});
+    in.paired.at(i) = in.paired.at(j) = 1;
   }
   return in;
 }
@@ -143,7 +151,8 @@ NB_MODULE(_plan, module) {
   module.doc() = "Native placement searches of tvm-serenity.";
   nb::class_<Instance>(module, "Instance");
   module.def("instance", &make_instance, nb::arg("sections"), nb::arg("lower"), nb::arg("upper"),
-             nb::arg("size"), nb::arg("alignment"), nb::arg("fixed"), nb::arg("pairs"));
+             nb::arg("size"), nb::arg("alignment"), nb::arg("fixed"), nb::arg("pairs"),
+             nb::arg("rises") = Rises());
   module.def("solve", &solve_from_python, nb::arg("instance"), nb::arg("bound"),
              nb::arg("capacity"), nb::arg("rules"), nb::arg("seed"), nb::arg("exact"),
              nb::arg("seconds"), nb::arg("progress").none(),

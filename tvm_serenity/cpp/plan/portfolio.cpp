@@ -20,6 +20,8 @@ constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
 Bytes unit_of(const Instance& in) {
   Bytes unit = 0;
   for (int i = 0; i < in.count(); ++i) unit = std::gcd(std::gcd(unit, in.size[i]), std::max<Bytes>(in.fixed[i], 0));
+  for (const auto& found : in.below)
+    for (const Above& above : found) unit = std::gcd(unit, above.rise);
   for (bool changed = true; changed;) {
     changed = false;
     for (Bytes a : in.alignment) {
@@ -35,6 +37,7 @@ Instance scaled(Instance in, Bytes unit) {
     in.size[i] /= unit;
     in.alignment[i] = std::max<Bytes>(in.alignment[i] / unit, 1);
     if (in.fixed[i] >= 0) in.fixed[i] /= unit;
+    for (Above& above : in.below[i]) above.rise /= unit;
   }
   return in;
 }

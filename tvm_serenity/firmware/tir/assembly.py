@@ -24,6 +24,7 @@ from tvm_serenity.firmware.tir.compiled import Source
 from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, interface, named
 from tvm_serenity.firmware.tir.kernels import Kernels
+from tvm_serenity.firmware.windows import Passage
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.relax.read import BoundGraph
 
@@ -81,6 +82,7 @@ class _Assembly:
         self.source = kernels
         self.written = kernels.written
         self.tuned = kernels.tuned
+        self.permissions = kernels.permissions()
         self.kernels: dict[str, Kernel] = {}
         self.constants = Constants()
         self.index: dict[int, int] = {}
@@ -138,8 +140,11 @@ class _Assembly:
         kernel = (tuned_call or self.written[described.kind]).kernel
         if self.is_in_place(arguments, writes):
             kernel = replace(kernel, name=f"{kernel.name}_in_place", restrict=False)
+        over = self.lying_on(op, arguments, writes)
+        if over and kernel.restrict:
+            kernel = replace(kernel, name=f"{kernel.name}_over", restrict=False)
         self.kernels.setdefault(kernel.name, kernel)
-        self.steps.append(Step((kernel.name,), tuple(arguments), writes))
+        self.steps.append(Step((kernel.name,), tuple(arguments), writes, over=over))
         self.sources.append(Source(op, inputs))
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
@@ -152,6 +157,22 @@ class _Assembly:
             for read in data
             if read != made
         )
+
+    def lying_on(
+        self, op: int, arguments: Sequence[Any], writes: Sequence[int]
+    ) -> tuple[tuple[int, Passage], ...]:
+        """What a result lies on in part, and how the kernel goes over it."""
+        permitted = {self.index[t]: w for t, w in self.permissions.get(op, {}).items()}
+        read = [a.tensor for a in arguments if isinstance(a, Data) and a.tensor not in writes]
+        pairs = {r for r in read for made in writes if self.meets(r, made)}
+        return tuple((r, permitted[r]) for r in sorted(pairs) if r in permitted)
+
+    def meets(self, one: int, two: int) -> bool:
+        """Whether two tensors share bytes."""
+        a, b = self.places[one], self.places[two]
+        first, second = (self.graph.tensors[self.tensors[t]].size_bytes for t in (one, two))
+        ends = (a.offset_bytes + first, b.offset_bytes + second)
+        return a.region == b.region and b.offset_bytes < ends[0] and a.offset_bytes < ends[1]
 
     def described(self, known: dict[int, Known]) -> list[Tensor]:
         """The program's tensors with names that C accepts, each once."""

@@ -15,12 +15,17 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
+from tvm_serenity.firmware.tir.over import Permissions, windows_of
+from tvm_serenity.firmware.tir.over import allowed as may_overlap
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, NotCovered, Tuned, tuned
 from tvm_serenity.firmware.tir.widen import widening
+from tvm_serenity.firmware.windows import Passage
 from tvm_serenity.graph import Graph, Op
+from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
+from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.read import BoundGraph
 
 
@@ -138,6 +143,29 @@ class Kernels:
             ops.append(op)
         graph: Graph = replace(self.region.graph, ops=tuple(ops))
         return graph
+
+    def permissions(self) -> Permissions:
+        """Return what each operator's result may lie on, by the kernels that are called."""
+        if not self.settings.write_over:
+            return {}
+        found: dict[int, dict[int, Passage]] = {}
+        for i, made in self.tuned.items():
+            op, data = self.region.graph.ops[i], self._data(i)
+            spec = spec_of(self.functions[op.kind], self.constants_of(i))
+            if not isinstance(spec, Convolution) or len(op.outputs) != 1:
+                continue
+            whole = windows_of(spec, made.kernel)
+            if len(whole) == len(data) == len(set(data)):
+                both = zip(data, whole, strict=True)
+                found[i] = {t: w for t, w in both if t is not None and may_overlap(w)}
+        return found
+
+    def _data(self, op: int) -> list[int | None]:
+        """The tensors among the arguments of an operator's call, in order."""
+        values = [
+            self.region.values.get(a) for a in self._arguments(op) if not compat.is_constant(a)
+        ]
+        return [v if isinstance(v, int) else None for v in values]
 
     def _taken(self, op: Op) -> tuple[int, ...]:
         graph = self.region.graph

@@ -1,6 +1,7 @@
 """From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -16,14 +17,19 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
+from tvm_serenity.firmware.tir.over import Permissions, least_need, ordered
 from tvm_serenity.firmware.tir.roomy import Ordered, with_room
 from tvm_serenity.firmware.tir.why import of_whole
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
+from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
+
+TRIAL_SECONDS = 1.0
+"""How long one placement may take that is tried for faster kernels."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
@@ -67,7 +73,7 @@ def compiled(
     alignment = board.core.alignment_bytes
     least = writer
     writer, (order, ranges, whole, bound, peak) = with_room(
-        least, lambda graph: _ordered(graph, settings, alignment)
+        least, lambda tried, wanted: _ordered(tried, settings, alignment, wanted)
     )
     graph = writer.graph()
     placed = place(ranges, whole, room, alignment)
@@ -102,7 +108,33 @@ def _check_weights(region: BoundGraph) -> None:
             raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
 
 
-def _ordered(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+def _ordered(kernels: Kernels, settings: Settings, alignment: int, wanted: int | None) -> Ordered:
+    graph = kernels.graph()
+    found = _apart(graph, settings, alignment)
+    permissions = kernels.permissions()
+    if not permissions:
+        return found
+    how = PlanOptions()
+    if wanted is not None:
+        how = PlanOptions(capacity_bytes=wanted, time_limit_s=TRIAL_SECONDS)
+    return _overlapping(graph, found, permissions, replace(how, alignment=alignment))
+
+
+def _overlapping(
+    graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
+) -> Ordered:
+    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    order, ranges, whole, _, peak = found
+    bound = least_need(graph, permissions)
+    beside = ordered(graph, order, ranges, permissions)
+    placed = plan(beside.buffers(how.alignment), options=how)
+    if not placed.offsets or placed.arena_bytes >= whole.arena_bytes:
+        return order, ranges, whole, min(bound, whole.arena_bytes), peak
+    return order, ranges, placed, bound, placed.lower_bound_bytes
+
+
+def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+    """An order and its placement, nothing over what it reads in part."""
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

@@ -1,0 +1,152 @@
+"""Where a kernel may write over what it reads, from the kernel that is called: which and how far.
+
+Kernels of the library say by the file they call in which order they go over pixels
+(``LAST_FILES``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
+replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
+from tvm_serenity.graph import Graph
+from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan import Buffer, Overlap
+
+TWO_PIXELS, THREE_PIXELS, LINE, LINES, PLANES = "two", "three", "line", "lines", "planes"
+LAST_FILES = {
+    "pixels.h": TWO_PIXELS,
+    "twos.h": TWO_PIXELS,
+    "triples.h": THREE_PIXELS,
+    "grouped.h": LINES,
+    "depthwise.h": LINE,
+    "nines.h": LINE,
+    "planes.h": PLANES,
+}
+"""What is made together by a kernel that calls the functions of a file of the library."""
+
+Permissions = Mapping[int, Mapping[int, Passage]]
+"""For each operator, the tensors that its result may lie on, and how its kernel goes over them."""
+
+
+def windows_of(spec: Convolution, kernel: Kernel) -> tuple[Passage, ...]:
+    """Return how a kernel of the library goes over each of its operands, none where unknown."""
+    how = LAST_FILES.get(kernel.support[-1].partition(":")[0]) if kernel.support else None
+    if how is None or spec.layout != "NHWC" or spec.pieces[0][0] != 1:
+        return ()
+    (_, height, width, _), (_, lines, pixels, channels) = spec.pieces[0], spec.output_shape
+    together = {TWO_PIXELS: 2, THREE_PIXELS: 3, LINE: pixels, LINES: 3 * pixels, PLANES: 1}[how]
+    return tuple(
+        Passage(
+            height,
+            width,
+            piece[3],
+            lines,
+            pixels,
+            channels,
+            (spec.weight_shape[0], spec.weight_shape[1]),
+            spec.strides,
+            spec.dilation,
+            spec.padding[0],
+            spec.padding[1],
+            together,
+            how == PLANES,
+        )
+        for piece in spec.pieces
+    )
+
+
+@dataclass(frozen=True)
+class Overlaid:
+    """Live ranges under an order, and which may overlap another one: ``over[i]`` is (j, how)."""
+
+    ranges: tuple[LiveRange, ...]
+    over: Mapping[int, tuple[int, Passage]]
+
+    def buffers(self, alignment: int) -> list[Buffer]:
+        """Return the ranges as buffers, each with what it may overlap."""
+        made = []
+        for i, r in enumerate(self.ranges):
+            other, overlap, distance = None, Overlap.START, 0
+            if i in self.over:
+                j, windows = self.over[i]
+                other = f"{j}"
+                far = distance_bytes(windows)
+                if far is not None:
+                    overlap, distance = Overlap.BELOW, -(-far // alignment) * alignment
+            made.append(
+                Buffer(
+                    f"{i}",
+                    r.start,
+                    r.stop,
+                    r.size_bytes,
+                    alignment,
+                    may_overlap=other,
+                    overlap=overlap,
+                    distance_bytes=distance,
+                )
+            )
+        return made
+
+
+def ordered(
+    graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], allowed: Permissions
+) -> Overlaid:
+    """Return what may overlap under ``order``: operands that die where they are read."""
+    step_of = {op: step for step, op in enumerate(order)}
+    home = {t: i for i, r in enumerate(ranges) for t in r.tensors}
+    kept = {home[t] for t in graph.outputs if t in home}
+    over: dict[int, tuple[int, Passage]] = {}
+    for op, operands in allowed.items():
+        (result,), step = graph.ops[op].outputs, step_of[op]
+        made = home.get(result)
+        if made is None or (ranges[made].start, ranges[made].tensors[0]) != (step, result):
+            continue
+        dying = [
+            (ranges[home[t]].size_bytes, home[t], windows)
+            for t, windows in operands.items()
+            if t in home and home[t] != made and home[t] not in kept
+            if ranges[home[t]].stop == step + 1 and _fills(graph, ranges[home[t]], t)
+        ]
+        if dying and _fills(graph, ranges[made], result):
+            _, other, windows = max(dying, key=lambda d: (d[0], -d[1]))
+            over[made] = (other, windows)
+    return Overlaid(tuple(ranges), over)
+
+
+def _fills(graph: Graph, found: LiveRange, tensor: int) -> bool:
+    """Whether a tensor is all of a range."""
+    return graph.tensors[tensor].size_bytes == found.size_bytes
+
+
+def allowed(windows: Passage) -> bool:
+    """Whether a kernel that goes over its operand like this may write over it at all."""
+    return distance_bytes(windows) is not None or starts_together(windows)
+
+
+def least_need(graph: Graph, permissions: Permissions) -> int:
+    """Return bytes that every order and placement needs: the largest need of one operator.
+
+    Its operands, results and workspace are in memory together, less the most that one permission
+    saves; a result lies over one operand at most.
+    """
+    most = 0
+    for op, found in enumerate(graph.ops):
+        if found.view_of is not None or op in graph.constant_ops:
+            continue
+        roots = {graph.storage[t] for t in (*found.inputs, *found.outputs) if graph.in_profile[t]}
+        taken = {graph.storage[t] for t in found.in_place}
+        need = sum(graph.tensors[r].size_bytes for r in roots) + found.workspace_bytes
+        saved = [graph.tensors[r].size_bytes for r in taken & roots]
+        saved += [_saved(w) for w in permissions.get(op, {}).values()]
+        most = max(most, need - max(saved, default=0))
+    return most
+
+
+def _saved(w: Passage) -> int:
+    read, far = w.height * w.width * w.bytes, distance_bytes(w)
+    if far is None:
+        return min(read, w.out_size)
+    return read + w.out_size - max(far + read, w.out_size)
