@@ -19,7 +19,7 @@ from tvm_serenity.firmware.tir import made as making
 from tvm_serenity.firmware.tir import over, ways
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 
-BOARDS = ("mps2-an386", "mps2-an500")
+BOARDS = ("mps2-an386", "mps2-an385", "microbit")
 """With kernels of the library that may write over what they read."""
 
 

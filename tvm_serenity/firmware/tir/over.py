@@ -19,6 +19,8 @@ TWO_PIXELS, THREE_PIXELS, LINE, LINES, PLANES = "two", "three", "line", "lines",
 LAST_FILES = {
     "pixels.h": TWO_PIXELS,
     "twos.h": TWO_PIXELS,
+    "bytes.h": TWO_PIXELS,
+    "lifted.h": TWO_PIXELS,
     "triples.h": THREE_PIXELS,
     "grouped.h": LINES,
     "depthwise.h": LINE,
