@@ -1,7 +1,7 @@
 """The ONNX model that is converted: complete, of standard operators, with its constants computed.
 
 1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
-   computed in float32 (``_onnx_half``).
+   computed in float32 (``_onnx_half``), weights of 4 bits are read as 8 bits (``_onnx_nibbles``).
 2. Quantised operators become others (``_onnx_qlinear``), the model's own functions are inlined;
    sparse constants become dense.
 3. Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
@@ -22,6 +22,7 @@ from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
 from tvm_serenity.frontends._onnx_half import widened
 from tvm_serenity.frontends._onnx_names import outer_reads
+from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
@@ -56,6 +57,7 @@ def prepared(
     made.CopyFrom(model)
     embed(made, folder)
     widened(made)
+    with_bytes(made)
     set_dims(made.graph, dims)
     made = expanded(made)
     made = _without_functions(made)
