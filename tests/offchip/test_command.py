@@ -14,7 +14,7 @@ import pytest
 from tests.offchip.running import SCRIPT, graph_files, offchip
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import capacities_of
-from tvm_serenity.offchip.points import COLUMNS, load_points
+from tvm_serenity.offchip.points import COLUMNS, point_file
 
 SMALL = ("--block", "1", "--capacities", "8:32:x2", "--effort", "1")
 
@@ -126,11 +126,11 @@ def test_ctrl_c_keeps_the_finished_points(tmp_path: Path) -> None:
     assert (process.returncode, output) == (130, "")
     assert "points are finished and kept; go on with the same command and --resume" in error
     assert error.count("\n") == 1
-    before = kept.stat().st_mtime_ns, len(load_points(kept))
+    before = kept.stat().st_mtime_ns, len(point_file(kept).load())
     assert 0 < before[1] < 16
     again = offchip(*asked, "--resume", str(kept))
     assert again.stdout == whole.stdout
-    assert len(load_points(kept)) == 16
+    assert len(point_file(kept).load()) == 16
     done = kept.stat().st_mtime_ns
     assert offchip(*asked, "--resume", str(kept)).stdout == whole.stdout
     assert kept.stat().st_mtime_ns == done  # nothing was left to do

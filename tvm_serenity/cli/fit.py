@@ -1,5 +1,6 @@
 """``serenity fit``: the best build of a model for a board, chosen from all there are."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +12,9 @@ from rich.table import Table
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Opaque, sized
+from tvm_serenity.cli.options import Dims, Json, Opaque, sized
 from tvm_serenity.cli.quantized import Channels, DynamicRange
+from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import STACK_BYTES
 from tvm_serenity.quantize.choices import FOLD, OFF
 
@@ -23,13 +25,22 @@ if TYPE_CHECKING:
 BOARD = "mps2-an386"
 """What is measured where no board is named: a Cortex-M4 with as much memory as it takes."""
 
+SEARCHES = 12
+"""Searches for an order or a placement that the time of a pair holds, in a sweep."""
+
 
 @app.command("fit")
 def fit_command(
-    model: Model,
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
+    ],
     board_name: Annotated[
         str, typer.Option("--board", metavar="NAME", help="A known board, or a .toml file.")
     ] = BOARD,
+    boards: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="A sweep: NAME,NAME,..., or all that are known."),
+    ] = None,
     ram: Annotated[int | None, sized("RAM in all, stack included.", "--ram", least=1)] = None,
     flash: Annotated[int | None, sized("Flash in all, code included.", "--flash", least=1)] = None,
     ms: Annotated[
@@ -67,9 +78,20 @@ def fit_command(
         str | None, typer.Option(metavar="FILE", help="Draw RAM and time (.svg .png .pdf).")
     ] = None,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="For the whole search.")
+        float,
+        typer.Option(
+            "--time-limit", metavar="SECONDS", help="For the whole search; in a sweep, for a pair."
+        ),
     ] = 60.0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Programs linked or run at a time.")] = 2,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A sweep's Dask scheduler, tcp://HOST:PORT."),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep a sweep's finished models here; skip those."),
+    ] = None,
     dim: Dims = None,
     opaque: Opaque = None,
     json: Json = False,
@@ -85,8 +107,11 @@ def fit_command(
     [dim]Examples[/dim]
       serenity fit vww.tflite --board nucleo-l4r5zi -o vww
       serenity fit vww.tflite --ram 16K --stream-input either --minimise ram
+      serenity fit *.tflite --boards microbit,netduinoplus2 --resume fits.points
+
+    Several models or --boards: a sweep of all pairs, each in a process of its own. Of each the
+    least that makes it fit is shown: whole, by rows, or by what else there is (fit).
     """
-    opened, target = source(model, dim or (), opaque or ()), board(board_name)
     from tvm_serenity.firmware.emit.project import check_target
     from tvm_serenity.firmware.settings import Settings
     from tvm_serenity.fitting.choose import FitGoal
@@ -100,7 +125,13 @@ def fit_command(
         seconds=time_limit,
         jobs=jobs,
     )
-    goal.check(target)
+    several = len(models) > 1 or boards is not None
+    _check_sweep(
+        several,
+        {"--ram": ram, "--flash": flash, "--ms": ms, "-o": output, "--name": name, "--plot": plot},
+        {"--dask": dask, "--resume": resume},
+    )
+    opened = source(models[0], dim or (), opaque or ())
     settings = Settings(
         name=name,
         dims=opened.dims,
@@ -113,6 +144,16 @@ def fit_command(
         force=force,
         check=not no_check,
     )
+    if several:
+        from tvm_serenity.cli.fit_sweep import boards_named, print_fits, sweep_fits
+
+        names = [board_name] if boards is None else boards_named(boards)
+        show.warn_without_core()
+        settings = replace(settings, time_limit_s=time_limit / SEARCHES)
+        print_fits(sweep_fits(models, names, settings, goal, (dask, resume)), json)
+        return
+    model, target = models[0], board(board_name)
+    goal.check(target)
     if output is not None:
         check_target(Path(output), force)
     opened.check_operators(quantized != OFF)  # before what takes seconds to import
@@ -136,6 +177,16 @@ def fit_command(
         _print(model, found, output)
     if found.chosen is None:
         raise typer.Exit(1)
+
+
+def _check_sweep(
+    several: bool, alone: Mapping[str, object], sweeping: Mapping[str, object]
+) -> None:
+    """Raise :class:`InputError` where an option goes with one model alone, or with a sweep."""
+    for option, value in (alone if several else sweeping).items():
+        if value is not None:
+            what = "one model and one board" if several else "--boards or several models"
+            raise InputError(f"{option} goes with {what}")
 
 
 def _print(model: str, found: "Fitted", output: str | None) -> None:

@@ -17,6 +17,7 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, sized, value_of
 from tvm_serenity.cli.rewrite import read
+from tvm_serenity.cli.sweeping import kept_on_interrupt
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
 from tvm_serenity.offchip import (
@@ -38,7 +39,7 @@ from tvm_serenity.offchip import (
 from tvm_serenity.offchip.energy import REGIONS, ExternalMemory, region_of
 from tvm_serenity.offchip.figure import check_format, plot_reduction
 from tvm_serenity.offchip.orders import Versions
-from tvm_serenity.offchip.points import COLUMNS, Interrupted, SweepPoint, load_points, save_points
+from tvm_serenity.offchip.points import COLUMNS, point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.sizes import size_bytes
@@ -148,7 +149,9 @@ def offchip_command(
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
     networks = {spec: network_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
     points = points_of(networks, settings)
-    rows = _run(points, jobs, dask, resume)
+    default = f"offchip-{points[0].key()[:8]}.points"
+    keep = point_file(Path(resume or default))
+    rows = kept_on_interrupt(partial(run_points, points, jobs, dask), keep, resume is not None)
     if plot is not None:
         plot_reduction(rows, plot, settings.policies[0])
     if region is not None:
@@ -165,25 +168,6 @@ def network_of(spec: str, dims: list[str], rewrites: bool) -> Versions:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _run(
-    points: list[SweepPoint], jobs: int, dask: str | None, resume: str | None
-) -> list[dict[str, Any]]:
-    """Work the points out; on Ctrl-C keep what is finished, say how to go on, end with 130."""
-    keep = None if resume is None else Path(resume)
-    done = load_points(keep) if keep is not None else {}
-    try:
-        return run_points(points, jobs, dask, done, keep)
-    except Interrupted as interrupt:
-        path = keep or Path(f"offchip-{points[0].key()[:8]}.points")
-        save_points(path, interrupt.done)
-        typer.echo(
-            f"serenity: interrupted: {len(interrupt.done)} of {interrupt.points} points are "
-            f"finished and kept; go on with the same command and --resume {path}",
-            err=True,
-        )
-        raise typer.Exit(130) from interrupt
 
 
 def _with_energy(row: dict[str, Any], region: ExternalMemory) -> dict[str, Any]:

@@ -53,9 +53,14 @@ def whole(maker: Maker) -> Iterator[BuildCandidate]:
     """Yield the network operator by operator: as it is, rewritten, in place."""
     rewrites = ("", "all") if maker.changes("all") else ("",)
     for rewrite, in_place in product(rewrites, (False, True)):
-        settings = replace(maker.settings, rows=OFF, rewrite=rewrite, in_place=in_place)
-        how = how_whole(bool(rewrite), in_place)
-        yield BuildCandidate(how, settings, maker.whole(rewrite, in_place))
+        yield whole_as(maker, rewrite, in_place)
+
+
+def whole_as(maker: Maker, rewrite: str, in_place: bool) -> BuildCandidate:
+    """Return the network operator by operator, rewritten by these rules and in place if asked."""
+    settings = replace(maker.settings, rows=OFF, rewrite=rewrite, in_place=in_place)
+    how = how_whole(bool(rewrite), in_place)
+    return BuildCandidate(how, settings, maker.whole(rewrite, in_place))
 
 
 def by_rows(
@@ -68,9 +73,28 @@ def by_rows(
     cannot arrive so.
     """
     for choice in _choices(maker, streamed, limits, coarsest):
-        settings = replace(maker.settings, rows="auto", stream_input=streamed)
-        made = maker.in_bands(choice)
-        yield BuildCandidate(how_in_bands(made, streamed), settings, made)
+        yield _banded(maker, choice, streamed)
+
+
+def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:
+    """Return the network in the coarsest bands that the board's largest memory holds.
+
+    Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
+    """
+    goal = Goal(_largest(maker))
+    choice = choose(maker.rows.network, goal, streamed=streamed, limits=limits)
+    return _banded(maker, choice, streamed)
+
+
+def _banded(maker: Maker, choice: Choice, streamed: bool) -> BuildCandidate:
+    settings = replace(maker.settings, rows="auto", stream_input=streamed)
+    made = maker.in_bands(choice)
+    return BuildCandidate(how_in_bands(made, streamed), settings, made)
+
+
+def _largest(maker: Maker) -> int:
+    """Bytes that an arena may have in the board's largest memory."""
+    return max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
 
 
 def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
@@ -111,6 +135,5 @@ def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> It
         known[rows] = stream(network, heights, streamed=streamed, limits=limits)
         best = at_most_in_memory(known[rows], limits)
         yield Choice(best, True, (best,), best.seconds)
-    largest = max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
-    for room in (largest, None) if coarsest else (None,):
+    for room in (_largest(maker), None) if coarsest else (None,):
         yield choose(network, Goal(room), streamed=streamed, limits=limits, known=known)

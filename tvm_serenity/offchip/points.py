@@ -6,23 +6,20 @@ points, so the output does not depend on where they ran.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import SearchOptions
 from tvm_serenity.offchip.orders import ORDERS, Versions
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
 from tvm_serenity.offchip.trace import trace_of
-from tvm_serenity.parallel import results
+from tvm_serenity.sweeps import PointFile, Row, run_sweep
 
-Row = dict[str, Any]
 COLUMNS = (
     "model",
     "capacity_bytes",
@@ -97,14 +94,6 @@ class SweepPoint:
         ]
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a sweep; ``done`` holds the rows of finished points by key."""
-
-    def __init__(self, done: Mapping[str, list[Row]], points: int) -> None:
-        super().__init__()
-        self.done, self.points = dict(done), points
-
-
 def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoint]:
     """Return the points of a sweep, models first.
 
@@ -133,45 +122,18 @@ def run_points(
     jobs: int = 1,
     dask: str | None = None,
     done: Mapping[str, list[Row]] | None = None,
-    keep: Path | None = None,
+    keep: PointFile | None = None,
 ) -> list[Row]:
     """Return the rows of all ``points``, sorted by model, capacity, order and policy as asked.
 
-    ``done``: rows of points that need not be worked out again. ``keep``: a file that holds the
-    finished points at any time. Ctrl-C raises :class:`Interrupted` with them.
+    All else as of ``run_sweep``.
     """
-    keys = [point.key() for point in points]
-    finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
-    todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
-    try:
-        with results(SweepPoint.rows, [point for _, point in todo], jobs, dask) as found:
-            for index, rows in found:
-                finished[todo[index][0]] = rows
-                if keep is not None:
-                    save_points(keep, finished)
-    except KeyboardInterrupt as interrupt:
-        raise Interrupted(finished, len(points)) from interrupt
-    rank = {key: i for i, key in enumerate(keys)}
-    rows = [row for key in sorted(finished, key=rank.__getitem__) for row in finished[key]]
-    return sorted(rows, key=_rank_of(points))
+    return sorted(run_sweep(points, jobs, dask, done, keep), key=_rank_of(points))
 
 
-def save_points(path: Path, done: Mapping[str, list[Row]]) -> None:
-    """Write finished points to ``path`` in one step."""
-    write_bytes(path, json.dumps({"offchip_points": done}).encode())
-
-
-def load_points(path: Path) -> dict[str, list[Row]]:
-    """Return the finished points in ``path``; none where there is no such file."""
-    try:
-        points = json.loads(path.read_text())["offchip_points"]
-        if not all(set(COLUMNS) <= set(row) for rows in points.values() for row in rows):
-            raise ValueError
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: holds no points of a sweep") from error
-    return dict(points)
+def point_file(path: Path) -> PointFile:
+    """Return ``path`` as a file of finished points of such a sweep."""
+    return PointFile(path, "offchip_points", COLUMNS)
 
 
 def _rank_of(points: Sequence[SweepPoint]) -> Any:

@@ -1,0 +1,204 @@
+"""Which networks fit which boards, and by which lever first: a sweep over pairs.
+
+A pair is looked at in a child process, so that one that crashes or runs out of time is a row that
+says so. Pairs of one model share what does not depend on the board.
+"""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
+from tvm_serenity.firmware import image
+from tvm_serenity.firmware.fit import boards_that_do
+from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
+from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
+from tvm_serenity.rows.stream import Limits
+from tvm_serenity.sweeps import PointFile, Row
+from tvm_serenity.validation.isolated import Death, isolated
+
+if TYPE_CHECKING:
+    from tvm_serenity.firmware.tir.made import Maker
+
+WHOLE, ROWS, FIT = "whole", "rows", "fit"
+LEVERS = (WHOLE, ROWS, FIT)
+"""What a pair fits by, each tried where those before it do not do: the best order of the network
+as it is; bands of rows; writing in place, rewriting and, if asked for, rows that arrive."""
+COLUMNS = (
+    "model",
+    "board",
+    "fits_by",
+    "how",
+    "arena_bytes",
+    "ram_bytes",
+    "flash_bytes",
+    "linked",
+    "why_not",
+    "boards",
+    "seconds",
+)
+
+
+@dataclass(frozen=True)
+class ModelOnBoards:
+    """What is worked out at once: a model beside boards, ``seconds`` at most for each of them.
+
+    ``settings.time_limit_s`` is that of each of about a dozen searches.
+    ``arriving``: rows of the input may arrive one by one, which changes how the network is called.
+    """
+
+    model: str
+    boards: tuple[Board, ...]
+    settings: Settings
+    seconds: float
+    arriving: bool = False
+
+    def key(self) -> str:
+        """Return a digest of everything that decides the rows; of a file, its content too."""
+        names = [one.name for one in fields(Settings) if one.name != "notify"]
+        how = [getattr(self.settings, name) for name in names]
+        said = repr((self.model, self.boards, how, self.seconds, self.arriving)).encode()
+        file = Path(self.model)
+        content = file.read_bytes() if file.is_file() else b""
+        return hashlib.sha256(said + content).hexdigest()[:24]
+
+    def rows(self) -> list[Row]:
+        """Return a row for each board, in their order."""
+        import tvm_serenity.firmware.tir.made  # noqa: F401  (TVM, once for all children)
+
+        found: list[Row] = []
+        while len(found) < len(self.boards):
+            left = self.boards[len(found) :]
+            child = isolated(partial(self.pairs, left), self.seconds)
+            try:
+                for row in child:
+                    found.append(row)
+            except Death as death:
+                found.append(self.row(self.boards[len(found)], why_not=str(death)))
+            finally:
+                child.close()
+        return found
+
+    def pairs(self, boards: Sequence[Board]) -> Iterator[Row]:
+        """Yield a row for each of ``boards``: where nothing ends the process before."""
+        from tvm_serenity.firmware.tir.made import Maker
+        from tvm_serenity.firmware.tir.opened import opened
+
+        try:
+            module, _ = opened(self.model, self.settings)
+        except SerenityError as error:
+            yield from (self.row(board, why_not=str(error)) for board in boards)
+            return
+        name = identifier(Path(self.model.removeprefix("zoo:").partition("?")[0]).stem)
+        known: dict[str, Any] = {}
+        for board in boards:
+            started = time.perf_counter()
+            maker = Maker(module, name, board, self.settings)
+            maker.known.update(known)
+            try:
+                row = self.pair(maker)
+            except SerenityError as error:
+                row = self.row(board, why_not=str(error))
+            known = maker.known
+            yield {**row, "seconds": round(time.perf_counter() - started, 2)}
+
+    def pair(self, maker: "Maker") -> Row:
+        """Return the row of the first build that fits, or of the one that needs least RAM."""
+        tried: list[BuildFigures] = []
+        refused: list[str] = []
+        with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
+            for lever, way in self.ways(maker):
+                try:
+                    candidate = way()
+                except (InputError, UnsupportedError) as error:
+                    if lever == WHOLE:
+                        raise
+                    refused.append(str(error))
+                    continue
+                one = _measured(maker.board, candidate, Path(folder) / str(len(tried)))
+                if one.fits:
+                    return self.row(maker.board, lever, one)
+                tried.append(one)
+                if _flash_is_short(one):
+                    break  # nothing that follows has fewer constants
+        least = min(tried, key=lambda one: one.ram_bytes)
+        lines = [line for line in least.taken.lines if line.shortfall_bytes]
+        short = [f"{line.region} {line.shortfall_bytes:,}" for line in lines]
+        said = [f"bytes short: {', '.join(short)}", *dict.fromkeys(refused)]
+        return self.row(maker.board, None, least, "; ".join(said))
+
+    def ways(self, maker: "Maker") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
+        """Yield the ways to build the network, each with the lever that it needs."""
+        limits = Limits(self.settings.search_seconds)
+        yield WHOLE, partial(whole_as, maker, "", False)
+        yield ROWS, partial(coarsest_rows, maker, False, limits)
+        yield FIT, partial(whole_as, maker, "", True)
+        if maker.changes("all"):
+            yield FIT, partial(whole_as, maker, "all", False)
+            yield FIT, partial(whole_as, maker, "all", True)
+        if self.arriving:
+            yield FIT, partial(coarsest_rows, maker, True, limits)
+
+    def row(
+        self,
+        board: Board,
+        lever: str | None = None,
+        one: BuildFigures | None = None,
+        why_not: str = "",
+    ) -> Row:
+        """Return what is said of one pair."""
+        said: Row = dict.fromkeys(COLUMNS)
+        said |= {"model": self.model, "board": board.name, "fits_by": lever, "seconds": 0.0}
+        said |= {"why_not": why_not or None, "boards": []}
+        if one is not None:
+            stack = self.settings.stack_bytes
+            do = boards_that_do(one.arena_bytes, one.flash_bytes, stack)
+            said |= {"how": one.how, "arena_bytes": one.arena_bytes, "linked": one.linked}
+            said |= {"ram_bytes": one.ram_bytes, "flash_bytes": one.flash_bytes}
+            said |= {"boards": [] if lever else list(do)}
+        return said
+
+
+def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
+    """What a candidate takes: with its code where that can decide."""
+    one = unlinked(board, candidate)
+    return linked(board, candidate, place) if one.fits and image.linkable() else one
+
+
+def _flash_is_short(one: BuildFigures) -> bool:
+    return one.taken.lines[0].shortfall_bytes > 0
+
+
+def points(
+    models: Sequence[str],
+    boards: Sequence[Board],
+    settings: Settings,
+    seconds: float,
+    arriving: bool = False,
+) -> list[ModelOnBoards]:
+    """Return what is worked out for all pairs; :class:`InputError` where there is none."""
+    if not models or not boards:
+        raise InputError("no pairs: name at least one model and one board")
+    named = tuple(boards)
+    return [
+        ModelOnBoards(model, named, settings, seconds, arriving) for model in dict.fromkeys(models)
+    ]
+
+
+def counts(rows: Sequence[Row]) -> dict[str, int]:
+    """Return how many pairs fit with each lever, those of the levers before it included."""
+    by = [LEVERS.index(row["fits_by"]) for row in rows if row["fits_by"] is not None]
+    return {lever: sum(one <= index for one in by) for index, lever in enumerate(LEVERS)}
+
+
+def point_file(path: Path) -> PointFile:
+    """Return ``path`` as a file of finished points of such a sweep."""
+    return PointFile(path, "fit_points", COLUMNS)

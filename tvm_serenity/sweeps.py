@@ -1,0 +1,90 @@
+"""Sweeps: points that are worked out by themselves, here, in processes or on Dask, and kept.
+
+A point says by ``key`` what decides its rows, and works them out by ``rows``. Rows come in the
+order of the points, so that the output does not depend on where they ran.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.parallel import results
+
+Row = dict[str, Any]
+
+
+class SweepWork(Protocol):
+    """What is worked out at once."""
+
+    def key(self) -> str:
+        """Return a digest of everything that decides the rows."""
+
+    def rows(self) -> list[Row]:
+        """Work the point out."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a sweep; ``done`` holds the rows of finished points by key."""
+
+    def __init__(self, done: Mapping[str, list[Row]], points: int) -> None:
+        super().__init__()
+        self.done, self.points = dict(done), points
+
+
+@dataclass(frozen=True)
+class PointFile:
+    """A file of finished points of one kind; each of their rows has the ``columns``."""
+
+    path: Path
+    kind: str
+    columns: tuple[str, ...]
+
+    def save(self, done: Mapping[str, list[Row]]) -> None:
+        """Write finished points in one step."""
+        write_bytes(self.path, json.dumps({self.kind: done}).encode())
+
+    def load(self) -> dict[str, list[Row]]:
+        """Return the finished points of the file; none where there is no such file."""
+        try:
+            points = json.loads(self.path.read_text())[self.kind]
+            if not all(set(self.columns) <= set(row) for rows in points.values() for row in rows):
+                raise ValueError
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{self.path}: holds no points of a sweep") from error
+        return dict(points)
+
+
+def run_sweep(
+    points: Sequence[SweepWork],
+    jobs: int = 1,
+    dask: str | None = None,
+    done: Mapping[str, list[Row]] | None = None,
+    keep: PointFile | None = None,
+) -> list[Row]:
+    """Return the rows of all ``points``, in their order.
+
+    ``done``: rows of points that need not be worked out again. ``keep``: holds the finished points
+    at any time. Ctrl-C raises :class:`Interrupted` with them.
+    """
+    keys = [point.key() for point in points]
+    finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
+    todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
+    try:
+        with results(_rows, [point for _, point in todo], jobs, dask) as found:
+            for index, rows in found:
+                finished[todo[index][0]] = rows
+                if keep is not None:
+                    keep.save(finished)
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(finished, len(points)) from interrupt
+    return [row for key in dict.fromkeys(keys) for row in finished[key]]
+
+
+def _rows(point: SweepWork) -> list[Row]:
+    return point.rows()
