@@ -87,13 +87,31 @@ def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> 
     assert build(*limited[:-2], "--force")["tried"] == []
 
 
+@needs_board
+def test_what_writing_over_makes_fit_is_not_cut_into_rows(tmp_path: Path) -> None:
+    """KWS within 10 KB: whole, its results over what its layers have read."""
+    target = tmp_path / "kws"
+    built = build(model(KWS), "--board", "mps2-an386", "-o", target, "--ram", "10K")
+    *others, way = built["tried"]
+    assert [one["how"] for one in others[:2]] == ["whole", "whole, in place"]
+    assert not any(one["fits"] for one in others)
+    assert way["how"] == "whole, in place, written over"
+    assert built["rows"] is None
+    assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < others[-1]["arena_bytes"]
+    found = serenity("verify", target, "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["qemu"]["identical"]
+
+
 @needs_host
 def test_only_our_order_fits(tmp_path: Path) -> None:
-    """SwiftNet on the 256 KiB of an nRF52840: refused in the file's order, built in ours."""
+    """SwiftNet on the 256 KiB of an nRF52840, whole: refused in the file's order, not in ours."""
     arguments = (model(SWIFTNET), "--board", "nrf52840-dk", "-o", tmp_path / "swiftnet")
-    refused = build(*arguments, "--order", "given", status=1)
+    refused = build(*arguments, "--order", "given", "--rows", "off", status=1)
     assert not refused["fits"]
-    assert build(*arguments)["fits"]
+    built = build(*arguments)
+    assert built["fits"]
+    assert built["tried"] == []
     found = serenity("verify", tmp_path / "swiftnet", "--host", "--json")
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["host"]["identical"]

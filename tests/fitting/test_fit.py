@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
+from tests.firmware.test_write_over import module as written_over
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
@@ -23,8 +24,10 @@ from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.result import load
+from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.firmware.verify import difference, run_host
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
+from tvm_serenity.fitting.candidates import whole
 from tvm_serenity.fitting.choose import best_of, front_of
 from tvm_serenity.fitting.measure import BuildFigures, Spending
 from tvm_serenity.rows.split import heights_of
@@ -63,6 +66,17 @@ def test_figures_are_those_of_the_builds_they_stand_for(module: Any, found: Fitt
         assert one.flash_bytes == flash["need_bytes"]
         assert one.ram_bytes == sum(line["need_bytes"] for line in memories)
         assert one.arena_bytes == sum(project.facts["arena_bytes"].values())
+
+
+def test_every_way_to_build_whole_is_a_candidate() -> None:
+    """The least of them is what the same options build."""
+    maker = Maker(written_over(), "net", board(BOARD), Settings())
+    arenas = {one.how: one.arena_bytes for one in whole(maker)}
+    assert {"whole", "whole, in place", "whole, in place, written over"} <= set(arenas)
+    asked = Settings(in_place=True, write_over=True, name="net", rows="off", check=False)
+    built = firmware.build(written_over(), BOARD, asked)
+    least = min(arenas.values())
+    assert sum(built.facts["arena_bytes"].values()) == least < arenas["whole"]
 
 
 @needs_board
@@ -190,7 +204,8 @@ def test_goals_are_refused_by_name(goal: dict[str, Any], words: str) -> None:
 
 
 def test_what_the_search_decides_is_not_given(module: Any) -> None:
-    with pytest.raises(InputError, match="in_place=True: fit chooses it"):
-        fitted(module, BOARD, settings=Settings(in_place=True))
+    for asked in (Settings(in_place=True), Settings(write_over=True)):
+        with pytest.raises(InputError, match="=True: fit chooses it"):
+            fitted(module, BOARD, settings=asked)
     with pytest.raises(InputError, match="--ms: mps2-an386 has no"):
         fitted(module, BOARD, FitGoal(milliseconds=1))

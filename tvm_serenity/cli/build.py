@@ -37,7 +37,7 @@ Rows = Annotated[
         "--rows",
         metavar="N|auto|needed|off",
         help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole; "
-        "needed: then first in place and rewritten; off: whole.",
+        "needed: then first in place, rewritten, over; off: whole.",
     ),
 ]
 BuildRam = Annotated[int | None, sized("RAM in all, stack included.", "--ram")]

@@ -96,7 +96,7 @@ def fit_command(
     opaque: Opaque = None,
     json: Json = False,
 ) -> None:
-    """Find the best build of MODEL for a board: whole or by rows, rewritten, in place.
+    """Find the best build of MODEL for a board: whole, written over, or by rows.
 
     Every way to build it is ordered and placed; those that may be worth it are linked, and one
     run of each is timed as serenity latency does it, or counted. The table marks the choice and,

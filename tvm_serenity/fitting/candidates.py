@@ -1,17 +1,16 @@
-"""The ways a network can be built: whole, rewritten, in place, and in bands of rows.
+"""The ways a network can be built: whole, rewritten, in place, written over, in bands of rows.
 
 Each is compiled with its order and placement, so its arena is known; nothing is linked yet.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.ways import how_in_bands, how_whole
+from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
 from tvm_serenity.rows.split import heights_of
@@ -50,17 +49,16 @@ class BuildCandidate:
 
 
 def whole(maker: Maker) -> Iterator[BuildCandidate]:
-    """Yield the network operator by operator: as it is, rewritten, in place."""
-    rewrites = ("", "all") if maker.changes("all") else ("",)
-    for rewrite, in_place in product(rewrites, (False, True)):
-        yield whole_as(maker, rewrite, in_place)
+    """Yield the network operator by operator: as it is, rewritten, in place, written over."""
+    for way in WHOLE_WAYS:
+        if not way.rewritten or maker.changes("all"):
+            yield whole_as(maker, way)
 
 
-def whole_as(maker: Maker, rewrite: str, in_place: bool) -> BuildCandidate:
-    """Return the network operator by operator, rewritten by these rules and in place if asked."""
-    settings = replace(maker.settings, rows=OFF, rewrite=rewrite, in_place=in_place)
-    how = how_whole(bool(rewrite), in_place)
-    return BuildCandidate(how, settings, maker.whole(rewrite, in_place))
+def whole_as(maker: Maker, way: WholeWay) -> BuildCandidate:
+    """Return the network operator by operator, with what ``way`` says."""
+    settings = way.settings(replace(maker.settings, rows=OFF))
+    return BuildCandidate(way.how, settings, maker.whole(settings))
 
 
 def by_rows(
@@ -124,7 +122,7 @@ def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
 def _changed(one: BuildCandidate) -> tuple[bool, ...]:
     """What is not as the model says, which may cost time or another way of calling."""
     how = one.settings
-    return one.streamed, bool(how.rewrite), how.in_place, how.rows != OFF
+    return one.streamed, bool(how.rewrite), how.in_place, how.write_over, how.rows != OFF
 
 
 def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:

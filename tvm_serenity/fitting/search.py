@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
+CHOSEN = ("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order")
+"""Settings that are left to the search."""
 SEARCHES = 20
 """Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
 
@@ -97,9 +99,9 @@ def build_chosen(found: Fitted, settings: Settings) -> Project:
 def _check_free(settings: Settings) -> None:
     """Raise :class:`InputError` where settings decide what the search is for."""
     plain = Settings()
-    for field_name in ("rows", "ram_bytes", "stream_input", "in_place", "rewrite", "order"):
-        if getattr(settings, field_name) != getattr(plain, field_name):
-            raise InputError(f"{field_name}={getattr(settings, field_name)!r}: fit chooses it")
+    for name in CHOSEN:
+        if getattr(settings, name) != getattr(plain, name):
+            raise InputError(f"{name}={getattr(settings, name)!r}: fit chooses it")
 
 
 @dataclass

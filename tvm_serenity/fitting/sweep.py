@@ -19,6 +19,7 @@ from tvm_serenity.firmware import image
 from tvm_serenity.firmware.fit import boards_that_do
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.rows.stream import Limits
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 WHOLE, ROWS, FIT = "whole", "rows", "fit"
 LEVERS = (WHOLE, ROWS, FIT)
 """What a pair fits by, each tried where those before it do not do: the best order of the network
-as it is; bands of rows; writing in place, rewriting and, if asked for, rows that arrive."""
+as it is; bands of rows; writing in place and over, rewriting and, if asked for, rows that
+arrive."""
 COLUMNS = (
     "model",
     "board",
@@ -138,12 +140,12 @@ class ModelOnBoards:
     def ways(self, maker: "Maker") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
         """Yield the ways to build the network, each with the lever that it needs."""
         limits = Limits(self.settings.search_seconds)
-        yield WHOLE, partial(whole_as, maker, "", False)
+        plain, *others = WHOLE_WAYS
+        yield WHOLE, partial(whole_as, maker, plain)
         yield ROWS, partial(coarsest_rows, maker, False, limits)
-        yield FIT, partial(whole_as, maker, "", True)
-        if maker.changes("all"):
-            yield FIT, partial(whole_as, maker, "all", False)
-            yield FIT, partial(whole_as, maker, "all", True)
+        for way in others:
+            if not way.rewritten or maker.changes("all"):
+                yield FIT, partial(whole_as, maker, way)
         if self.arriving:
             yield FIT, partial(coarsest_rows, maker, True, limits)
 

@@ -73,10 +73,9 @@ class Maker:
         check_splittable(kernels.network)
         return kernels
 
-    def whole(self, rewrite: str = "", in_place: bool = False) -> Compiled:
-        """Return the network compiled operator by operator."""
-        how = replace(self.settings, rewrite=rewrite, in_place=in_place)
-        return compiled(self.module, self.ready(rewrite), self.name, self.board, how)
+    def whole(self, how: Settings) -> Compiled:
+        """Return the network compiled operator by operator; ``how`` says all that differs."""
+        return compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
 
     def in_bands(self, chosen: Choice) -> Compiled:
         """Return the network compiled in bands of ``rows.network``."""

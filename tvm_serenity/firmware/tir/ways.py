@@ -1,12 +1,13 @@
 """A network compiled as its settings say, or in the first way that fits where it does not whole.
 
-Ways that take no more time come first: kernels that overwrite what dies, rewriting, both; then the
-coarsest bands of rows that fit. What options decide stays decided, and a way that does not go with
-them is left out; each that was tried is recorded, with its arena or with why it cannot be.
+Ways that take no more time come first: kernels that overwrite what dies, rewriting, both; then
+results that lie over what their layers have read, then the coarsest bands of rows that fit. What
+options decide stays decided, and a way that does not go with them is left out; each that was tried
+is recorded, with its arena or with why it cannot be.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import tvm
 
@@ -19,8 +20,51 @@ from tvm_serenity.firmware.tir.made import Maker, by_rows
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.rows.described import rows_text
 
-WHOLE = ((False, True), (True, False), (True, True))
-"""Whether it is rewritten, and works in place: what is tried beside the plain one."""
+
+@dataclass(frozen=True, kw_only=True)
+class WholeWay:
+    """What is done to a network that is not in bands: fields as those of :class:`Settings`."""
+
+    rewritten: bool = False
+    in_place: bool = False
+    write_over: bool = False
+
+    @property
+    def how(self) -> str:
+        """The same in words."""
+        said = {
+            "rewritten": self.rewritten,
+            "in place": self.in_place,
+            "written over": self.write_over,
+        }
+        return ", ".join(["whole", *(words for words, done in said.items() if done)])
+
+    def settings(self, common: Settings) -> Settings:
+        """Return ``common`` with this; :class:`InputError` where they do not go together.
+
+        Rules of rewriting that ``common`` names stay.
+        """
+        rewrite = (common.rewrite or "all") if self.rewritten else ""
+        return replace(common, rewrite=rewrite, in_place=self.in_place, write_over=self.write_over)
+
+    def keeps(self, settings: Settings) -> bool:
+        """Whether all of this that ``settings`` ask for is done."""
+        return (
+            self.rewritten >= bool(settings.rewrite)
+            and self.in_place >= settings.in_place
+            and self.write_over >= settings.write_over
+        )
+
+
+WHOLE_WAYS = (
+    WholeWay(),
+    WholeWay(in_place=True),
+    WholeWay(rewritten=True),
+    WholeWay(rewritten=True, in_place=True),
+    WholeWay(in_place=True, write_over=True),
+    WholeWay(rewritten=True, in_place=True, write_over=True),
+)
+"""What there is to try, the plain one first; writing over needs no more than in place alone."""
 
 
 def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
@@ -32,7 +76,7 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     maker = Maker(module, name, board, settings)
     if settings.only_rows:
         return by_rows(maker)
-    made = maker.whole(settings.rewrite, settings.in_place)
+    made = maker.whole(settings)
     if settings.rows == OFF or _fits(made, settings):
         return made
     if settings.rows == AUTO:
@@ -40,9 +84,13 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     return _first_that_fits(maker, made)
 
 
-def how_whole(rewritten: bool, in_place: bool) -> str:
-    """Return in words how a network is built that is not in bands."""
-    return ", ".join(["whole", *["rewritten"] * rewritten, *["in place"] * in_place])
+def way_of(settings: Settings) -> WholeWay:
+    """Return what ``settings`` ask for."""
+    return WholeWay(
+        rewritten=bool(settings.rewrite),
+        in_place=settings.in_place,
+        write_over=settings.write_over,
+    )
 
 
 def how_in_bands(made: Compiled, arriving: bool = False) -> str:
@@ -54,7 +102,7 @@ def how_in_bands(made: Compiled, arriving: bool = False) -> str:
 
 def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
     settings = maker.settings
-    first = how_whole(bool(settings.rewrite), settings.in_place)
+    first = way_of(settings).how
     tried = [(_way(first, plain, settings), plain)]
     refused = []
     settings.notify(f"{tried[0][0].text()}: looking for other ways")
@@ -73,11 +121,9 @@ def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
 def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
     """The ways after the plain one, each compiled when it is asked for."""
     settings = maker.settings
-    given = bool(settings.rewrite), settings.in_place
-    for rewritten, in_place in WHOLE:
-        if (rewritten, in_place) == given or rewritten < given[0] or in_place < given[1]:
-            continue
-        yield from _whole(maker, settings.rewrite or "all" * rewritten, in_place)
+    for way in WHOLE_WAYS:
+        if way.keeps(settings):
+            yield from _whole(maker, way)
     try:
         replace(settings, rows=AUTO)  # which refuses what rows do not go with
         made = by_rows(maker)
@@ -86,18 +132,24 @@ def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
         yield Way("bands of rows", reason=str(error)), None
 
 
-def _whole(maker: Maker, rewrite: str, in_place: bool) -> Iterator[tuple[Way, Compiled | None]]:
-    """The network so, nothing if it is the same as without rewriting."""
-    settings, how = maker.settings, how_whole(bool(rewrite), in_place)
+def _whole(maker: Maker, way: WholeWay) -> Iterator[tuple[Way, Compiled | None]]:
+    """The network so; nothing if that is as it is, or the same as without rewriting."""
+    settings = maker.settings
     try:
-        asked = replace(settings, rewrite=rewrite, in_place=in_place)
+        asked = way.settings(settings)
     except InputError as error:
-        yield Way(how, reason=str(error)), None
+        yield Way(way.how, reason=str(error)), None
         return
-    if rewrite != settings.rewrite and (settings.order != BEST or not maker.changes(rewrite)):
+    rewrite = asked.rewrite
+    if asked == settings or (rewrite != settings.rewrite and not _rewrites(maker, rewrite)):
         return
-    made = maker.whole(asked.rewrite, asked.in_place)
-    yield _way(how, made, settings), made
+    made = maker.whole(asked)
+    yield _way(way.how, made, settings), made
+
+
+def _rewrites(maker: Maker, rewrite: str) -> bool:
+    """Whether rewriting is looked at: the model's own order is kept as it is."""
+    return maker.settings.order == BEST and maker.changes(rewrite)
 
 
 def _way(how: str, made: Compiled, settings: Settings) -> Way:
