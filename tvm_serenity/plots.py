@@ -1,36 +1,60 @@
-"""Plots of live profiles (matplotlib; vector or PNG by suffix)."""
+"""How figures are drawn and written (matplotlib; vector or PNG by suffix)."""
 
 import io
-from collections.abc import Mapping
+import os
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
+from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.memory import Profile
 
-COLOURS = ("#9a9a9a", "#0b6e99", "#c4572e", "#5b8c3a")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".svg", ".png", ".pdf")
+DATES = {".svg": "Date", ".pdf": "CreationDate"}
+"""Under which name a format keeps the time of writing, which would make equal figures differ."""
 
 
-def plot_profiles(title: str, profiles: Mapping[str, Profile], path: str) -> None:
-    """Write live bytes over steps for each of ``profiles``, peaks marked, to ``path``."""
-    figure = Figure(figsize=(8, 4), layout="constrained")
+def check_plot(path: str | os.PathLike[str] | None) -> None:
+    """See that a figure can be written to ``path``, before the work that it is to show.
+
+    Raises :class:`InputError` for another suffix, :class:`MissingPartError` where there is no
+    matplotlib. None, no figure, is right.
+    """
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
+    if find_spec("matplotlib") is None:
+        raise MissingPartError("plots need matplotlib: pip install 'tvm-serenity[plot]'")
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure of so many inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for (name, shown), colour in zip(profiles.items(), COLOURS, strict=False):
-        live = [step.live_bytes / 1024 for step in shown.steps]
-        edges = range(len(live) + 1)
-        axes.stairs(live, edges, fill=True, color=colour, alpha=0.25)
-        axes.stairs(live, edges, color=colour, label=f"{name}: peak {shown.peak_bytes:,} bytes")
-        axes.axhline(shown.peak_bytes / 1024, color=colour, linewidth=0.8, linestyle=":")
-    axes.set_xlabel("step")
-    axes.set_ylabel("live memory, KiB")
-    axes.set_title(title)
-    axes.set_ylim(bottom=0)
-    axes.margins(x=0)
+    return figure
+
+
+def open_frame(axes: "Axes") -> None:
+    """Leave the frame of ``axes`` open at the top and at the right."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="best", frameon=False)
+
+
+def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
+    """Write ``figure`` to ``path``, in whole or not at all; the same bytes for the same numbers."""
+    from matplotlib import rc_context
+
+    check_plot(path)
+    suffix = Path(path).suffix.lower()
+    metadata = {DATES[suffix]: None} if suffix in DATES else None
     data = io.BytesIO()
-    figure.savefig(data, format=Path(path).suffix[1:].lower(), dpi=150)
+    with rc_context({"svg.hashsalt": "serenity"}):
+        figure.savefig(data, format=suffix[1:], dpi=150, metadata=metadata)
     write_bytes(path, data.getvalue())

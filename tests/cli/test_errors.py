@@ -114,6 +114,11 @@ def test_help_teaches() -> None:
     assert "zoo:NAME" in serenity("--help").stdout
 
 
+@pytest.mark.parametrize("command", ["inspect", "rows", "fit", "offchip"])
+def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(command: str) -> None:
+    assert ".svg, .png, .pdf" in fails(command, "no file", "--plot", "x.txt")
+
+
 def test_inspect_draws_and_lists(net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for suffix in ("svg", "png"):
@@ -121,5 +126,4 @@ def test_inspect_draws_and_lists(net: Path, tmp_path: Path) -> None:
         found = answer("inspect", net, "--plot", out)
         assert [step["live_bytes"] for step in found["steps"]] == [16]
         assert out.stat().st_size > 1000
-    assert ".svg, .png, .pdf" in fails("inspect", net, "--plot", tmp_path / "x.txt")
     assert "peak 16 bytes" in serenity("inspect", net).stdout

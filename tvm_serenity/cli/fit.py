@@ -16,6 +16,7 @@ from tvm_serenity.cli.options import Dims, Json, Opaque, sized
 from tvm_serenity.cli.quantized import Channels, DynamicRange
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import STACK_BYTES
+from tvm_serenity.plots import check_plot
 from tvm_serenity.quantize.choices import FOLD, OFF
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def fit_command(
     from tvm_serenity.firmware.settings import Settings
     from tvm_serenity.fitting.choose import FitGoal
 
+    check_plot(plot)
     goal = FitGoal(
         minimise=minimise,
         ram_bytes=ram,

@@ -23,13 +23,13 @@ from tvm_serenity.cli.options import (
 )
 from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.memory import Profile, profile
+from tvm_serenity.plots import check_plot
+from tvm_serenity.report.figure import plot_profiles
 from tvm_serenity.schedule import METHODS, Options, schedule
 from tvm_serenity.transform import Reduced
 
 BAR = 40
-PLOTS = (".svg", ".png", ".pdf")
 
 
 @app.command("inspect")
@@ -57,8 +57,7 @@ def inspect_command(
       serenity inspect model.tflite --compact
       serenity inspect model.tflite --plot profile.svg
     """
-    if plot is not None and not plot.lower().endswith(PLOTS):
-        raise InputError(f"{plot}: plots are written as {', '.join(PLOTS)}")
+    check_plot(plot)
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
     opened = source(model, dim or (), opaque or ()).file()
     reduced = choices.apply(opened.graph)
@@ -76,12 +75,6 @@ def inspect_command(
         "best order": profile(reduced.graph, best.order),
     }
     if plot is not None:
-        try:
-            from tvm_serenity.plots import plot_profiles
-        except ImportError as error:
-            raise MissingPartError(
-                f"--plot needs matplotlib: pip install 'tvm-serenity[plot]' ({error})"
-            ) from None
         plot_profiles(Path(model).name, both, plot)
     if json:
         show.print_json(_json(model, reduced, shown, first=choices.first or 0))

@@ -37,11 +37,12 @@ from tvm_serenity.offchip import (
     traffic_order,
 )
 from tvm_serenity.offchip.energy import REGIONS, ExternalMemory, region_of
-from tvm_serenity.offchip.figure import check_format, plot_reduction
+from tvm_serenity.offchip.figure import plot_reduction
 from tvm_serenity.offchip.orders import Versions
 from tvm_serenity.offchip.points import COLUMNS, point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.plots import check_plot
 from tvm_serenity.sizes import size_bytes
 
 WHOLE = "tensor"
@@ -141,8 +142,7 @@ def offchip_command(
         return
     if capacity is not None or output is not None:
         raise InputError("--capacity and --output go with --order-for traffic")
-    if plot is not None:
-        check_format(plot)
+    check_plot(plot)
     sizes = value_of("--capacities", capacities_of, capacities)
     settings = Sweep(sizes, _names(orders), _names(policy), model, search)
     show.warn_without_core()

@@ -13,6 +13,7 @@ from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, sized
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import profile
+from tvm_serenity.plots import check_plot
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import (
     Choice,
@@ -83,6 +84,7 @@ def rows_command(
     serenity build --rows runs it on a board. Ctrl-C keeps the best so far.
     Exit status 1 when no split reaches --ram.
     """
+    check_plot(plot)
     network = network_of(model, dim or [], graph_only)
     check_splittable(network)
     show.warn_without_core()

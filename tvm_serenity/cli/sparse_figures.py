@@ -11,10 +11,9 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.sparse import Onnx, sparse_app
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.plots import check_plot
 from tvm_serenity.sparse.figures import FIGURES, QUICK, Effort, draw
 from tvm_serenity.sparse.perceptron import from_onnx
-
-FORMATS = ("svg", "png", "pdf")
 
 
 @sparse_app.command("figures")
@@ -32,7 +31,7 @@ def figures_command(
         typer.Option("--time-limit", metavar="S", help="For an order. [default: 10]"),
     ] = None,
     onnx: Onnx = None,
-    form: Annotated[str, typer.Option("--format", help=f"Of {', '.join(FORMATS)}.")] = "svg",
+    form: Annotated[str, typer.Option("--format", help="svg, png or pdf.")] = "svg",
 ) -> None:
     """Regenerate the paper's Figures 2 to 8, ours beside the paper's method.
 
@@ -47,8 +46,7 @@ def figures_command(
       serenity sparse figures -o figures --quick
     """
     numbers = _numbers(only)
-    if form not in FORMATS:
-        raise InputError(f"--format {form!r}: choose of {', '.join(FORMATS)}")
+    check_plot(f"figure.{form}")
     effort = QUICK if quick else Effort()
     if seeds is not None:
         effort = replace(effort, seeds=seeds)

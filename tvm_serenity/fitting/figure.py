@@ -1,27 +1,13 @@
 """The builds of a network as points: RAM against the time of one run, or against flash."""
 
-import io
-from pathlib import Path
-
-from tvm_serenity.errors import InputError, MissingPartError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.fitting.choose import Fitted
 from tvm_serenity.fitting.measure import BuildFigures
-
-FORMATS = (".svg", ".png", ".pdf")
+from tvm_serenity.plots import new_figure, open_frame, write_figure
 
 
 def plot_front(title: str, found: Fitted, path: str) -> None:
     """Write RAM and time of every build to ``path``; flash where no run was timed."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPartError("plots need matplotlib: pip install tvm-serenity[plot]") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(6, 4)
     axes = figure.add_subplot()
     ran = [one for one in found.points if one.run is not None]
     shown, label = (ran, _label(ran[0])) if ran else (list(found.points), "flash, KiB")
@@ -36,10 +22,8 @@ def plot_front(title: str, found: Fitted, path: str) -> None:
     axes.set_ylim(bottom=0)
     axes.margins(x=0.3)
     axes.set_title(title)
-    axes.spines[["top", "right"]].set_visible(False)
-    data = io.BytesIO()
-    figure.savefig(data, format=Path(path).suffix[1:].lower(), dpi=150)
-    write_bytes(path, data.getvalue())
+    open_frame(axes)
+    write_figure(figure, path)
 
 
 def _cost(one: BuildFigures) -> float:

@@ -1,19 +1,16 @@
 """SERENITY's figure 11: reduction of traffic against the given order, by network and capacity."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.errors import InputError, MissingPartError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.plots import new_figure, open_frame, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = ("#c9d6df", "#8fb3c9", "#4f8aae", "#0b5c85", "#c4572e", "#5b8c3a", "#9a9a9a", "#e0b040")
-FORMATS = (".svg", ".png", ".pdf")
 Row = Mapping[str, Any]
 Bar = tuple[float | None, str]
 
@@ -37,23 +34,8 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def check_format(path: str) -> None:
-    """Raises :class:`InputError` unless a figure can be written to ``path``."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
-
-
 def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
     """Write the figure for ``policy``: a panel an order, a group a network, a bar a capacity."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPartError("--plot needs matplotlib: pip install 'tvm-serenity[plot]'") from (
-            error
-        )
-    check_format(path)
     shown = [row for row in rows if row["policy"] == policy]
     by = {(r["model"], r["capacity_bytes"], r["order"]): r for r in shown}
     models = list(dict.fromkeys(r["model"] for r in shown))
@@ -62,8 +44,7 @@ def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
     base = "given" if "given" in names else names[0]
     orders = [name for name in names if name != base] or [base]
     width = max(6.0, 0.22 * len(models) * (len(capacities) + 1))
-    figure = Figure(figsize=(min(width, 40), 2.8 * len(orders)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(min(width, 40), 2.8 * len(orders))
     panels = figure.subplots(len(orders), 1, squeeze=False, sharex=True)
     for axes, order in zip(panels[:, 0], orders, strict=True):
         bars = {
@@ -76,12 +57,7 @@ def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
         axes.set_ylabel(f"{base} / {order}")
     panels[0, 0].set_title(f"Reduction in off-chip traffic, {policy}")
     panels[0, 0].legend(loc="upper left", ncols=4, frameon=False, fontsize="small")
-    data = io.BytesIO()
-    with rc_context({"svg.hashsalt": "offchip"}):
-        suffix = Path(path).suffix[1:].lower()
-        plain = {"Date": None} if suffix == "svg" else {"CreationDate": None}
-        figure.savefig(data, format=suffix, dpi=150, metadata=plain if suffix != "png" else None)
-    write_bytes(path, data.getvalue())
+    write_figure(figure, path)
 
 
 def _panel(
@@ -108,7 +84,7 @@ def _panel(
     axes.set_xticks(
         range(len(models)), [_short(m) for m in models], rotation=20, ha="right", fontsize=7
     )
-    axes.spines[["top", "right"]].set_visible(False)
+    open_frame(axes)
 
 
 def _short(model: str) -> str:

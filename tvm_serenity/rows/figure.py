@@ -1,28 +1,15 @@
 """The trade-off curve of row streaming: arena and tables over the rows in a band."""
 
-import io
 from collections.abc import Sequence
-from pathlib import Path
 
-from tvm_serenity.errors import InputError, MissingPartError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.plots import new_figure, open_frame, write_figure
 from tvm_serenity.rows.choose import table_bytes
 from tvm_serenity.rows.stream import Streaming
-
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:
     """Write the arena, its bound and the table bytes of each point to ``path``."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPartError("plots need matplotlib: pip install tvm-serenity[plot]") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(6, 4)
     axes = figure.add_subplot()
     rows = [max(p.banded.heights) for p in points]
     axes.plot(rows, [p.arena_bytes / 1024 for p in points], "o-", color="#0b6e99", label="arena")
@@ -37,8 +24,6 @@ def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:
     axes.set_ylabel("KiB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
-    axes.spines[["top", "right"]].set_visible(False)
+    open_frame(axes)
     axes.legend(frameon=False)
-    data = io.BytesIO()
-    figure.savefig(data, format=Path(path).suffix[1:].lower(), dpi=150)
-    write_bytes(path, data.getvalue())
+    write_figure(figure, path)

@@ -1,15 +1,12 @@
 """What a figure shows, and how it is drawn."""
 
-import io
 import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.errors import MissingPartError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.plots import new_figure, open_frame, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,29 +66,16 @@ class Plate:
 
 def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
     """Write the figure to ``path`` (.svg, .png, .pdf)."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPartError("figures need matplotlib: pip install 'tvm-serenity[plot]'") from (
-            error
-        )
     columns = min(2, len(plate.panels))
     rows = -(-len(plate.panels) // columns)
-    figure = Figure(figsize=(5.5 * columns, 3.8 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(5.5 * columns, 3.8 * rows)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, panel in zip(grid.flat, plate.panels, strict=False):
         _panel(axes, panel)
     for axes in grid.flat[len(plate.panels) :]:
         axes.set_visible(False)
     figure.suptitle(f"Figure {plate.number}: {plate.title}")
-    data = io.BytesIO()
-    with rc_context({"svg.hashsalt": "serenity"}):  # the same bytes for the same numbers
-        metadata = {"Date": None} if Path(path).suffix == ".svg" else None
-        figure.savefig(data, format=Path(path).suffix[1:], dpi=150, metadata=metadata)
-    write_bytes(path, data.getvalue())
+    write_figure(figure, path)
 
 
 def _panel(axes: "Axes", panel: Panel) -> None:
@@ -121,7 +105,7 @@ def _panel(axes: "Axes", panel: Panel) -> None:
         if log:
             scale("log")
             axis.set_minor_formatter("")
-    axes.spines[["top", "right"]].set_visible(False)
+    open_frame(axes)
     if groups:  # as many curves as leave no room for it
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.curves:
