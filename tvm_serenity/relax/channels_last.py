@@ -25,6 +25,7 @@ from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
+from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
 from tvm_serenity.relax.channel_shuffles import Shuffle, shuffle
 
 FIRST, LAST = "NCHW", "NHWC"
@@ -58,33 +59,7 @@ def channels_last(mod: tvm.IRModule) -> Any:
         _seeds(value) or _transposed(value) for _, value in bindings(function)
     ):
         return mod
-    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
-    builder = relax.BlockBuilder(tvm.IRModule(others))
-    params = [relax.Var(p.name, p.ty) for p in function.params]
-    turning = _Turning(builder, dict(zip(function.params, params, strict=True)))
-    with builder.function("main", params):
-        with builder.dataflow():
-            for var, value in bindings(function):
-                turning.bind(var, value)
-            result = builder.emit_output(turning.given(function.body.body))
-        builder.emit_func_output(result)
-    made = builder.finalize()
-    made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
-    made = relax.transform.DeadCodeElimination(["main"])(made)
-    return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs)
-
-
-def dataflow_main(mod: tvm.IRModule) -> Any:
-    """Return the function ``main`` where it is one block of dataflow that can be rewritten."""
-    if "main" not in {name.name_hint for name in mod.get_global_vars()}:
-        return None
-    function = mod["main"]
-    return function if len(function.body.blocks) == 1 else None
-
-
-def bindings(function: relax.Function) -> list[tuple[Any, Any]]:
-    """Return the variables of a function and what they are bound to, in order."""
-    return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
+    return rewritten(mod, function, _Turning)
 
 
 def _seeds(value: relax.Expr) -> bool:

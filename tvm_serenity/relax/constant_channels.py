@@ -16,10 +16,10 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.attributes import OPERATORS
+from tvm_serenity.relax.bindings import dataflow_main
 from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import ChannelLayer, LayerCall, Stay, known
 from tvm_serenity.relax.channel_moves import Moved, known_move, operands
-from tvm_serenity.relax.channels_last import dataflow_main
 from tvm_serenity.rewrite.constant_channels import (
     Apart,
     ChannelNet,

@@ -18,11 +18,10 @@ from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
+from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
 from tvm_serenity.relax.channels_last import (
     ALONG_ONE,
-    bindings,
     channels_last,
-    dataflow_main,
     parts,
 )
 
@@ -43,20 +42,7 @@ def as_images(mod: tvm.IRModule) -> Any:
     function = dataflow_main(mod)
     if function is None or not any(_layer(value) for _, value in bindings(function)):
         return mod
-    others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
-    builder = relax.BlockBuilder(tvm.IRModule(others))
-    params = [relax.Var(p.name, p.ty) for p in function.params]
-    raising = _Raising(builder, dict(zip(function.params, params, strict=True)))
-    with builder.function("main", params):
-        with builder.dataflow():
-            for var, value in bindings(function):
-                raising.bind(var, value)
-            result = builder.emit_output(raising.given(function.body.body))
-        builder.emit_func_output(result)
-    made = builder.finalize()
-    made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
-    made = relax.transform.DeadCodeElimination(["main"])(made)
-    return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs)
+    return rewritten(mod, function, _Raising)
 
 
 @dataclass
