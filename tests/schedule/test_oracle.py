@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.arena import run_in_arena
-from tests.random_graphs import brute_force_peak, random_graph
-from tvm_serenity.graph import Graph
+from tests.random_graphs import brute_force_peak, random_graph, windowed_graph
+from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, check_plan, plan
@@ -63,3 +63,20 @@ def test_the_arena_simulation_catches_an_overlap() -> None:
     for offsets in ([0, 3, 8], [0, 4, 6]):
         with pytest.raises(AssertionError):
             run_in_arena(graph, range(2), ranges, offsets)
+
+
+def test_a_view_of_no_bytes_keeps_nothing_alive() -> None:
+    tensors = (Tensor("x", 8), Tensor("size", 0), Tensor("y", 4), Tensor("z", 2))
+    ops = (
+        Op("shape", "", (0,), (1,), view_of=0),
+        Op("first", "", (0,), (2,)),
+        Op("second", "", (1, 2), (3,)),
+    )
+    graph = Graph("net", tensors, ops, (0,), (3,))
+    check_schedule(graph, (0, 1, 2), peak_bytes(graph))
+    assert peak_bytes(graph) == 12
+
+
+def test_the_referee_reads_a_large_network_once() -> None:
+    graph = windowed_graph(random.Random(1), 50_000, 20)
+    check_schedule(graph, range(50_000), peak_bytes(graph))
