@@ -10,6 +10,7 @@ values, wherever they come from, and proved on all of them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,10 @@ def _in_steps(array: Floats, axis: int) -> Narrow | None:
     lines = lines.reshape(len(lines), -1)
     if lines.size < LEAST_ELEMENTS * (axis >= 0) + 8 * len(lines):
         return None  # scales that take as much as they save
-    scales = np.array([_scale(line) for line in lines], np.float32)
-    if not scales.all():
+    found = list(takewhile(bool, map(_scale, lines)))
+    if len(found) < len(lines):
         return None
-    spread = scales
+    scales = spread = np.array(found, np.float32)
     if axis >= 0:
         spread = scales.reshape([-1 if a == axis else 1 for a in range(array.ndim)])
     stored = np.rint(array / spread)
