@@ -13,6 +13,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.toolchain import have
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "models"
+AD = "mlperf_tiny/ad01_int8.tflite"
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
 VWW = "mlperf_tiny/vww_mobilenetv1_96_int8.tflite"
 HELLO = "tflm/hello_world_int8.tflite"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cli.run import serenity
-from tests.firmware.projects import HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
+from tests.firmware.projects import AD, HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
 from tvm_serenity.firmware.emit.project import replaced, write_files, write_project
 from tvm_serenity.firmware.toolchain import require
@@ -45,6 +45,17 @@ def test_build_run_verify(tmp_path: Path) -> None:
     assert set(report["ram"]) == {"arena_bytes", "stack_bytes", "data_bytes", "bss_bytes"}
     assert set(report["flash"]) == {"code_bytes", "const_bytes"}
     assert report["identical"]
+
+
+def test_constants_larger_than_the_flash_are_refused_before_anything_is_compiled(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "ad"
+    refused = build(model(AD), "--board", "stm32vldiscovery", "-o", target, status=1)
+    assert refused["regions"][0]["need_bytes"] == refused["constant_bytes"] > 128 * 1024
+    assert refused["code_bytes"] is None
+    assert refused["tried"] == []  # no other way has less of them
+    assert not target.exists()
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path) -> None:

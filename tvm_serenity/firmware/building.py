@@ -33,7 +33,7 @@ from tvm_serenity.firmware.emit.project import (
     write_files,
 )
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
-from tvm_serenity.firmware.fit import Fit, boards_that_do, fit
+from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
@@ -123,6 +123,8 @@ class _Work:
 
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
+        if not constants_fit(self.board, self.made.program.constant_bytes):
+            self.judged(None)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if self.settings.format == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))
@@ -173,12 +175,17 @@ class _Work:
 
     def fitting(self, place: Path) -> dict[str, Any]:
         """The figures of the project in ``place``; :class:`FitError` where it does not fit."""
-        made, stack, code = self.made, self.settings.stack_bytes, None
-        constants = made.program.constant_bytes
+        code = None
         if image.linkable():
             self.settings.notify("measuring code")
-            code = image.measured(place, made.program, self.board, stack) - constants
-        found = fit(self.board, made.placed, constants, stack, code)
+            program, stack = self.made.program, self.settings.stack_bytes
+            code = image.measured(place, program, self.board, stack) - program.constant_bytes
+        return self.judged(code)
+
+    def judged(self, code: int | None) -> dict[str, Any]:
+        """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
+        made, stack = self.made, self.settings.stack_bytes
+        found = fit(self.board, made.placed, made.program.constant_bytes, stack, code)
         arena = sum(made.placed.arena_bytes.values())
         limit = self.settings.limit_bytes
         fits = found.fits and made.placed.fits and self.settings.allows(arena)

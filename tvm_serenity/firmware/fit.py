@@ -89,6 +89,11 @@ def flash_of(target: Board) -> MemoryRegion:
     return max((r for r in target.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
 
 
+def constants_fit(target: Board, constant_bytes: int) -> bool:
+    """Whether a program's constants alone leave flash for its code; no way of running it helps."""
+    return constant_bytes < flash_of(target).size_bytes
+
+
 def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
     """The live bytes at the worst step, and what is alive there, largest first."""
     steps = sorted({r.start for r in ranges})

@@ -13,7 +13,7 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware.fit import Way
+from tvm_serenity.firmware.fit import Way, constants_fit
 from tvm_serenity.firmware.settings import BEST, Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker, by_rows
@@ -71,13 +71,15 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
 
     Whether it fits is said by ``placed``. With rows "auto" it is in rows only if it would not fit
-    whole, with "needed" in the first way that fits, or else in the one of the least arena.
+    whole, with "needed" in the first way that fits, or else in the one of the least arena. Where
+    the constants alone are more than the flash it stays whole: no way has less of them.
     """
     maker = Maker(module, name, board, settings)
     if settings.only_rows:
         return by_rows(maker)
     made = maker.whole(settings)
-    if settings.rows == OFF or _fits(made, settings):
+    flash_is_enough = constants_fit(board, made.program.constant_bytes)
+    if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
         return made
     if settings.rows == AUTO:
         return by_rows(maker)
