@@ -1,4 +1,4 @@
-/* DSP extension: a row of a depthwise convolution of 3x3, inputs read where they lie, for
+/* DSP extension: rows of a depthwise convolution of 3x3, inputs read where they lie, for
    ROUND_TWICE_SMALL.
 
    Four channels of two pixels at a time, or of one. What a window reads outside is ``outside``: a
@@ -146,5 +146,17 @@ NOT_INLINED void depthwise_direct_$X(const direct_$X *d, const $X_t *const *rows
         for (int32_t i = 0; i < d->out_width * n; ++i) {
             out[i] = ($X_t)clamped(out[i], d->low, d->high);
         }
+    }
+}
+
+/* All lines of a whole tensor. */
+NOT_INLINED void depthwise_direct_lines_$X(const direct_$X *d, const lines_$X *l, const $X_t *in,
+    const int32_t *numbers, const $X_t *outside, $X_t *out)
+{
+    for (int32_t line = 0; line < l->out_height; ++line) {
+        const $X_t *rows[3];
+        (void)point_$X(l, in, d->width * d->channels, line, rows);
+        depthwise_direct_$X(d, rows, numbers, outside, out);
+        out += d->out_width * d->channels;
     }
 }

@@ -1,7 +1,8 @@
-"""The library's kernel for a row of a depthwise convolution of 3x3 that reads inputs in place.
+"""The library's kernel for a depthwise convolution of 3x3 that reads inputs in place.
 
 It needs neither a plane nor workspace; for each pixel its windows are found anew, so it is for rows
-of few pixels and many channels. Others go by planes (``short.planes``).
+of few pixels and many channels, and for windows that share few inputs. Others go by planes
+(``short.planes``).
 """
 
 import numpy as np
@@ -13,20 +14,25 @@ from tvm_serenity.firmware.tir.short import Fast
 
 LANES = 4
 """Channels that are made at a time."""
-PIXEL, PIXEL_LANES = 85, 108
+PIXEL, PIXEL_LANES = 85, 110
 """Instructions of a pixel, and of four channels of it."""
-CHANNEL, COPIED, MADE = 230, 3.5, 21
-"""Of a channel in a plane; of an input that is copied there; of a result."""
+CHANNEL, ROW, COPIED = 140, 11, 2.75
+"""Of a channel in a plane; of its rows; of an input that is copied there."""
+LINE, FOUR, LEFT = 12, 67, (0, 30, 48, 78)
+"""Of a line of its results; of four of them; of what is left of a line."""
 
 
 def direct(name: str, layer: RoundedConvolution) -> Fast | None:
-    """Return the kernel of a row, None where there is none or planes take fewer instructions."""
+    """Return the kernel, None where there is none or planes take fewer instructions."""
     spec, dtype = layer.spec, layer.spec.dtype
-    if not layer.by_rows or not short.has_planes(layer) or spec.channels % LANES:
+    if not short.has_planes(layer) or spec.channels % LANES:
         return None
-    width, out_width, channels = spec.pieces[0][2], spec.output_shape[2], spec.channels
-    here = out_width * (PIXEL + channels // LANES * PIXEL_LANES)
-    if here > channels * (CHANNEL + 3 * width * COPIED + out_width * MADE):
+    (_, height, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
+    lines = 1 if layer.by_rows else spec.output_shape[1]
+    here = lines * out_width * (PIXEL + channels // LANES * PIXEL_LANES)
+    rows = min(3, height) if layer.by_rows else height
+    made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
+    if here > channels * (CHANNEL + rows * (ROW + width * COPIED) + made):
         return None
     fields = {
         "width": width,
@@ -37,15 +43,19 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
         "low": spec.requantise.low,
         "high": spec.requantise.high,
     }
-    lines = (
-        f"static const direct_{dtype} d = {library.initialiser(fields)};",
-        f"const {dtype}_t *const rows[] = {{x0, x1, x2}};",
-        f"depthwise_direct_{dtype}(&d, rows, q, o, out);",
-    )
-    params = [Param(at, dtype, True) for at in ("x0", "x1", "x2")]
+    text = [f"static const direct_{dtype} d = {library.initialiser(fields)};"]
+    if layer.by_rows:
+        names = ["x0", "x1", "x2"]
+        text.append(f"const {dtype}_t *const rows[] = {{x0, x1, x2}};")
+        text.append(f"depthwise_direct_{dtype}(&d, rows, q, o, out);")
+    else:
+        names = ["x0"]
+        text.append(f"static const lines_{dtype} l = {library.lines_fields(spec)};")
+        text.append(f"depthwise_direct_lines_{dtype}(&d, &l, x0, q, o, out);")
+    params = [Param(at, dtype, True) for at in names]
     params += [Param("q", "int32", True), Param("o", dtype, True), Param("out", dtype, False)]
-    body = "".join(f"    {line}\n" for line in lines)
-    files = ("dot.h", "requantise.h", "short.h", f"direct.h:{dtype}")
+    body = "".join(f"    {line}\n" for line in text)
+    files = ("dot.h", "requantise.h", "short.h", f"rows.h:{dtype}", f"direct.h:{dtype}")
     constants = (numbers_of(layer), np.full(channels, spec.input_zero, dtype))
     return Fast(Kernel(name, tuple(params), body, files), constants, 0)
 

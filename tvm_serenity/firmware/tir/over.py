@@ -25,6 +25,7 @@ LAST_FILES = {
     "grouped.h": LINES,
     "depthwise.h": LINE,
     "nines.h": LINE,
+    "direct.h": LINE,
     "planes.h": PLANES,
 }
 """What is made together by a kernel that calls the functions of a file of the library."""
