@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.conformance.case import DIFFERENT, EQUAL, Case, check
 from tests.conformance.writer import Array, Node, Subgraph, T, tflite
 from tests.frontends.test_tflite_file import litert_outputs
+from tests.quantize.running import JUDGE
 from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends._flatbuffer import Table
@@ -98,6 +99,70 @@ def test_a_loop_once_too_often_differs(tmp_path: Path) -> None:
     wrong = loop("LESS_EQUAL", 3, 0, body(["ADD", "TANH"], 1, table))
     model = loaded(wrong, tmp_path / "loop.tflite")
     assert not np.array_equal(litert_outputs(model.data)[0], litert_outputs(right)[0])
+
+
+def nested(kind: str, most: int, inner: int) -> bytes:
+    """A loop of ``most`` steps whose step ``i`` runs a loop from ``i`` up to ``inner`` first."""
+    counters = [COUNTER, VALUE, VALUE]
+    bounds = [
+        Subgraph(
+            [*counters, number(limit), T((), "bool")], [Node("LESS", [0, 3], [4])], [0, 1, 2], [4]
+        )
+        for limit in (most, inner)
+    ]
+    outer = Subgraph(
+        [*counters, COUNTER, VALUE, VALUE, number(1), COUNTER, VALUE],
+        [
+            Node("WHILE", [0, 1, 2], [3, 4, 5], {"condSubgraphIndex": 3, "bodySubgraphIndex": 4}),
+            Node("ADD", [0, 6], [7]),
+            Node("SUB", [5, 4], [8]),
+        ],
+        *([0, 1, 2], [7, 5, 8]),
+    )
+    innermost = Subgraph(
+        [*counters, number(1), COUNTER, VALUE, VALUE],
+        [Node("ADD", [0, 3], [4]), Node(kind, [1, 2], [5]), Node("TANH", [5], [6])],
+        *([0, 1, 2], [4, 6, 1]),
+    )
+    tensors = [VALUE, VALUE, number(0), COUNTER, VALUE, VALUE, VALUE]
+    options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    nodes = [Node("WHILE", [2, 0, 1], [3, 4, 5], options), Node("SUB", [4, 5], [6])]
+    return tflite(tensors, nodes, [0, 1], [6], [bounds[0], outer, bounds[1], innermost])
+
+
+def tflm_outputs(data: bytes) -> tuple[Array, ...]:
+    JUDGE.open("tflm", data)
+    return tuple(JUDGE.run(JUDGE.inputs(0)).outputs)
+
+
+@pytest.mark.parametrize(("most", "inner"), [(3, 4), (2, 1), (4, 0), (0, 3)])
+@pytest.mark.parametrize("kind", ["MUL", "ADD"])
+def test_loops_in_loops_give_what_tflm_gives(
+    tmp_path: Path, kind: str, most: int, inner: int
+) -> None:
+    """LiteRT itself lays the two swapped values over each other here, and gives 0."""
+    data = nested(kind, most, inner)
+    model = loaded(data, tmp_path / "nested.tflite")
+    steps = [[kind, "TANH"] * max(inner - i, 0) + ["SUB"] for i in range(most)]
+    assert [op.kind for op in model.graph.ops] == [k for step in steps for k in step] + ["SUB"]
+    (expected,), (found,) = tflm_outputs(data), tflm_outputs(model.data)
+    np.testing.assert_array_equal(found, expected)
+    (other,) = tflm_outputs(nested(kind, most + 1, inner))
+    assert not np.array_equal(other, expected)
+
+
+@pytest.mark.parametrize("kind", ["READ_VARIABLE", "CALL_ONCE", "ASSIGN_VARIABLE"])
+def test_states_within_loops_are_refused_by_name(tmp_path: Path, kind: str) -> None:
+    inside = body(["TANH"], 1, np.zeros((2, 1, 4), np.float32))
+    inside = replace(inside, nodes=[*inside.nodes, Node(kind, [1], [6])])
+    with pytest.raises(UnsupportedError, match=f"operator {kind}: it keeps state inside"):
+        loaded(loop("LESS", 3, 0, inside), tmp_path / "loop.tflite")
+
+
+def test_a_loop_of_stablehlo_is_refused_by_name(tmp_path: Path) -> None:
+    data = tflite([VALUE, VALUE], [Node("STABLEHLO_WHILE", [0], [1])], [0], [1])
+    with pytest.raises(UnsupportedError, match="STABLEHLO_WHILE.*StableHLO's own form"):
+        loaded(data, tmp_path / "loop.tflite").check_operators()
 
 
 def branches(chosen: T) -> bytes:

@@ -227,7 +227,10 @@ class Unrolling:
         known = operator(kind)
         variable = any(t.u8(TensorField.IS_VARIABLE) for t in old)
         if variable or known.calls or known.keeps or known.holds or kind in _STATES:
-            raise NotKnownError
+            raise UnsupportedError(
+                f"operator {kind}: it keeps state inside of a subgraph that {_LOOP} or {_BRANCH} "
+                "runs; keep it in the main graph"
+            )
         made = tuple(self._new(t) for t in old)
         if len(made) != len(op.outputs):
             raise InputError(f"{kind} has a result that is no tensor")
