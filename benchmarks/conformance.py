@@ -28,6 +28,7 @@ PARTS = {
     "networks": "tests.conformance.random_networks",
     "relax": "tests.conformance.relax_runs",
     "onnx": "tests.conformance.onnx_nodes",
+    "qdq": "tests.conformance.qdq_check",
     "torch": "tests.conformance.torch_modules",
 }
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Case:
     note: str = ""
     feeds: tuple[tuple[Array, ...], ...] = ()
     tolerance: float = TOLERANCE
+    suffix: ClassVar[str] = ".tflite"
 
     def __repr__(self) -> str:
         return f"Case({self.kind}: {self.note}; {len(self.data)} bytes)"

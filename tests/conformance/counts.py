@@ -2,15 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.conformance.case import DIFFERENT, EQUAL, REFUSED, UNJUDGED, Case, Verdict, check
+from tests.conformance.case import DIFFERENT, EQUAL, REFUSED, UNJUDGED, Verdict, check
 
+Judge = Callable[[Any], Verdict]
+"""What says what became of a case, which has the fields of :class:`Case`."""
 ROUND = 8
 """Cases of a kind drawn in a row."""
 
@@ -30,7 +33,7 @@ class Counts:
         counted = (self.equal, self.refused, self.unjudged)
         return sum(c.total() for c in counted) + len(self.different)
 
-    def add(self, case: Case, verdict: Verdict, folder: Path | None = None) -> None:
+    def add(self, case: Any, verdict: Verdict, folder: Path | None = None) -> None:
         """Count a verdict; a case that differs is saved in ``folder``."""
         if verdict.status == EQUAL:
             self.equal[case.kind] += 1
@@ -43,7 +46,7 @@ class Counts:
             said = f"{case.kind} ({case.note}): {verdict.reason}"
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-                path = folder / f"{case.kind.lower()}-{len(self.different)}.tflite"
+                path = folder / f"{case.kind.lower()}-{len(self.different)}{case.suffix}"
                 path.write_bytes(case.data)
                 said = f"{said} [{path}]"
             self.different.append(said)
@@ -62,9 +65,11 @@ def general(reason: str) -> str:
     return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "N", re.sub(r"'t\d+'", "'t'", short))[:160]
 
 
-def generate(strategy: SearchStrategy[Case], count: int, at: int) -> list[tuple[Case, Verdict]]:
+def generate(
+    strategy: SearchStrategy[Any], count: int, at: int, judge: Judge = check
+) -> list[tuple[Any, Verdict]]:
     """Return ``count`` cases of a seed (fewer if there are no more) and what became of them."""
-    found: list[tuple[Case, Verdict]] = []
+    found: list[tuple[Any, Verdict]] = []
 
     @seed(at)
     @settings(
@@ -75,18 +80,19 @@ def generate(strategy: SearchStrategy[Case], count: int, at: int) -> list[tuple[
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def draw(case: Case) -> None:
-        found.append((case, check(case)))
+    def draw(case: Any) -> None:
+        found.append((case, judge(case)))
 
     draw()
     return found
 
 
 def generate_all(
-    strategies: Mapping[str, SearchStrategy[Case]],
+    strategies: Mapping[str, SearchStrategy[Any]],
     seconds: float,
     at: int,
     folder: Path | None = None,
+    judge: Judge = check,
 ) -> Counts:
     """Return the counts of all kinds in turn, ``ROUND`` cases each, for so many seconds."""
     import time
@@ -94,7 +100,7 @@ def generate_all(
     counts, until, turn = Counts(), time.monotonic() + seconds, 0
     while True:
         for strategy in strategies.values():
-            for case, verdict in generate(strategy, ROUND, at * 1_000_003 + turn):
+            for case, verdict in generate(strategy, ROUND, at * 1_000_003 + turn, judge):
                 counts.add(case, verdict, folder)
             if time.monotonic() > until:
                 return counts
