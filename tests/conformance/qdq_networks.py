@@ -54,13 +54,11 @@ class Net:
     examples: dict[Q, Array] = field(default_factory=dict)
 
     def input(self, *shape: int) -> Q:
-        tensor = Q(shape, self.dtype, float(self.rng.uniform(0.01, 0.05)), self.zero())
+        step = self.rng.uniform(0.01, 0.05) / (256 if self.dtype == "int16" else 1)
+        tensor = Q(shape, self.dtype, float(np.float32(step)), self.zero())
         info = np.iinfo(self.dtype)
         values = self.rng.integers(info.min, info.max, shape, self.dtype, endpoint=True)
         self.examples[tensor] = values
-        if self.dtype == "int16":
-            tensor = replace(tensor, scale=float(np.float32(tensor.scale) / 256))
-            self.examples = {**self.examples, tensor: values}
         return tensor
 
     def zero(self) -> int:
@@ -90,7 +88,7 @@ class Net:
         self.regions.append(made)
         for result, values in zip(results, reals, strict=True):
             info = np.iinfo(self.dtype)
-            steps = np.rint(values / np.float32(result.scale)) + result.zero
+            steps = np.rint(values / np.asarray(result.scale, np.float32)) + result.zero
             self.examples[result] = np.clip(steps, info.min, info.max).astype(self.dtype)
         return made.results
 
@@ -120,7 +118,7 @@ class Net:
         kind = self.d.one(("int32", "int32", "float", "none"))
         if kind != "int32":
             return [real] if kind == "float" else []
-        scale = np.multiply(np.float32(x.scale), np.float32(w.scale)).astype(np.float32)
+        scale = np.multiply(np.asarray(x.scale, np.float32), np.asarray(w.scale, np.float32))
         steps = np.rint(real / scale).astype(np.int64)
         return [Q((count,), "int32", scale.tolist(), 0, np.clip(steps, -(2**30), 2**30))]
 
@@ -202,7 +200,10 @@ def function(d: Draw, net: Net, x: Q) -> Q:
         return net.add(kind, x, np.float32(-0.5), np.float32(1.0))
     if kind == "PRelu":
         return net.add(kind, x, net.constant((x.shape[1], *(1,) * (len(x.shape) - 2))))
-    options = {"LeakyRelu": {"alpha": 0.2}, "Softmax": {"axis": d.axis(len(x.shape))}}
+    options: dict[str, Any] = {
+        "LeakyRelu": {"alpha": 0.2},
+        "Softmax": {"axis": d.axis(len(x.shape))},
+    }
     return net.add(kind, x, **options.get(kind, {}))
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tvm")
+import onnx
+
 from tests.conformance.case import DIFFERENT, EQUAL, Verdict
 from tests.conformance.counts import generate
 from tests.conformance.qdq_check import check

@@ -161,7 +161,7 @@ def test_states_within_loops_are_refused_by_name(tmp_path: Path, kind: str) -> N
 
 def test_a_loop_of_stablehlo_is_refused_by_name(tmp_path: Path) -> None:
     data = tflite([VALUE, VALUE], [Node("STABLEHLO_WHILE", [0], [1])], [0], [1])
-    with pytest.raises(UnsupportedError, match="STABLEHLO_WHILE.*StableHLO's own form"):
+    with pytest.raises(UnsupportedError, match=r"STABLEHLO_WHILE.*StableHLO's own form"):
         loaded(data, tmp_path / "loop.tflite").check_operators()
 
 
