@@ -35,7 +35,8 @@ class Case:
     """A made-up model.
 
     ``feeds``: inputs it is run on, one array an input of the file; by default they are drawn
-    (``FILLS``). ``tolerance`` is that of floats; integers and booleans are compared bit by bit.
+    (``FILLS``). ``tolerance`` is that of floats, ``absolute`` what else they may be apart;
+    integers and booleans are compared bit by bit.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Case:
     note: str = ""
     feeds: tuple[tuple[Array, ...], ...] = ()
     tolerance: float = TOLERANCE
+    absolute: float = 0.0
     suffix: ClassVar[str] = ".tflite"
 
     def __repr__(self) -> str:
@@ -77,13 +79,15 @@ def check(case: Case) -> Verdict:
             found = machine.step(inputs) if later else machine.run(inputs)
         except Exception as error:
             return Verdict(DIFFERENT, f"{type(error).__name__} when run: {_line(error)}")
-        wrong = first_difference(found, wanted, case.tolerance)
+        wrong = first_difference(found, wanted, case.tolerance, case.absolute)
         if wrong:
             return Verdict(DIFFERENT, f"inputs {fill}: {wrong}")
     return Verdict(EQUAL)
 
 
-def first_difference(found: Sequence[Array], wanted: Sequence[Array], tolerance: float) -> str:
+def first_difference(
+    found: Sequence[Array], wanted: Sequence[Array], tolerance: float, absolute: float = 0.0
+) -> str:
     """Return where results differ first, "" where they do not."""
     if len(found) != len(wanted):
         return f"{len(found)} results, not {len(wanted)}"
@@ -91,7 +95,7 @@ def first_difference(found: Sequence[Array], wanted: Sequence[Array], tolerance:
         if mine.dtype != theirs.dtype or mine.shape != theirs.shape:
             kinds = f"{mine.dtype}{mine.shape}, not {theirs.dtype}{theirs.shape}"
             return f"result {index} is {kinds}"
-        wrong = ~_same(mine, theirs, tolerance)
+        wrong = ~_same(mine, theirs, tolerance, absolute)
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong)[0])
             text = f"{mine[at]} instead of {theirs[at]}"
@@ -99,12 +103,12 @@ def first_difference(found: Sequence[Array], wanted: Sequence[Array], tolerance:
     return ""
 
 
-def _same(mine: Array, theirs: Array, tolerance: float) -> Array:
+def _same(mine: Array, theirs: Array, tolerance: float, absolute: float) -> Array:
     if mine.dtype.kind != "f":
         return np.asarray(mine == theirs)
     a, b = mine.astype(np.float64), theirs.astype(np.float64)
     finite = np.abs(b[np.isfinite(b)])
-    around = tolerance * float(finite.max(initial=0))
+    around = max(tolerance * float(finite.max(initial=0)), absolute)
     return np.asarray(np.isclose(a, b, rtol=tolerance, atol=around, equal_nan=True))
 
 

@@ -12,6 +12,8 @@ import pytest
 from tests.conformance.case import DIFFERENT, EQUAL, check, first_difference
 from tests.conformance.counts import generate
 from tests.conformance.operators import STRATEGIES
+from tests.conformance.operators.draws import case
+from tests.conformance.writer import Node, T
 
 EXAMPLES = 3
 """Cases of each kind here."""
@@ -23,6 +25,13 @@ def test_an_operator_is_exact_or_refused(kind: str) -> None:
     assert found
     wrong = [f"{case.note}: {v.reason}" for case, v in found if v.status == DIFFERENT]
     assert wrong == []
+
+
+@pytest.mark.parametrize("kind", ["ARG_MAX", "ARG_MIN"])
+def test_where_the_first_extreme_of_booleans_is(kind: str) -> None:
+    axis = T((), "int32", data=np.asarray(1, np.int32))
+    tensors = [T((2, 4), "bool"), axis, T((2,), "int32")]
+    assert check(case(kind, tensors, Node(kind, [0, 1], [2], {"outputType": 2}))).status == EQUAL
 
 
 def mutated(kind: str, monkeypatch: pytest.MonkeyPatch, where: str, wrong: Any) -> None:

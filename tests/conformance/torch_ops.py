@@ -131,7 +131,7 @@ def product(draw: Draw) -> Built:
             (Call(lambda x, y: torch.einsum("ik,kj->", x, y)), (a2, b2)),
             (Call(lambda x: torch.einsum("bik->kb", x)), (a3,)),
             (Call(torch.outer), (torch.randn(n), torch.randn(m))),
-            (Call(lambda x, y: torch.tensordot(x, y, dims=([2], [1]))), (a3, b3.mT.contiguous())),
+            (Call(lambda x, y: torch.tensordot(x, y, dims=([2], [1]))), (a3, b3)),
             (Call(torch.kron), (a2, b2)),
             (nn.Linear(k, m, bias=draw.random() < 0.5), (a3,)),
             (nn.Bilinear(k, 3, m), (a2, torch.randn(n, 3))),

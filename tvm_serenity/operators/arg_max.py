@@ -13,13 +13,14 @@ _AXIS = 1
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     """The first such position; TVM's own gives -1 where all values are the least of their type."""
     shape = scene.shape(0)
+    value = calls.apply("astype", values[0], "int8") if scene.dtype(0) == "bool" else values[0]
     at = scene.constant(_AXIS)[0] % len(shape)
-    extreme = calls.apply("max" if scene.kind == "ARG_MAX" else "min", values[0], at, True)
+    extreme = calls.apply("max" if scene.kind == "ARG_MAX" else "min", value, at, True)
     dtype = scene.results[0].dtype
     along = [shape[at] if i == at else 1 for i in range(len(shape))]
     places = np.arange(shape[at], dtype=dtype).reshape(along)
     beyond = np.asarray(shape[at], dtype)
-    found = calls.apply("where", calls.apply("equal", values[0], extreme), places, beyond)
+    found = calls.apply("where", calls.apply("equal", value, extreme), places, beyond)
     return calls.apply("min", found, at)
 
 
