@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
+from tests.firmware.projects import AD, model
 from tests.firmware.test_write_over import module as written_over
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
@@ -186,6 +187,13 @@ def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["fit", str(file), "--ram", "1"])
     assert run.exit_code == 1, run.output
     assert "no build fits" in run.stdout
+
+
+def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> None:
+    found = fitted(str(model(AD)), "stm32vldiscovery", FitGoal(seconds=120))
+    assert [(one.how, one.fits, one.linked) for one in found.points] == [("whole", False, False)]
+    assert found.complete
+    assert found.chosen is None
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.building import Origin, finished
+from tvm_serenity.firmware.fit import constants_fit
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
@@ -128,10 +129,14 @@ class _Search:
         notify, board = self.maker.settings.notify, self.maker.board
         found: list[BuildCandidate] = []
         points: list[BuildFigures] = []
+        flash_is_enough = False
         try:
             for one in self.candidates():
                 notify(f"{one.how}: an arena of {one.arena_bytes:,} bytes")
                 found.append(one)
+                flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
+                if not flash_is_enough:
+                    break  # no way has less of them
                 if self.left <= 0:
                     self.complete = False
                     break
@@ -139,7 +144,7 @@ class _Search:
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
                 self.complete = False
-            elif image.linkable():
+            elif flash_is_enough and image.linkable():
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:
