@@ -1,10 +1,11 @@
 """Small networks drawn at random: branches, residuals, concats, windows, means, movements.
 
-Each is first run in float, for its scales; then it is a case of the integer file. ``run`` is the
+Each is first run in float, for its scales; then it is a case of the integer file. Those of dynamic
+range stay float, with integer weights. ``run`` is the
 part "networks" of ``benchmarks/conformance.py``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypothesis import assume
@@ -14,7 +15,7 @@ from tests.conformance.builder import FUSING, Net
 from tests.conformance.case import Case
 from tests.conformance.counts import Counts, generate_all
 from tests.conformance.operators.draws import Draw
-from tests.conformance.quantise import integer_file, ranges
+from tests.conformance.quantise import dynamic_file, integer_file, ranges
 from tests.quantize.running import JUDGE
 from tvm_serenity.referees import RefereeError
 
@@ -151,26 +152,41 @@ FOLDED: tuple[Layer, ...] = (clamped, clamped, clamped, clamped, pool, pad, func
 """Layers through which constant channels go."""
 
 
-@st.composite
-def cases(draw: st.DrawFn, barren: bool = False) -> Case:
-    """A network of 2 to 12 operators, of int8 or uint8; ``barren``: with constant channels."""
-    d = Draw(draw)
-    net = Net(d.number(0, 2**20), barren=0.4 * barren)
+def moved(d: Draw, net: Net, x: int) -> int:
+    """What floats pass through as they are, or clamped."""
+    if d.chance():
+        return net.unary(d.one(("RELU", "RELU6", "RELU_N1_TO_1")), x)
+    assume(min(net.shape(x)[1:3]) >= 2 and len(net.shape(x)) == 4)
+    return net.pool("MAX", x, d.number(1, 2), d.number(1, 2), d.one(("SAME", "VALID")))
+
+
+EXACT: tuple[Layer, ...] = (moved, combine, concat, cut, move, dense, dense)
+"""Layers whose floats are the same everywhere: one that differs is rounded to another step."""
+
+
+def grown(d: Draw, net: Net, least: int, images: Sequence[Layer], others: Sequence[Layer]) -> None:
+    """Draw inputs, layers and outputs."""
     for _ in range(d.one((1, 1, 2))):
         net.input(1, d.number(4, 9), d.number(4, 9), d.number(1, 6))
-    for _ in range(d.number(4 if barren else 2, 9)):
+    for _ in range(d.number(least, 9)):
         values = _activations(net)
         x = values[-1] if d.number(0, 3) else d.one(values)
         image = len(net.shape(x)) == 4 and min(net.shape(x)[1:3]) > 1
-        layers = FOLDED if barren else IMAGES + ANY
-        layer = d.one(layers if image else ANY)
         assume(len(net.shape(x)) > 1)
-        made = layer(d, net, x)
+        made = d.one(images if image else others)(d, net, x)
         assume(_product(net.shape(made)) <= MOST_ELEMENTS)
     read = {i for step in net.steps for i in step.inputs}
     ends = [v for step in net.steps for v in step.outputs if v not in read]
     inner = [v for v in _activations(net) if v in read and v not in net.inputs]
     net.output(*dict.fromkeys([*ends, *([d.one(inner)] if inner and not d.number(0, 3) else [])]))
+
+
+@st.composite
+def cases(draw: st.DrawFn, barren: bool = False) -> Case:
+    """A network of 2 to 12 operators, of int8 or uint8; ``barren``: with constant channels."""
+    d = Draw(draw)
+    net = Net(d.number(0, 2**20), barren=0.4 * barren)
+    grown(d, net, 4 if barren else 2, FOLDED if barren else IMAGES + ANY, ANY)
     dtype, real = d.one(("int8", "int8", "uint8")), d.number(0, 4) == 0
     try:
         known = ranges(net, JUDGE)
@@ -178,11 +194,32 @@ def cases(draw: st.DrawFn, barren: bool = False) -> Case:
         data = integer_file(net, known, dtype, real)
     except RefereeError:
         assume(False)
-    kinds = " ".join(step.kind for step in net.steps)
-    return Case("network", data, f"{dtype}{' from float' * real}: {kinds}")
+    return Case("network", data, f"{dtype}{' from float' * real}: {_kinds(net)}")
 
 
-STRATEGIES = {"network": cases(), "barren network": cases(barren=True)}
+@st.composite
+def dynamic_cases(draw: st.DrawFn) -> Case:
+    """A network of floats with weights of 8 or 4 bits, some of them dense layers.
+
+    Its results must be LiteRT's bit by bit: activations are stored as 8 bits while it runs.
+    """
+    d = Draw(draw)
+    net = Net(d.number(0, 2**20))
+    grown(d, net, 2, (convolution, convolution, convolution, *EXACT), EXACT)
+    for step in net.steps:
+        if step.kind == "FULLY_CONNECTED":
+            step.options["asymmetricQuantizeInputs"] = d.chance()
+    by_channel, bits = d.chance(), d.one((8, 8, 4))
+    note = f"{bits} bits{', channels' * by_channel}: {_kinds(net)}"
+    data = dynamic_file(net, by_channel, bits)
+    return Case("dynamic network", data, note, tolerance=0.0)
+
+
+STRATEGIES = {
+    "network": cases(),
+    "barren network": cases(barren=True),
+    "dynamic network": dynamic_cases(),
+}
 
 
 def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
@@ -192,6 +229,10 @@ def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
 
 def _activations(net: Net) -> list[int]:
     return [*net.inputs, *(v for step in net.steps for v in step.outputs)]
+
+
+def _kinds(net: Net) -> str:
+    return " ".join(step.kind for step in net.steps)
 
 
 def _product(shape: tuple[int, ...]) -> int:

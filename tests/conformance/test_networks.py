@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.builder import Net, float_file
-from tests.conformance.case import DIFFERENT, EQUAL, Case, check
+from tests.conformance.case import DIFFERENT, EQUAL, UNJUDGED, Case, check
 from tests.conformance.counts import generate
 from tests.conformance.locate import first_difference
 from tests.conformance.networks import NETWORKS
 from tests.conformance.quantise import integer_file, ranges
-from tests.conformance.random_networks import cases
+from tests.conformance.random_networks import cases, dynamic_cases
 from tests.quantize.running import JUDGE, integer_module
 
 QUICK = ("ShuffleNetV2", "MobileNetV3")
@@ -45,6 +45,24 @@ def test_random_networks_are_exact() -> None:
     wrong = [f"{case.note}: {v.reason}" for case, v in found if v.status == DIFFERENT]
     assert wrong == []
     assert sum(verdict.status == EQUAL for _, verdict in found) >= RANDOM // 2
+
+
+def dynamic_networks() -> list[str]:
+    """Networks of dynamic range that are not LiteRT's to the last bit: none."""
+    found = generate(dynamic_cases(), RANDOM, 0)
+    assert sum(verdict.status in (EQUAL, DIFFERENT) for _, verdict in found) >= RANDOM // 2
+    return [f"{case.note}: {v.reason}" for case, v in found if v.status not in (EQUAL, UNJUDGED)]
+
+
+def test_random_networks_of_dynamic_range_are_exact() -> None:
+    assert dynamic_networks() == []
+
+
+def test_activations_stored_by_cutting_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_serenity.kernels import dynamic
+
+    monkeypatch.setattr(dynamic, "_nearest", lambda x, dtype: x.astype(dtype))
+    assert dynamic_networks() != []
 
 
 def test_a_wrong_kernel_is_found_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
