@@ -2,7 +2,9 @@ import pytest
 
 from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order, is_order
-from tvm_serenity.text import parse
+from tvm_serenity.memory import peak_bytes, profile
+from tvm_serenity.schedule.check import naive_peak
+from tvm_serenity.text import dump, parse
 
 
 def make(ops: list[Op], tensors: int = 3, inputs: tuple[int, ...] = ()) -> Graph:
@@ -45,6 +47,19 @@ def test_in_place_needs_equal_sizes() -> None:
     tensors = (Tensor("x", 8), Tensor("y", 4))
     with pytest.raises(GraphError, match="'x' has 8 bytes and 'y' 4"):
         Graph("g", tensors, (Op("a", "", (0,), (1,), 0, None, (0,)),), (0,), (1,))
+
+
+def test_over_saves_no_more_than_both_hold() -> None:
+    tensors = (Tensor("x", 8), Tensor("y", 4))
+    graph = Graph("g", tensors, (Op("a", "", (0,), (1,), over=(0,), over_bytes=4),), (0,), (1,))
+    assert peak_bytes(graph) == naive_peak(graph, (0,)) == 8
+    assert profile(graph).peak_bytes == 8
+    assert dump(parse(dump(graph))) == dump(graph)
+    for more in (5, -1, 0):
+        with pytest.raises(GraphError, match="over 'x' it saves 1 to 4 bytes"):
+            Graph("g", tensors, (Op("a", "", (0,), (1,), over=(0,), over_bytes=more),), (0,), (1,))
+    with pytest.raises(GraphError, match="is not one of its inputs"):
+        Graph("g", tensors, (Op("a", "", (), (1,), over=(0,), over_bytes=4),), (0,), (1,))
 
 
 def test_constants_of_constants_and_views_are_found() -> None:

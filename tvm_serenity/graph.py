@@ -11,6 +11,8 @@ Memory semantics (``memory.py`` computes with them):
 * ``Op.view_of``: the outputs share the storage of that input (reshape, no-op split): no bytes.
 * ``Op.in_place``: output 0 takes over the storage of the first listed input that dies at the
   operator, if any does; the sizes are equal, so the bytes live before and after do not change.
+* ``Op.over``: output 0 may lie in part over one of these inputs if it dies at the operator, which
+  saves ``over_bytes`` at most while the operator runs; before and after both count in full.
 * ``Op.workspace_bytes``: scratch that is live during the operator alone.
 * Constants (weights) are never in the profile; neither is what an operator makes from constants
   alone (it is a constant too), nor what lives in the caller's memory (``Role.EXTERNAL``). State
@@ -51,7 +53,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator; ``inputs``, ``outputs``, ``view_of`` and ``in_place`` are tensor indices."""
+    """An operator; all but ``name``, ``kind`` and bytes are tensor indices."""
 
     name: str
     kind: str
@@ -60,6 +62,8 @@ class Op:
     workspace_bytes: int = 0
     view_of: int | None = None
     in_place: tuple[int, ...] = ()
+    over: tuple[int, ...] = ()
+    over_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -316,6 +320,8 @@ def _check_permissions(graph: Graph) -> None:
             _check_view(graph, op)
         if op.in_place and (op.view_of is not None or not op.outputs):
             raise GraphError(f"op {op.name!r}: in-place needs an output that is no view")
+        if op.over:
+            _check_over(graph, op)
         for tensor in op.in_place:
             if tensor not in op.inputs:
                 raise GraphError(f"op {op.name!r}: in-place tensor is not one of its inputs")
@@ -325,6 +331,19 @@ def _check_permissions(graph: Graph) -> None:
                     f"op {op.name!r}: in-place needs equal sizes, {taken.name!r} has "
                     f"{taken.size_bytes} bytes and {made.name!r} {made.size_bytes}"
                 )
+
+
+def _check_over(graph: Graph, op: Op) -> None:
+    if op.view_of is not None or op.in_place or not op.outputs:
+        raise GraphError(f"op {op.name!r}: over needs an output of its own, not in place")
+    made = graph.tensors[op.outputs[0]].size_bytes
+    for tensor in op.over:
+        if tensor not in op.inputs:
+            raise GraphError(f"op {op.name!r}: what its output lies over is not one of its inputs")
+        shared = min(made, graph.tensors[graph.storage[tensor]].size_bytes)
+        if not 0 < op.over_bytes <= shared:
+            name = graph.tensors[tensor].name
+            raise GraphError(f"op {op.name!r}: over {name!r} it saves 1 to {shared} bytes")
 
 
 def _check_view(graph: Graph, op: Op) -> None:

@@ -4,7 +4,8 @@ Steps count the operators of the order from 0; a live range is half open. A grap
 from step 0 to its last reader, a graph output to the last step, anything else from its producer
 to its last reader (SERENITY, section 3.1; Liberis and Lane, section 2.1). Views extend the range
 of their source, an operator done in place continues the range of the storage it takes over, and
-workspace is a range of one step.
+workspace is a range of one step. Where a result may lie over an operand that dies, the profile has
+the bytes that this saves at most; how many it does is up to the placement.
 """
 
 from collections.abc import Sequence
@@ -110,8 +111,11 @@ def profile(graph: Graph, order: Sequence[int] | None = None) -> Profile:
     for index, found in enumerate(ranges):
         for step in range(found.start, min(found.stop, len(order))):
             live[step].append(index)
+    saved = _saved(graph, order, ranges)
     steps = tuple(
-        ProfileStep(op, sum(ranges[i].size_bytes for i in live[step]), tuple(live[step]))
+        ProfileStep(
+            op, sum(ranges[i].size_bytes for i in live[step]) - saved[step], tuple(live[step])
+        )
         for step, op in enumerate(order)
     )
     peak = max((s.live_bytes for s in steps), default=sum(r.size_bytes for r in ranges))
@@ -126,11 +130,25 @@ def peak_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     for found in ranges:
         change[found.start] += found.size_bytes
         change[found.stop] -= found.size_bytes
+    order = range(len(graph.ops)) if order is None else order
+    for step, bytes_saved in enumerate(_saved(graph, order, ranges)):
+        change[step] -= bytes_saved
+        change[step + 1] += bytes_saved
     live, peak = 0, 0
     for delta in change:
         live += delta
         peak = max(peak, live)
     return peak
+
+
+def _saved(graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange]) -> list[int]:
+    """For each step, the bytes that a result saves at most as it lies over what dies there."""
+    kept = set(graph.outputs)
+    stop = {t: r.stop for r in ranges for t in r.tensors if kept.isdisjoint(r.tensors)}
+    return [
+        graph.ops[op].over_bytes if any(stop.get(t) == step + 1 for t in graph.ops[op].over) else 0
+        for step, op in enumerate(order)
+    ]
 
 
 def _members(graph: Graph) -> dict[int, list[int]]:

@@ -100,6 +100,8 @@ def dump(graph: Graph) -> str:
             line += f"; view {spell(op.view_of)}"
         if op.in_place:
             line += "; in-place " + " ".join(spell(t) for t in op.in_place)
+        if op.over:
+            line += f"; over {op.over_bytes} " + " ".join(spell(t) for t in op.over)
         if op.workspace_bytes:
             line += f"; workspace {op.workspace_bytes}"
         lines.append(line.rstrip())
@@ -152,36 +154,31 @@ class _Reader:
         end = tokens.index(";") if ";" in tokens else len(tokens)
         inputs = self.tensor_list(tokens[colon + 1 : arrow])
         outputs = self.tensor_list(tokens[arrow + 1 : end])
-        view_of, in_place, workspace = self.options(tokens[end:])
-        self.ops.append(
-            Op(
-                _unquote(tokens[0]),
-                _unquote(tokens[1]) if colon == 2 else "",
-                tuple(inputs),
-                tuple(outputs),
-                workspace,
-                view_of,
-                in_place,
-            )
+        plain = Op(
+            _unquote(tokens[0]),
+            _unquote(tokens[1]) if colon == 2 else "",
+            tuple(inputs),
+            tuple(outputs),
         )
+        self.ops.append(self.options(plain, tokens[end:]))
 
-    def options(self, tokens: list[str]) -> tuple[int | None, tuple[int, ...], int]:
-        view_of: int | None = None
-        in_place: tuple[int, ...] = ()
-        workspace = 0
+    def options(self, op: Op, tokens: list[str]) -> Op:
         for option in _split(tokens, ";"):
             if option[0] == "view" and len(option) == 2:
-                (view_of,) = self.tensor_list(option[1:])
+                op = replace(op, view_of=self.tensor_list(option[1:])[0])
             elif option[0] == "in-place" and len(option) > 1:
-                in_place = tuple(self.tensor_list(option[1:]))
+                op = replace(op, in_place=tuple(self.tensor_list(option[1:])))
+            elif option[0] == "over" and len(option) > 2:
+                over = tuple(self.tensor_list(option[2:]))
+                op = replace(op, over=over, over_bytes=int(option[1]))
             elif option[0] == "workspace" and len(option) == 2:
-                workspace = int(option[1])
+                op = replace(op, workspace_bytes=int(option[1]))
             else:
                 raise ParseError(
                     f"unknown option {' '.join(option)!r}; there are 'view TENSOR', "
-                    "'in-place TENSORS' and 'workspace BYTES'"
+                    "'in-place TENSORS', 'over BYTES TENSORS' and 'workspace BYTES'"
                 )
-        return view_of, in_place, workspace
+        return op
 
     def tensor_list(self, tokens: list[str], role: Role | None = None) -> list[int]:
         result = []

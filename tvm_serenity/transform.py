@@ -84,7 +84,7 @@ def alias_copies(reduced: Reduced) -> Reduced:
         made = graph.tensors[op.outputs[0]]
         if len(sources) != 1 or graph.tensors[sources[0]].size_bytes != made.size_bytes:
             return op
-        return replace(op, view_of=sources[0], in_place=())
+        return replace(op, view_of=sources[0], in_place=(), over=(), over_bytes=0)
 
     graph = reduced.graph
     return replace(reduced, graph=graph.replace(ops=tuple(view(graph, op) for op in graph.ops)))
@@ -181,6 +181,7 @@ def _compact(
             inputs=renumber(op.inputs),
             outputs=renumber(op.outputs),
             in_place=renumber(op.in_place),
+            over=renumber(op.over),
             view_of=None if op.view_of is None else number[op.view_of],
         )
         for op in ops

@@ -8,6 +8,8 @@ from tvm_serenity.schedule.problem import Problem, peak_of
 def random_problem(seed: int, most: int = 9, least: int = 1, plain: bool = False) -> Problem:
     """A small network: several outputs, views (as further readers), in-place ops, workspace.
 
+    Some results may lie over an operand in part.
+
     ``plain``: one output an op, nothing in place, no workspace.
     """
     rng = random.Random(seed)
@@ -24,7 +26,7 @@ def random_problem(seed: int, most: int = 9, least: int = 1, plain: bool = False
     ]
     kept = [rng.random() < 0.15 for _ in sizes]
     first = {made: t for t, made in reversed(list(enumerate(producer)))}
-    workspace, in_place = [], []
+    workspace, in_place, over = [], [], []
     before: list[set[int]] = [set() for _ in range(n)]
     some = rng.choice((0.0, 0.3, 0.8))
     scratch = rng.choice((0.0, 0.3))
@@ -35,11 +37,15 @@ def random_problem(seed: int, most: int = 9, least: int = 1, plain: bool = False
             before[op].add(rng.randrange(op))
         workspace.append(0 if plain or rng.random() >= scratch else rng.randint(1, top))
         taken: tuple[int, ...] = ()
+        saved = 0
         if not plain and reads and op in first and rng.random() < some:
             taken = tuple(rng.sample(reads, min(len(reads), rng.randint(1, 2))))
-            sizes[first[op]] = sizes[taken[0]]
-            taken = tuple(t for t in taken if sizes[t] == sizes[taken[0]])
+            saved = rng.randint(0, min(sizes[t] for t in (first[op], *taken)))
+            if not saved:
+                sizes[first[op]] = sizes[taken[0]]
+                taken = tuple(t for t in taken if sizes[t] == sizes[taken[0]])
         in_place.append(taken)
+        over.append(saved)
     return Problem(
         sizes=tuple(sizes),
         producer=tuple(producer),
@@ -49,6 +55,7 @@ def random_problem(seed: int, most: int = 9, least: int = 1, plain: bool = False
         in_place=tuple(in_place),
         predecessors=tuple(tuple(sorted(b)) for b in before),
         ops=tuple(range(n)),
+        over_bytes=tuple(over),
     )
 
 
@@ -77,7 +84,7 @@ def brute_force(problem: Problem) -> int:
                 for t in problem.in_place[op]:
                     dies = set(problem.consumers[t]) <= done | {op} and not problem.kept[t]
                     if dies:
-                        need -= problem.sizes[made[0]]
+                        need -= problem.over_bytes[op] or problem.sizes[made[0]]
                         break
                 after = done | {op}
                 reached = max(peak, need)

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,20 +30,18 @@ def graph_of(problem: Problem) -> Graph:
     ops = tuple(
         Op(f"op{i}", "any", tuple(reads[i]), tuple(makes[i]), problem.workspace[i])
         if not problem.in_place[i]
-        else Op(
-            f"op{i}",
-            "any",
-            tuple(reads[i]),
-            tuple(makes[i]),
-            problem.workspace[i],
-            None,
-            problem.in_place[i],
-        )
+        else _taking(problem, i, tuple(reads[i]), tuple(makes[i]))
         for i in range(problem.count)
     )
     inputs = tuple(t for t, made in enumerate(problem.producer) if made < 0)
     outputs = tuple(t for t, kept in enumerate(problem.kept) if kept)
     return Graph("random", tuple(tensors), ops, inputs, outputs)
+
+
+def _taking(problem: Problem, i: int, reads: tuple[int, ...], makes: tuple[int, ...]) -> Op:
+    taken, saved = problem.in_place[i], problem.over_bytes[i]
+    plain = Op(f"op{i}", "any", reads, makes, problem.workspace[i])
+    return replace(plain, over=taken, over_bytes=saved) if saved else replace(plain, in_place=taken)
 
 
 def claims_of(graph: Graph, rules: dict[str, bool]) -> dict[str, Any]:

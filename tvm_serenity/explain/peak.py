@@ -49,7 +49,9 @@ def _need(graph: Graph, index: int) -> OpNeed:
     def total(tensors: set[int]) -> int:
         return sum(graph.tensors[t].size_bytes for t in tensors)
 
-    return OpNeed(index, total(read), total(made), op.workspace_bytes, max(sizes, default=0))
+    return OpNeed(
+        index, total(read), total(made), op.workspace_bytes, max(sizes, default=op.over_bytes)
+    )
 
 
 def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:

@@ -47,8 +47,8 @@ class Settings:
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
-      that dies. ``write_over``: results of whole layers may lie over rows of their input that are
-      dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
+      that dies. ``write_over``: results of whole layers, or rows, may lie over rows of their input
+      that are dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
       bits while they run, or "float".
@@ -181,10 +181,6 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
         (
             rows and settings.in_place,
             f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
-        ),
-        (
-            rows and settings.write_over,
-            f"{by_rows} does not take --write-over: bands are placed apart",
         ),
         (
             llvm and settings.write_over,

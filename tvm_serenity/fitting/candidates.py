@@ -67,11 +67,17 @@ def by_rows(
     """Yield the network in bands of rows: equal ones from coarse to fine, then chosen ones.
 
     The chosen ones are those of the least arena, and with ``coarsest`` the coarsest whose arena the
-    board's largest memory holds. Raises :class:`InputError` where no layer has rows, or the input
-    cannot arrive so.
+    board's largest memory holds; last bands of one row that lie over others. Raises
+    :class:`InputError` where no layer has rows, or the input cannot arrive so.
     """
     for choice in _choices(maker, streamed, limits, coarsest):
         yield _banded(maker, choice, streamed)
+    network = maker.rows(write_over=True).network
+    if any(layer.over for layer in network.layers):
+        finest = heights_of(network, 1)
+        best = stream(network, finest, streamed=streamed, limits=limits)
+        choice = Choice(at_most_in_memory(best, limits), True, (best,), best.seconds)
+        yield _banded(maker, choice, streamed, write_over=True)
 
 
 def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:
@@ -80,14 +86,16 @@ def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidat
     Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
     """
     goal = Goal(_largest(maker))
-    choice = choose(maker.rows.network, goal, streamed=streamed, limits=limits)
+    choice = choose(maker.rows().network, goal, streamed=streamed, limits=limits)
     return _banded(maker, choice, streamed)
 
 
-def _banded(maker: Maker, choice: Choice, streamed: bool) -> BuildCandidate:
-    settings = replace(maker.settings, rows="auto", stream_input=streamed)
-    made = maker.in_bands(choice)
-    return BuildCandidate(how_in_bands(made, streamed), settings, made)
+def _banded(
+    maker: Maker, choice: Choice, streamed: bool, write_over: bool = False
+) -> BuildCandidate:
+    made = maker.in_bands(choice, write_over)
+    settings = replace(maker.settings, rows="auto", stream_input=streamed, write_over=write_over)
+    return BuildCandidate(how_in_bands(made, streamed, write_over), settings, made)
 
 
 def _largest(maker: Maker) -> int:
@@ -126,7 +134,7 @@ def _changed(one: BuildCandidate) -> tuple[bool, ...]:
 
 
 def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:
-    network = maker.rows.network
+    network = maker.rows().network
     known: dict[int, Streaming] = {}
     for rows in EQUAL_BANDS:
         heights = heights_of(network, rows)

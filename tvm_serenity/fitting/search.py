@@ -181,7 +181,8 @@ class _Search:
                     yield one
             try:
                 yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
-                bound = rows_bound(self.maker.rows.network, streamed=streamed, limits=limits)
+                network = self.maker.rows(write_over=True).network
+                bound = rows_bound(network, streamed=streamed, limits=limits)
                 self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":

@@ -5,7 +5,9 @@ that it makes, one after the other. A row is live only while its band is: it is 
 an op that runs inside of the band's, and is read last by one of those that read the band. What an
 op of one row reads, makes and works in is part of what the op of its band does. So the rows' order
 has no higher peak, and a bound on the peaks of all orders of rows holds for those of bands; an
-arena is no smaller than the peak of its order.
+arena is no smaller than the peak of its order. Where rows may lie over rows that die as they are
+made, as a network's layers say (``Layer.over``), the peaks count what that saves at most: at bands
+of one row alone, as taller ones stay apart.
 
 Rows of an input that arrives are taken in, or read from the caller's memory as they come: a bound
 is the less of both. A certificate holds one of an order for each (``schedule.certificate``), which

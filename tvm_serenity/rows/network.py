@@ -39,6 +39,8 @@ class Layer:
     same height. A ``view`` shows the bytes of its only input under another shape. A layer that
     ``sums`` takes the rows of its only input one after the other into an output of one row.
     ``whole`` says why a layer with rows is not split ("" where it is, or has no rows).
+    ``over``: for each input, how many bytes below a row of it that dies the row that is made must
+    begin to lie over it, 0 for exactly there; None, or no entry: they stay apart.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Layer:
     sums: bool = False
     whole: str = ""
     workspace_bytes: int = 0
+    over: tuple[int | None, ...] = ()
 
     @property
     def splits(self) -> bool:

@@ -233,6 +233,7 @@ class _Build:
             made.append(self.tensor(f, first, end))
         for f, tensor in zip(layer.outputs, made, strict=True):
             self.pieces[f].append(tensor)
+        over, saved = ((), 0) if feeds else self.lying(layer, made)
         name = (
             layer.name
             if (first, end) == (0, self.network.rows(layer.outputs[0]))
@@ -246,6 +247,27 @@ class _Build:
                 tuple(made),
                 layer.workspace_bytes,
                 view,
+                over=tuple(t for t in dict.fromkeys(inputs) if self.bands[t].feature in over),
+                over_bytes=saved,
             )
         )
         self.calls.append(RowCall(index, first, end, feeds))
+
+    def lying(self, layer: Layer, made: Sequence[int]) -> tuple[tuple[int, ...], int]:
+        """The features on whose rows a row may lie that is made, and the bytes this saves.
+
+        Rows alone: bands of several stay apart. Of inputs that save less than others, too.
+        """
+        (first, *more), saved = made, dict[int, int]()
+        band, apart = self.bands[first], self.network.contiguous
+        if more or band.end - band.first > 1 or band.feature in apart:
+            return (), 0
+        size = self.tensors[first].size_bytes
+        for feature, far in zip(layer.inputs, layer.over, strict=False):
+            if far is not None and feature not in apart and self.heights[feature] == 1:
+                row = self.network.features[feature].row_bytes
+                saved[feature] = min(row, size - far)
+        most = max(saved.values(), default=0)
+        if most <= 0:
+            return (), 0
+        return tuple(f for f, one in saved.items() if one == most), most

@@ -64,9 +64,8 @@ def trivial_bound(problem: Problem) -> int:
 
     def need(op: int) -> int:
         bytes_read = sum(problem.sizes[t] for t in problem.inputs[op])
-        credit = max(
-            (problem.sizes[t] for t in problem.in_place[op] if not problem.kept[t]), default=0
-        )
+        taken = any(not problem.kept[t] for t in problem.in_place[op])
+        credit = problem.takeover[op] if taken else 0
         return bytes_read + problem.alloc[op] + problem.workspace[op] - credit
 
     ends = max(problem.start_bytes, problem.end_bytes)

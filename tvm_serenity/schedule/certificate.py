@@ -19,7 +19,7 @@ from typing import Any
 import networkx as nx
 
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.graph import Graph
+from tvm_serenity.graph import Graph, Op
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.check import naive_peak
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
@@ -65,11 +65,16 @@ def digest(graph: Graph) -> str:
     """A hash of all that decides the peak of an order."""
     parts = (
         [(t.size_bytes, str(t.role)) for t in graph.tensors],
-        [(o.inputs, o.outputs, o.workspace_bytes, o.view_of, o.in_place) for o in graph.ops],
+        [_deciding(op) for op in graph.ops],
         graph.inputs,
         graph.outputs,
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _deciding(op: Op) -> tuple[object, ...]:
+    known = (op.inputs, op.outputs, op.workspace_bytes, op.view_of, op.in_place)
+    return (*known, op.over, op.over_bytes) if op.over else known
 
 
 def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Confirmed:
@@ -207,10 +212,7 @@ def relaxed_over(problem: Problem, chosen: list[int]) -> Core:
         consumers,
         [problem.workspace[op] for op in chosen],
         in_place,
-        [
-            problem.sizes[problem.outputs[op][0]] if taken else 0
-            for op, taken in zip(chosen, in_place, strict=True)
-        ],
+        [problem.takeover[op] if taken else 0 for op, taken in zip(chosen, in_place, strict=True)],
         True,
         True,
         True,
@@ -254,7 +256,7 @@ def _visit_all(core: Core, budget: int, states: int) -> bool | None:
 
 
 def _credit(problem: Problem, op: int) -> int:
-    return problem.sizes[problem.outputs[op][0]] if problem.in_place[op] else 0
+    return problem.takeover[op]
 
 
 def _own_need(problem: Problem, op: int) -> int:

@@ -45,6 +45,8 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
         need = live + op.workspace_bytes + sum(graph.tensors[t].size_bytes for t in made)
         if made and made[0] == op.outputs[0] and any(storage[t] in dying for t in op.in_place):
             need -= graph.tensors[made[0]].size_bytes
+        if made and made[0] == op.outputs[0] and any(storage[t] in dying for t in op.over):
+            need -= op.over_bytes
         peak = max(peak, need)
         gone = dying | {t for t in made if t not in last}
         memory.update(made)

@@ -197,7 +197,7 @@ def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) ->
         if not problem.kept[t] and not readers[t]:
             freed += problem.sizes[t]
     if any(not problem.kept[t] and not readers[t] & ~after_op for t in problem.in_place[op]):
-        need -= problem.sizes[problem.outputs[op][0]]
+        need -= problem.takeover[op]
     return need, live + problem.alloc[op] - freed
 
 

@@ -90,8 +90,7 @@ def instance_of(problem: Problem) -> tuple[Instance, int]:
         workspace=problem.workspace,
         in_place=in_place,
         takeover=tuple(
-            problem.sizes[problem.outputs[op][0]] if storages else 0
-            for op, storages in enumerate(in_place)
+            problem.takeover[op] if storages else 0 for op, storages in enumerate(in_place)
         ),
     )
     return instance, base

@@ -75,6 +75,7 @@ def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
             tuple(p - start for p in problem.predecessors[op] if p >= start) for op in inside
         ),
         ops=tuple(inside),
+        over_bytes=problem.over_bytes[start:end],
     )
 
 

@@ -7,7 +7,7 @@ they show. With S the set of ops that have run (a downset of the precedence orde
   the end or some consumer is not in S. ``f(S)`` is the sum of the live sizes: submodular on
   downsets (``docs/search.md``).
 * running u from S needs ``f(S) + alloc(u) + workspace(u) - credit(S, u)`` bytes, where ``alloc``
-  is the sum of the storages u produces and ``credit`` the size of u's output if one of
+  is the sum of the storages u produces and ``credit`` is ``takeover[u]`` if one of
   ``in_place[u]`` dies at u (all its other consumers are in S and it is not kept), else 0.
 
 The peak of an order is the largest such need, and at least ``f`` of the empty set.
@@ -25,7 +25,8 @@ class Problem:
     """Ops 0..n-1 in a valid order, storages with sizes in bytes; ``ops`` are the graph's indices.
 
     ``producer[t]`` is -1 where the storage is live from the start. ``consumers[t]`` are ascending.
-    ``in_place[u]``: storages, each as large as the one u produces first, that it may take over.
+    ``in_place[u]``: storages that the one u produces first may take over, each as large as that;
+    or, where ``over_bytes[u]`` is not 0, lie over in part, which saves so many bytes at most.
     """
 
     sizes: tuple[int, ...]
@@ -36,6 +37,7 @@ class Problem:
     in_place: tuple[tuple[int, ...], ...]
     predecessors: tuple[tuple[int, ...], ...]
     ops: tuple[int, ...]
+    over_bytes: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -64,6 +66,15 @@ class Problem:
     def alloc(self) -> tuple[int, ...]:
         """For each op, the bytes of the storages it produces."""
         return tuple(sum(self.sizes[t] for t in outputs) for outputs in self.outputs)
+
+    @cached_property
+    def takeover(self) -> tuple[int, ...]:
+        """For each op, the bytes it saves while it runs if one of ``in_place`` dies there."""
+        over = self.over_bytes or (0,) * self.count
+        return tuple(
+            (over[op] or self.sizes[self.outputs[op][0]]) if storages else 0
+            for op, storages in enumerate(self.in_place)
+        )
 
     @cached_property
     def start_bytes(self) -> int:
@@ -112,6 +123,7 @@ def problem_of(graph: Graph) -> Problem:
             tuple(position[p] for p in graph.predecessors[op] if p in position) for op in ops
         ),
         ops=tuple(ops),
+        over_bytes=tuple(graph.ops[op].over_bytes for op in ops),
     )
 
 
@@ -122,7 +134,7 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     for op in order:
         credit = 0
         if any(waiting[t] == 1 and not problem.kept[t] for t in problem.in_place[op]):
-            credit = problem.sizes[problem.outputs[op][0]]
+            credit = problem.takeover[op]
         live += problem.alloc[op]
         peak = max(peak, live + problem.workspace[op] - credit)
         for t in problem.inputs[op]:
@@ -136,13 +148,12 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
 
 
 def _may_take_over(graph: Graph, op: int, number: dict[int, int]) -> tuple[int, ...]:
-    """The storages that the op's output 0 may take over; none if that is not counted itself."""
+    """What the op's output 0 may take over or lie over; none if that is not counted itself."""
     found = graph.ops[op]
-    if not found.in_place or not graph.in_profile[found.outputs[0]]:
+    taken = found.in_place or found.over
+    if not taken or not graph.in_profile[found.outputs[0]]:
         return ()
-    return tuple(
-        dict.fromkeys(number[graph.storage[t]] for t in found.in_place if graph.in_profile[t])
-    )
+    return tuple(dict.fromkeys(number[graph.storage[t]] for t in taken if graph.in_profile[t]))
 
 
 def _output_rank(graph: Graph, tensor: int) -> int:

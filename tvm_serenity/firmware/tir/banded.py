@@ -29,6 +29,7 @@ from tvm_serenity.firmware.tir.library import COUNT
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.firmware.tir.slots import slot_of
+from tvm_serenity.firmware.windows import Passage
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE
@@ -153,7 +154,12 @@ class _Maker:
         layer = self.network.layers[index]
         assert kernel is not None
         assert code is not None
-        names = tuple(self.kernel(made) for made in code.kernels)
+        over = self.over(index, code)
+        kernels = [
+            replace(made, name=f"{made.name}_over", restrict=False) if over else made
+            for made in code.kernels
+        ]
+        names = tuple(self.kernel(made) for made in kernels)
         if kernel.rows is None:
             return Step(names, self.whole(index, code), layer.outputs)
         constants = [Const(self.constants.number(array)) for array in code.constants]
@@ -171,7 +177,29 @@ class _Maker:
             self.together(layer),
             self.pad(index),
             layer.sums,
+            over,
         )
+
+    def over(self, index: int, code: LayerCode) -> tuple[tuple[int, Passage], ...]:
+        """What rows of a layer lie on in part in any of its calls, and how it is gone over."""
+        layer, found = self.network.layers[index], dict[int, Passage]()
+        known = dict(zip(layer.inputs, code.passages, strict=False))
+        for op, call in zip(self.banded.graph.ops, self.banded.calls, strict=True):
+            if call.layer != index:
+                continue
+            for tensor in op.over:
+                passage = known[self.banded.bands[tensor].feature]
+                if passage is not None and self.meet(tensor, op.outputs[0]):
+                    found[self.banded.bands[tensor].feature] = passage
+        return tuple(sorted(found.items()))
+
+    def meet(self, one: int, two: int) -> bool:
+        """Whether two tensors of the graph share bytes."""
+        tensors, places = self.banded.graph.tensors, self.lying.tensors
+        if one not in places or two not in places or places[one].region != places[two].region:
+            return False
+        a, b = places[one].offset_bytes, places[two].offset_bytes
+        return a < b + tensors[two].size_bytes and b < a + tensors[one].size_bytes
 
     def whole(self, index: int, code: LayerCode) -> tuple[Any, ...]:
         """What the kernel of whole tensors is called with."""
@@ -228,3 +256,8 @@ class _Maker:
             name = self.network.layers[index].name
             raise UnsupportedError(f"{name}: its inputs are padded with different values")
         return next(iter(found), None)
+
+
+def _writing_over(made: Kernel) -> Kernel:
+    """The same kernel, whose parameters may share bytes."""
+    return replace(made, name=f"{made.name}_over", restrict=False)

@@ -21,7 +21,7 @@ from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
-from tvm_serenity.relax.rows_read import read_rows
+from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
 from tvm_serenity.rows.described import described
 from tvm_serenity.rows.network import Network
@@ -41,6 +41,7 @@ class Maker:
     board: Board
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
+    cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
 
     def ready(self, rewrite: str = "") -> Prepared:
         """Return the lowered network, rewritten by the rules that are named."""
@@ -54,32 +55,38 @@ class Maker:
         return found is not None and found.changed
 
     @cached_property
-    def rows(self) -> RowKernels:
-        """The network by rows; :class:`InputError` where nothing of it can be split."""
+    def _read(self) -> RowModule:
         self.settings.notify("reading rows")
         ready = self.ready()
-        rows = read_rows(ready.plain, self.name, ready.target)
-        alignment = self.board.core.alignment_bytes
-        core = self.board.core
-        dsp = core.dsp and not core.mve
-        kernels = row_kernels(
-            rows,
-            tuned=self.settings.tuned,
-            alignment=alignment,
-            dsp=dsp,
-            vectors=core.mve,
-            thumb=core.thumb,
-        )
-        check_splittable(kernels.network)
-        return kernels
+        return read_rows(ready.plain, self.name, ready.target)
+
+    def rows(self, write_over: bool = False) -> RowKernels:
+        """Return the network by rows; :class:`InputError` where nothing of it can be split.
+
+        ``write_over``: rows may lie over rows that die as they are made.
+        """
+        if write_over not in self.cut:
+            core = self.board.core
+            kernels = row_kernels(
+                self._read,
+                tuned=self.settings.tuned,
+                alignment=core.alignment_bytes,
+                dsp=core.dsp and not core.mve,
+                vectors=core.mve,
+                thumb=core.thumb,
+                write_over=write_over,
+            )
+            check_splittable(kernels.network)
+            self.cut[write_over] = kernels
+        return self.cut[write_over]
 
     def whole(self, how: Settings) -> Compiled:
         """Return the network compiled operator by operator; ``how`` says all that differs."""
         return compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
 
-    def in_bands(self, chosen: Choice) -> Compiled:
-        """Return the network compiled in bands of ``rows.network``."""
-        best, kernels, ready = chosen.best, self.rows, self.ready()
+    def in_bands(self, chosen: Choice, write_over: bool = False) -> Compiled:
+        """Return the network compiled in bands of the network of ``rows(write_over)``."""
+        best, kernels, ready = chosen.best, self.rows(write_over), self.ready()
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
         placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
@@ -105,12 +112,13 @@ class Maker:
 
 def by_rows(maker: Maker) -> Compiled:
     """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
-    settings, network = maker.settings, maker.rows.network
+    settings = maker.settings
+    network = maker.rows(settings.write_over).network
     settings.notify("ordering and placing bands")
     room, limit = rooms(maker.board, settings.stack_bytes), settings.limit_bytes
     largest = max(one.arena_bytes for one in room)
     largest = largest if limit is None else min(largest, limit)
-    return maker.in_bands(_chosen(network, settings, largest))
+    return maker.in_bands(_chosen(network, settings, largest), settings.write_over)
 
 
 def checked(made: Compiled) -> None:

@@ -8,9 +8,18 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
+from tvm_serenity.firmware.tir.over_rows import (
+    Passages,
+    distances,
+    farther,
+    of_elements,
+    of_library,
+)
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import NotCovered
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
+from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 
@@ -22,7 +31,8 @@ class LayerCode:
     ``data`` are the positions of tensors among tensors and constants: before all constants where
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
     ``not_covered`` why it is not, or not one for the board's core alone. ``roomy``: a faster one
-    with more workspace, if there is one.
+    with more workspace, if there is one. ``passages``: how it goes over a row of each input, where
+    rows may lie over what they are made of.
     """
 
     kernels: tuple[Kernel, ...]
@@ -32,6 +42,7 @@ class LayerCode:
     library: bool = False
     not_covered: str = ""
     roomy: "LayerCode | None" = None
+    passages: Passages = ()
 
 
 @dataclass(frozen=True)
@@ -51,11 +62,13 @@ def row_kernels(
     dsp: bool = False,
     vectors: bool = False,
     thumb: int = 0,
+    write_over: bool = False,
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
     ``dsp``: the core has the DSP extension, and no vector instructions; ``vectors``: it has those;
-    ``thumb``: it has neither, but this instruction set.
+    ``thumb``: it has neither, but this instruction set. ``write_over``: rows may lie over rows that
+    die as they are made, but for kernels with vectors.
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
@@ -85,11 +98,41 @@ def row_kernels(
         if made is not None:
             if made.workspace_bytes and _splits(rows.kernels[index]):
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
+            if write_over and not vectors and _splits(rows.kernels[index]):
+                made, far = _lying(made, rows, index)
+                layers[index] = replace(layers[index], over=far)
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
             made = replace(made, kernels=same)
             layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
         found.append(made)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found))
+
+
+def _lying(
+    made: LayerCode, rows: RowModule, index: int
+) -> tuple[LayerCode, tuple[int | None, ...]]:
+    """The kernels of a layer that say how they go over rows, and how far apart these must be.
+
+    Of two kernels the one with more workspace is left out where it stays apart and the other not.
+    """
+    layer, kernel = rows.network.layers[index], rows.kernels[index]
+    assert kernel is not None
+    assert kernel.rows is not None
+    if len(layer.outputs) != 1 or layer.sums or len(set(layer.inputs)) != len(layer.inputs):
+        return made, ()
+    if not made.library:
+        made = replace(made, passages=of_elements(kernel.rows, rows.network, index))
+        return made, distances(made.passages)
+    spec = spec_of(kernel.source, _arguments(kernel))
+    if not isinstance(spec, Convolution) or len(spec.pieces) != len(layer.inputs):
+        return made, ()
+    made = replace(made, passages=of_library(spec, made.kernels[0]))
+    far, roomy = distances(made.passages), made.roomy
+    if roomy is None:
+        return made, far
+    roomy = replace(roomy, passages=of_library(spec, roomy.kernels[0]))
+    both = farther(far, distances(roomy.passages))
+    return replace(made, roomy=None if both is None else roomy), far if both is None else both
 
 
 def _splits(kernel: LayerKernel | None) -> bool:
@@ -99,9 +142,7 @@ def _splits(kernel: LayerKernel | None) -> bool:
 def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
     if kernel is None or kernel.source is None:
         return None
-    arguments: list[Any] = list(kernel.constants)
-    for position in kernel.data:
-        arguments.insert(position, None)
+    arguments = _arguments(kernel)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
     found = from_library(name, kernel.source, arguments, kernel.rows, **core)
     first = tuple(range(len(kernel.data)))
@@ -118,6 +159,14 @@ def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
         workspace_bytes=more.workspace_bytes,
     )
     return replace(code, roomy=roomy)
+
+
+def _arguments(kernel: LayerKernel) -> list[Any]:
+    """The constants of a layer's whole kernel where they are passed, None for what it reads."""
+    arguments: list[Any] = list(kernel.constants)
+    for position in kernel.data:
+        arguments.insert(position, None)
+    return arguments
 
 
 def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:

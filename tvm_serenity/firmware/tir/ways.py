@@ -95,11 +95,12 @@ def way_of(settings: Settings) -> WholeWay:
     )
 
 
-def how_in_bands(made: Compiled, arriving: bool = False) -> str:
+def how_in_bands(made: Compiled, arriving: bool = False, write_over: bool = False) -> str:
     """Return the same of one in bands; ``arriving``: rows of its input come one by one."""
     assert made.chosen is not None
     rows = rows_text(made.chosen.best)
-    return f"bands of {rows} row{'s' * (rows != '1')}{', input by rows' * arriving}"
+    more = ", input by rows" * arriving + ", written over" * write_over
+    return f"bands of {rows} row{'s' * (rows != '1')}{more}"
 
 
 def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
@@ -129,7 +130,8 @@ def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
     try:
         replace(settings, rows=AUTO)  # which refuses what rows do not go with
         made = by_rows(maker)
-        yield _way(how_in_bands(made), made, settings), made
+        how = how_in_bands(made, write_over=settings.write_over)
+        yield _way(how, made, settings), made
     except (InputError, UnsupportedError) as error:
         yield Way("bands of rows", reason=str(error)), None
 
