@@ -51,5 +51,9 @@ def test_a_table_of_exponentials_ends_where_they_do(scale: float) -> None:
     whole = tables.softmax(scale).exponentials
     short = tables.without_tail(whole)
     at = np.minimum(np.arange(256), len(short) - 1)
-    assert short[at].tolist() == list(whole)
-    assert len(short) == 256 or short[-2] != 0
+    lost = whole - short[at]
+    assert (
+        (np.asarray(whole) + (1 << 11)) >> 12 == (short[at].astype(int) + (1 << 11)) >> 12
+    ).all()
+    assert ((lost == 0) | (2 * lost < 1 << 15)).all()  # what a result of 16 bits is made of
+    assert len(short) == 256 or short[-2] >= 1 << 11

@@ -125,10 +125,16 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
     return SoftmaxTable(tuple(int(e) for e in np.where(kept, exp_on_negative(x), 0)))
 
 
+_COUNTED = 1 << 11
+"""The least exponential that softmax can tell from 0: sums take each one's nearest multiple of
+2**12, and a result, of at most 16 bits, is at most its 2**15th part."""
+
+
 def without_tail(exponentials: Sequence[int]) -> npt.NDArray[np.int32]:
-    """Return the exponentials with one 0 in place of those at the end."""
+    """Return the exponentials with one 0 in place of those at the end that change no result."""
     values = np.asarray(exponentials, np.int32)
-    return values[: int(np.flatnonzero(values).max(initial=-1)) + 2]
+    counted = np.where(values >= _COUNTED, values, 0)
+    return counted[: int(np.flatnonzero(counted).max(initial=-1)) + 2]
 
 
 def differences(scale: float, beta: float = 1.0) -> tuple[npt.NDArray[np.int64], int]:
