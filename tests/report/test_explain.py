@@ -11,8 +11,13 @@ from tests.cli.run import answer, serenity
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.explain import fit_claims, measures_of, needs_of, peak_claims
+from tvm_serenity.explain.rows import floor_claims
+from tvm_serenity.frontends import load
+from tvm_serenity.frontends.tflite_file import TfliteFile
+from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.graph import is_order
 from tvm_serenity.memory import profile
+from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.schedule import naive_peak, schedule
 from tvm_serenity.text import parse
 
@@ -53,6 +58,20 @@ def test_measures_hold() -> None:
     )
     found = {m.name: m.peak_bytes for m in measures_of(graph)}
     assert found == {"in-place": 200, "alias-copies": 200, "fold-concat": 200, "all-three": 110}
+
+
+@pytest.mark.parametrize("name", ["kws_dscnn_int8", "ic_resnet8_int8"])
+def test_where_bands_stop_is_what_the_certificate_says(name: str, shared: Path) -> None:
+    file = load(shared / f"models/mlperf_tiny/{name}.tflite")
+    assert isinstance(file, TfliteFile)
+    network = network_of(file)
+    for claim, streamed in zip(floor_claims(file), (False, True), strict=True):
+        numbers = claim.numbers
+        assert numbers["streamed"] == streamed
+        assert sum(one["size_bytes"] for one in numbers["alive"]) == numbers["peak_bytes"]
+        confirmed = check_bound(network, rows_bound(network, streamed=streamed).certificate())
+        assert confirmed.lower_bound_bytes == numbers["lower_bound_bytes"]
+        assert all(0 <= one["rows"] <= one["of"] for one in numbers["alive"])
 
 
 def test_swiftnet_in_words(shared: Path) -> None:

@@ -23,7 +23,7 @@ from tvm_serenity.explain import (
 )
 from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.measures import measure
-from tvm_serenity.explain.rows import rows_measure
+from tvm_serenity.explain.rows import floor_claims, rows_measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
@@ -40,6 +40,7 @@ HEADINGS = {
     "bound": "What no order can change",
     "measure": "What would lower it",
     "refused": "What would lower it",
+    "rows-floor": "Where bands of rows stop",
     "verdict": "So",
     "channels": "What need not be computed",
     "ram": "On the board",
@@ -63,7 +64,8 @@ def explain_command(
     """Say why MODEL's peak is where it is, and what would lower it.
 
     Every claim is computed: the best order and its proof, elementwise operators in place, copies
-    as views, folded concats, rewriting, operators split into bands of rows. With --board, whether
+    as views, folded concats, rewriting, operators split into bands of rows, and what is left at the
+    peak where bands stop helping. With --board, whether
     the network fits it, and if not, which tensors stand in the way. Of a quantised file, also which
     channels are constant or not read.
 
@@ -82,7 +84,9 @@ def explain_command(
     with show.progress("rewriting"):
         rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=time_limit))
     tried = all_measures(graph, file, rewritten, time_limit)
-    claims = [*claims_of(graph, found, tried, target), *channel_claims(opened)]
+    with show.progress("bounding bands of rows"):
+        floors = floor_claims(file, time_limit)
+    claims = [*claims_of(graph, found, tried, target), *floors, *channel_claims(opened)]
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return

@@ -1,13 +1,24 @@
-"""Partial execution as a measure: operators split into bands of rows, ordered and placed."""
+"""Partial execution as a measure: operators split into bands of rows, ordered and placed.
+
+And where it stops: what is in memory at the peak of the finest bands, and what is proved of it.
+"""
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.explain.claims import Claim
+from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.frontends.tflite_rows import network_of
+from tvm_serenity.memory import profile
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import check_splittable
-from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.split import SOURCE, Banded, heights_of
 from tvm_serenity.rows.stream import Limits, stream
 
 BAND_ROWS = 4
@@ -20,14 +31,109 @@ def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure 
     """Return what bands of :data:`BAND_ROWS` rows make of a model, or why it has none."""
     how = f"rows --bands {BAND_ROWS} --graph"
     try:
-        if not isinstance(file, TfliteFile):
-            raise InputError("only .tflite files are read here, serenity rows reads kernels too")
-        network = network_of(file)
-        check_splittable(network)
+        network = _splittable(file)
     except InputError as error:
         reason = str(error).removeprefix(f"{file.path.name}: ")
         return Claim("refused", f"Row streaming was not tried: {reason}.", {"reason": reason})
-    limit = TIME_LIMIT_S if time_limit_s is None else min(TIME_LIMIT_S, time_limit_s)
-    found = stream(network, heights_of(network, BAND_ROWS), limits=Limits(limit)).schedule
+    found = stream(network, heights_of(network, BAND_ROWS), limits=_limits(time_limit_s)).schedule
     words = f"Row streaming in bands of {BAND_ROWS} rows"
     return Measure("rows", how, words, found.peak_bytes, found.lower_bound_bytes, found.outcome)
+
+
+def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Claim]:
+    """Return where bands of rows stop helping, with the input in memory and arriving by rows.
+
+    None of a model that has no bands, which :func:`rows_measure` says.
+    """
+    try:
+        network = _splittable(file)
+    except InputError:
+        return []
+    claims = [_floor(network, False, time_limit_s)]
+    with suppress(InputError):  # one that cannot arrive by rows
+        claims.append(_floor(network, True, time_limit_s))
+    return claims
+
+
+def _splittable(file: ModelFile) -> Network:
+    if not isinstance(file, TfliteFile):
+        raise InputError("only .tflite files are read here, serenity rows reads kernels too")
+    network = network_of(file)
+    check_splittable(network)
+    return network
+
+
+def _limits(time_limit_s: float | None) -> Limits:
+    return Limits(TIME_LIMIT_S if time_limit_s is None else min(TIME_LIMIT_S, time_limit_s))
+
+
+def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Claim:
+    """What is alive at the peak of the best order of bands of one row, and the bound on any."""
+    bound = rows_bound(network, streamed=streamed, limits=_limits(time_limit_s))
+    pairs = zip(bound.finest, bound.orders, strict=True)
+    banded, found = min(pairs, key=lambda pair: pair[1].peak_bytes)
+    shown = profile(banded.graph, found.order)
+    assert shown.peak_step is not None
+    step = shown.steps[shown.peak_step]
+    alive = _alive(banded, [shown.ranges[i] for i in step.live])
+    least = bound.lower_bound_bytes
+    proved = found.peak_bytes == least
+    how = "its input arriving row by row" if streamed else "its input in memory"
+    what = (
+        f"no order, placement and height of bands needs less than {counted(least)}"
+        if proved
+        else f"the best order found needs {counted(found.peak_bytes)}, and none less than {least:,}"
+    )
+    parts = [_said(one) for one in alive]
+    doing = _doing(banded, step.op)
+    text = f"With {how}, {what}: when {doing}, alive are {listed(parts, len(parts))}."
+    numbers = {
+        "streamed": streamed,
+        "peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": least,
+        "outcome": str(Outcome.OPTIMAL if proved else Outcome.FEASIBLE),
+        "alive": alive,
+    }
+    return Claim("rows-floor", text, numbers)
+
+
+def _alive(banded: Banded, ranges: list[Any]) -> list[dict[str, Any]]:
+    """Features with rows alive, and workspace, the most bytes first."""
+    rows, sizes = Counter[int](), Counter[int]()
+    scratch = 0
+    for found in ranges:
+        if found.workspace_of is not None:
+            scratch += found.size_bytes
+            continue
+        band = banded.bands[found.tensors[0]]
+        rows[band.feature] += band.end - band.first
+        sizes[band.feature] += found.size_bytes
+    features = banded.network.features
+    alive = [
+        {
+            "name": features[f].name,
+            "rows": rows[f],
+            "of": features[f].height,
+            "size_bytes": sizes[f],
+            "input": f in banded.network.inputs,
+        }
+        for f in sizes
+    ]
+    if scratch:
+        alive.append({"name": "", "rows": 0, "of": 0, "size_bytes": scratch, "input": False})
+    return sorted(alive, key=lambda one: (-one["size_bytes"], one["name"]))
+
+
+def _said(one: dict[str, Any]) -> str:
+    if not one["of"]:
+        return f"workspace ({one['size_bytes']:,})"
+    which = "the input" if one["input"] else quoted(one["name"])
+    rows = which if one["of"] == 1 else f"{one['rows']} of {one['of']} rows of {which}"
+    return f"{rows} ({one['size_bytes']:,})"
+
+
+def _doing(banded: Banded, op: int) -> str:
+    call = banded.calls[op]
+    if call.layer == SOURCE:
+        return f"row {call.first} of the input arrives"
+    return f"{quoted(banded.network.layers[call.layer].name)} makes row {call.first}"
