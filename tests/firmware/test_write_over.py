@@ -93,6 +93,19 @@ def module() -> Any:
     return written(write, "NHWC", 1, QuantisedNet)
 
 
+def pooling() -> Any:
+    """A pool of TVM's behind a convolution: the largest pair of tensors."""
+    from tvm_serenity.zoo.net import module as written
+    from tvm_serenity.zoo.quantised import QuantisedNet
+    from tvm_serenity.zoo.window import same
+
+    def write(net: Any) -> Any:
+        y = net.relu6(net.conv(net.input("x", 3, 16), 16, same(3)))
+        return net.stored(net.conv(net.max_pool(y, same(3, 2)), 4))
+
+    return written(write, "NHWC", 1, QuantisedNet)
+
+
 def compiled(name: str, **options: Any) -> Any:
     return ways.make(module(), "net", board(name), Settings(**options))
 
@@ -152,3 +165,24 @@ def test_bytes_of_a_wrong_distance_are_caught(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(making, "checked", lambda _: None)
     with pytest.raises(WrongResultError):
         firmware.build(module(), "mps2-an386", Settings(name="net", write_over=True))
+
+
+@needs_host
+def test_pools_go_over_their_input_line_after_line() -> None:
+    asked = Settings(name="net", rows="off", write_over=True)
+    plain = firmware.build(pooling(), "mps2-an386", replace(asked, write_over=False, check=False))
+    made = firmware.build(pooling(), "mps2-an386", asked)
+    arenas = [sum(found.facts["arena_bytes"].values()) for found in (plain, made)]
+    assert arenas[0] == 16 * 16 * 16 + 8 * 8 * 16
+    assert arenas[1] < arenas[0] - 600
+    program = ways.make(pooling(), "net", board("mps2-an386"), asked).program
+    pools = [i for i, s in enumerate(program.steps) if s.over and "pool" in s.kernels[0]]
+    for number in pools:
+        step = program.steps[number]
+        ((read, passage),) = step.over
+        assert passage.together == passage.out_width
+        apart = program.place(read).offset_bytes - program.place(step.writes[0]).offset_bytes
+        with pytest.raises(CheckError, match="is read after"):
+            check(lower(program, number, apart))
+    assert pools
+    assert made.facts["check"]["tensors"] >= 3

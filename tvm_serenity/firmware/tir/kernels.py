@@ -15,7 +15,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
-from tvm_serenity.firmware.tir.over import Permissions, windows_of
+from tvm_serenity.firmware.tir.over import Permissions, by_lines, windows_of
 from tvm_serenity.firmware.tir.over import allowed as may_overlap
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, NotCovered, Tuned, tuned
@@ -158,6 +158,25 @@ class Kernels:
             if len(whole) == len(data) == len(set(data)):
                 both = zip(data, whole, strict=True)
                 found[i] = {t: w for t, w in both if t is not None and may_overlap(w)}
+        return found | self._by_lines()
+
+    def _by_lines(self) -> dict[int, dict[int, Passage]]:
+        """The same of kernels from TIR that read one tensor: pools, pads, what else has rows."""
+        found: dict[int, dict[int, Passage]] = {}
+        known: dict[str, Passage | None] = {}
+        for i, op in enumerate(self.region.graph.ops):
+            made, data = self.written.get(op.kind), self._data(i) if self.calls[i] else []
+            plain = i not in self.tuned and op.view_of is None and len(op.outputs) == 1
+            if not plain or made is None or made.workspace_bytes or len(data) != 1:
+                continue
+            (tensor,), (first, *_) = data, self.constants_of(i)
+            if tensor is None or first is not None or opaque(self.functions[op.kind]) is not None:
+                continue
+            if op.kind not in known:
+                known[op.kind] = by_lines(self.plain[op.kind])
+            passage = known[op.kind]
+            if passage is not None and may_overlap(passage):
+                found[i] = {tensor: passage}
         return found
 
     def _data(self, op: int) -> list[int | None]:

@@ -1,17 +1,25 @@
 """Where a kernel may write over what it reads, from the kernel that is called: which and how far.
 
 Kernels of the library say by the file they call in which order they go over pixels
-(``LAST_FILES``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
+(``LAST_FILES``); of kernels from TIR those that make their result line after line
+(``by_lines``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
 replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.rows import has_rows, row_kernel
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, Overlap
 
@@ -153,3 +161,48 @@ def _saved(w: Passage) -> int:
     if far is None:
         return min(read, w.out_size)
     return read + w.out_size - max(far + read, w.out_size)
+
+
+def by_lines(kernel: Any) -> Passage | None:
+    """Return how a whole kernel from TIR goes over its first parameter, None where not by lines.
+
+    ``kernel`` has not been lowered. Its outermost loop must make the rows of its result in order
+    (``row_kernel``); within a row any element may be read and written at any time.
+    """
+    shapes = [compat.buffer_shape(p) for p in _ends(kernel)]
+    try:
+        slots = row_kernel(kernel, (0,)).slots
+    except UnsupportedError:
+        return None
+    if not all(has_rows(shape) and shape[1] > 1 for shape in shapes) or not slots:
+        return None
+    (_, height, width, channels), (_, lines, pixels, out_channels) = shapes
+    known = [(y, row) for slot in slots for y, row in enumerate(slot.rows) if row is not None]
+    step = _straight([slot.rows for slot in slots])
+    if step is None:
+        return None
+    low = min(row - y * step for y, row in known)
+    count = max(row - y * step for y, row in known) - low + 1
+    size, out_size = (np.dtype(compat.buffer_dtype(p)).itemsize for p in _ends(kernel))
+    return Passage(
+        height,
+        width,
+        channels * size,
+        lines,
+        pixels,
+        out_channels * out_size,
+        (count, width),
+        (step, 0),
+        top=-low,
+        together=pixels,
+    )
+
+
+def _ends(kernel: Any) -> tuple[Any, Any]:
+    return kernel.params[0], kernel.params[-1]
+
+
+def _straight(rows: Sequence[Sequence[int | None]]) -> int | None:
+    """The step from line to line that all rows have in common, None where they have none."""
+    steps = {b - a for slot in rows for a, b in pairwise(slot) if a is not None and b is not None}
+    return steps.pop() if len(steps) == 1 else None
