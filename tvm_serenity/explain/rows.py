@@ -80,7 +80,7 @@ def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Clai
     proved = found.peak_bytes == least
     how = "its input arriving row by row" if streamed else "its input in memory"
     what = (
-        f"no order, placement and height of bands needs less than {counted(least)}"
+        f"no order, placement and height of bands that lie apart needs less than {counted(least)}"
         if proved
         else f"the best order found needs {counted(found.peak_bytes)}, and none less than {least:,}"
     )

@@ -54,6 +54,11 @@ def parts(node: tirx.Stmt | tirx.Expr, kind: type[Any]) -> list[Any]:
     return found
 
 
+def same(one: Any, two: Any) -> bool:
+    """Return whether two expressions, or sequences of them, are equal part by part."""
+    return bool(tvm_ffi.structural_equal(one, two))
+
+
 class _Kept:
     """A callback that never raises; ``release`` raises what it kept."""
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity import compat
@@ -20,7 +19,7 @@ from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.loops import kinds_of_loops
-from tvm_serenity.kernels.nodes import mapped, parts
+from tvm_serenity.kernels.nodes import mapped, parts, same
 from tvm_serenity.kernels.row_loops import integer, row_loops
 from tvm_serenity.kernels.rows import has_rows
 
@@ -132,7 +131,7 @@ def _on_row(loop: tirx.For, source: tirx.Var) -> tuple[Any, Any]:
     def load(read: tvm.ir.TensorLoad) -> Any:
         if not read.source.same_as(source):
             return read
-        if not tvm_ffi.structural_equal(analyzer.simplify(read.indices[1]), loop.loop_var):
+        if not same(analyzer.simplify(read.indices[1]), loop.loop_var):
             raise UnsupportedError("a row is read at more than one step")
         return tirx.BufferLoad(row, list(read.indices[2:]))
 

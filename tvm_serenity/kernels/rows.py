@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import relax, s_tir, sym, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.nodes import mapped, parts
+from tvm_serenity.kernels.nodes import mapped, parts, same
 from tvm_serenity.kernels.row_loops import (
     RowValues,
     conjuncts,
@@ -103,7 +102,7 @@ def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:
 
 
 def _is(expr: tirx.Expr, variable: tirx.Var) -> bool:
-    return bool(tvm_ffi.structural_equal(sym.Analyzer().simplify(expr), variable))
+    return same(sym.Analyzer().simplify(expr), variable)
 
 
 class _Cut:
@@ -283,7 +282,7 @@ class _Cut:
                 )
             )["main"]
             known = next(
-                (i for i, f in enumerate(found) if tvm_ffi.structural_equal(f.body, fixed.body)),
+                (i for i, f in enumerate(found) if same(f.body, fixed.body)),
                 None,
             )
             if known is None:

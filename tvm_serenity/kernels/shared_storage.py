@@ -7,11 +7,10 @@ range of a larger tensor along one axis.
 
 from typing import Any
 
-import tvm_ffi
 from tvm import s_tir, tirx
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.kernels.nodes import mapped, walk
+from tvm_serenity.kernels.nodes import mapped, same, walk
 
 
 def in_place(kernel: tirx.PrimFunc, parameter: int) -> Any:
@@ -95,10 +94,10 @@ def _same_element(body: tirx.Stmt, taken: tirx.Var, result: tirx.Expr) -> bool:
         if not read and not written:
             return
         nested = [v for v in block.iter_vars if int(v.iter_type) == 2]
-        same = bool(read and written) and all(
-            tvm_ffi.structural_equal(r.region, w.region) for r in read for w in written
+        here = bool(read and written) and all(
+            same(r.region, w.region) for r in read for w in written
         )
-        fits.append(same and not nested)
+        fits.append(here and not nested)
 
     def leaf(block: s_tir.SBlock) -> None:
         if block.name_hint != "root" and block.name_hint:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.nodes import parts
+from tvm_serenity.kernels.nodes import parts, same
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.rows.network import Network
 
@@ -104,8 +103,8 @@ def elementwise(kernel: tirx.PrimFunc, parameter: int, *, ascending: bool = Fals
         return [r for r in parts(node, TensorLoad) if r.source.same_as(taken)]
 
     inside = reads(stores[0].value)
-    same = all(tvm_ffi.structural_equal(r.indices, stores[0].indices) for r in inside)
-    return bool(inside) and same and len(inside) == len(reads(kernel.body))
+    here = all(same(r.indices, stores[0].indices) for r in inside)
+    return bool(inside) and here and len(inside) == len(reads(kernel.body))
 
 
 def distances(passages: Passages) -> tuple[int | None, ...]:
