@@ -60,7 +60,7 @@ def test_measures_hold() -> None:
     assert found == {"in-place": 200, "alias-copies": 200, "fold-concat": 200, "all-three": 110}
 
 
-@pytest.mark.parametrize("name", ["kws_dscnn_int8", "ic_resnet8_int8"])
+@pytest.mark.parametrize("name", ["kws_dscnn_int8", "sww_streaming_int8"])
 def test_where_bands_stop_is_what_the_certificate_says(name: str, shared: Path) -> None:
     file = load(shared / f"models/mlperf_tiny/{name}.tflite")
     assert isinstance(file, TfliteFile)
