@@ -42,6 +42,12 @@ def stable(value: Any) -> Any:
     return [stable(v) for v in value] if isinstance(value, list) else value
 
 
+def timeless(explained: dict[str, Any]) -> dict[str, Any]:
+    """Without where bands stop: the clock ends that search, sooner on a page with much else."""
+    claims = [c for c in explained["claims"] if c["kind"] != "rows-floor"]
+    return explained | {"claims": claims}
+
+
 def test_numbers_are_those_of_the_other_commands(
     model: Path, report: tuple[Path, dict[str, Any]]
 ) -> None:
@@ -49,7 +55,7 @@ def test_numbers_are_those_of_the_other_commands(
     schedule = answer("schedule", model)
     assert stable(data["schedule"]).items() <= stable(schedule).items()
     assert stable(data["rewrite"]) == stable(answer("rewrite", model))
-    assert data["explain"] == answer("explain", model, "--board", BOARD)
+    assert timeless(data["explain"]) == timeless(answer("explain", model, "--board", BOARD))
     capacities = ",".join(map(str, data["traffic_options"]["capacities"]))
     assert data["traffic"] == answer("offchip", model, "--capacities", capacities)
     boards = answer("boards")
