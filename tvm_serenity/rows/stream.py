@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 
 from tvm_serenity.arena import Joint, improve_arena
 from tvm_serenity.graph import complete_order
-from tvm_serenity.memory import LiveRange, live_ranges, peak_bytes
+from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, check_plan, plan
+from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan
 from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.over import named_over, pairs_over, place_over
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import Banded, split
 from tvm_serenity.schedule import Options as SearchOptions
@@ -137,9 +137,15 @@ def _overlapping(banded: Banded, limits: Limits) -> Streaming:
     found = order_from(banded, order, limits)
     begun = replace(found, order=order, peak_bytes=peak_of(problem, _positions(problem.ops, order)))
     ranges = live_ranges(banded.graph, order)
-    best = Joint.of(begun, ranges, _named_over(banded, order, ranges, apart.plan), 1)
+    named = named_over(apart.plan.buffers, pairs_over(banded, order, ranges))
+    best = Joint.of(begun, ranges, replace(apart.plan, buffers=tuple(named)), 1)
     at = apart.input_base
-    for base in dict.fromkeys((apart.input_base, *_below_inputs(banded))):
+    bases = [apart.input_base, *_below_inputs(banded)]
+    if _held(banded):
+        bases.append(_promising_base(banded, order, begun.peak_bytes, limits))
+    for base in dict.fromkeys(bases):
+        if best.outcome is Outcome.OPTIMAL:
+            break
         joint = _best_joint(banded, found, order, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
@@ -153,13 +159,6 @@ def _overlapping(banded: Banded, limits: Limits) -> Streaming:
         seconds=apart.seconds + best.schedule.seconds,
         input_base=at,
     )
-
-
-def _named_over(
-    banded: Banded, order: Sequence[int], ranges: Sequence[LiveRange], placed: Plan
-) -> Plan:
-    """The same placement, with what may overlap in its buffers."""
-    return replace(placed, buffers=tuple(_lying_over(banded, order, ranges, placed.buffers)))
 
 
 def _below_inputs(banded: Banded) -> list[int]:
@@ -200,7 +199,7 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
         for r in ranges
     )
     plain = [Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)]
-    buffers = tuple(_lying_over(banded, order, ranges, plain))
+    buffers = tuple(named_over(plain, pairs_over(banded, order, ranges)))
     others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
     proved = memory.arena_bytes == found.lower_bound_bytes
     return Streaming(
@@ -307,58 +306,10 @@ def place_bands(
         place = fixed.get(live.tensors[0]) if live.tensors else None
         name = f"{index} {live.name}"
         buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
-    found = plan(_lying_over(banded, order, ranges, buffers), options=options)
+    found = place_over(banded, order, ranges, buffers, options)
     # Rows that nothing reads are in memory at the start all the same.
     held = base + _held(banded) if fixed else 0
     return ranges, replace(found, arena_bytes=max(found.arena_bytes, held))
-
-
-def _lying_over(
-    banded: Banded,
-    order: Sequence[int],
-    ranges: Sequence[LiveRange],
-    buffers: Sequence[Buffer],
-) -> list[Buffer]:
-    """Return ``buffers``, one a range, with what rows may lie over that dies as they are made.
-
-    Only where more is live than the peak of the order: elsewhere there is room beside, and each
-    overlap that is allowed is one more place to try.
-    """
-    graph, found = banded.graph, list(buffers)
-    steps, peak = _live_apart(ranges, len(order)), peak_bytes(graph, order)
-    alone = {r.tensors[0]: i for i, r in enumerate(ranges) if len(r.tensors) == 1}
-    for step, op in enumerate(order):
-        known = graph.ops[op]
-        if not known.over or steps[step] <= peak:
-            continue
-        dying = [
-            alone[t]
-            for t in known.over
-            if t in alone and t not in graph.outputs and ranges[alone[t]].stop == step + 1
-        ]
-        if not dying or known.outputs[0] not in alone:
-            continue
-        made, read = alone[known.outputs[0]], dying[0]
-        layer = banded.network.layers[banded.calls[op].layer]
-        feature = banded.bands[ranges[read].tensors[0]].feature
-        far = layer.over[layer.inputs.index(feature)]
-        assert far is not None
-        found[made] = replace(
-            found[made],
-            may_overlap=found[read].name,
-            overlap=Overlap.BELOW if far else Overlap.START,
-            distance_bytes=far,
-        )
-    return found
-
-
-def _live_apart(ranges: Sequence[LiveRange], steps: int) -> list[int]:
-    """Bytes that are live at each step where nothing shares any."""
-    change = [0] * (steps + 2)
-    for found in ranges:
-        change[found.start] += found.size_bytes
-        change[found.stop] -= found.size_bytes
-    return list(accumulate(change))
 
 
 def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
