@@ -194,6 +194,7 @@ def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> 
     assert [(one.how, one.fits, one.linked) for one in found.points] == [("whole", False, False)]
     assert found.complete
     assert found.chosen is None
+    assert found.lower_bound_bytes == 0  # one of this way alone is none of the others
 
 
 @pytest.mark.parametrize(

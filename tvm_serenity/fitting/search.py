@@ -136,7 +136,8 @@ class _Search:
                 found.append(one)
                 flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
                 if not flash_is_enough:
-                    break  # no way has less of them
+                    self.bounds.clear()  # of the ways that were tried alone
+                    break  # no way has less constants
                 if self.left <= 0:
                     self.complete = False
                     break
