@@ -7,6 +7,7 @@ lives, and saves a row at the one where its two rows meet. For a limit on what m
 slots there must be follows: each step above it needs its own, and none can be undone by another.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -15,6 +16,9 @@ from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
 
 TRIED = 3
 """Limits that are placed: the least that slots keep to, and some between it and what is known."""
+
+MANY, MANY_SECONDS = 500, 1.0
+"""Buffers of which slots are not worked out in less time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +69,22 @@ def in_slots(
     live at the last step of the one that is read. What is made over buffers of fixed places may
     reach them from below, and is no slot. The result's buffers and bound are those of its blocks.
     """
-    best, quick = known, replace(options, time_limit_s=_share(options))
+    best, started, seconds = known, time.perf_counter(), options.time_limit_s
     free = [p for p in pairs if buffers[p.read].offset is None and _pays(buffers, p)]
     fixed = [p for p in pairs if buffers[p.read].offset is not None]
+    if len(buffers) > MANY and seconds is not None and seconds < MANY_SECONDS:
+        return known
     for limit in _limits(buffers, free, fixed, known):
+        if seconds is not None and time.perf_counter() - started > seconds:
+            break
         chosen = _needed(buffers, free, fixed, limit)
         if not chosen or limit >= best.arena_bytes:
             continue
-        found = _placed(buffers, chosen, fixed, quick)
+        share = None if seconds is None else seconds / TRIED
+        found = _placed(buffers, chosen, fixed, replace(options, time_limit_s=share))
         if found.arena_bytes < best.arena_bytes:
             best = found
     return best
-
-
-def _share(options: PlanOptions) -> float | None:
-    return None if options.time_limit_s is None else options.time_limit_s / TRIED
 
 
 def _pays(buffers: Sequence[Buffer], pair: Lies) -> bool:
