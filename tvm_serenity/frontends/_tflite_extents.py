@@ -11,7 +11,7 @@ from tvm_serenity.frontends._flatbuffer import Table
 
 Array = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
-_KEEP_DIMS_OF_DENSE, _KEEP_DIMS_OF_REDUCED = 2, 0
+_KEEP_DIMS_OF_DENSE, _KEEP_DIMS_OF_REDUCED, _AXIS_OF_JOINED = 2, 0, 0
 COMPUTED = ("RESHAPE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
 """Operators whose result may be of another shape than stored though nothing that they read is."""
 
@@ -102,10 +102,33 @@ def _expanded(seen: Extents) -> Shape | None:
     return (*shape[:at], 1, *shape[at:])
 
 
+def _part(seen: Extents) -> Shape | None:
+    """SLICE: as many as are asked for, or all that are left."""
+    begin, size = seen.value(1), seen.value(2)
+    if begin is None or size is None or not len(begin) == len(size) == len(seen.shapes[0]):
+        return None
+    ranges = zip(seen.shapes[0], begin, size, strict=True)
+    return tuple(max(extent - b, 0) if s == -1 else s for extent, b, s in ranges)
+
+
+def _joined(seen: Extents) -> Shape | None:
+    """CONCATENATION along its axis, of operands that are alike beside it."""
+    first = seen.shapes[0]
+    axis = seen.options.i32(_AXIS_OF_JOINED)
+    if not -len(first) <= axis < len(first):
+        return None
+    axis %= len(first)
+    around = {(*s[:axis], *s[axis + 1 :]) for s in seen.shapes}
+    if len(around) != 1 or any(len(s) != len(first) for s in seen.shapes):
+        return None
+    return (*first[:axis], sum(s[axis] for s in seen.shapes), *first[axis + 1 :])
+
+
 SHAPES: Mapping[str, Callable[[Extents], Shape | None]] = {
     "AVERAGE_POOL_2D": _of_the_batch,
     "BATCH_TO_SPACE_ND": _from_batch,
     "CAST": _as_the_first,
+    "CONCATENATION": _joined,
     "CONV_2D": _of_the_batch,
     "DEPTHWISE_CONV_2D": _of_the_batch,
     "DEQUANTIZE": _as_the_first,
@@ -116,6 +139,7 @@ SHAPES: Mapping[str, Callable[[Extents], Shape | None]] = {
     "MAX_POOL_2D": _of_the_batch,
     "QUANTIZE": _as_the_first,
     "RESHAPE": _filled,
+    "SLICE": _part,
     "SOFTMAX": _as_the_first,
     "SPACE_TO_BATCH_ND": _to_batch,
     "TRANSPOSE": _turned,

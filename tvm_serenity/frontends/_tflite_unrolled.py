@@ -13,7 +13,7 @@ The new main graph is written in front of the file (``_tflite_prefix``), which i
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,8 @@ import numpy as np
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
+from tvm_serenity.frontends._tflite_extents import Extents, Shape
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, shape_of, vector
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
     BufferField,
@@ -98,7 +100,7 @@ class Unrolling:
 
     model: Table
     kinds_of: KindsOf
-    tensors: list[Table | Array] = field(default_factory=list)
+    tensors: list[Table | Array | Reshaped] = field(default_factory=list)
     operators: list[PlacedOperator] = field(default_factory=list)
     values: dict[int, Array] = field(default_factory=dict)
     read: dict[int, Subgraph] = field(default_factory=dict)
@@ -106,6 +108,8 @@ class Unrolling:
     stored: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
     made: set[int] = field(default_factory=set)
     """Tensors that operators or the caller write: what the file stores for them is not read."""
+    empty: set[int] = field(default_factory=set)
+    """Tensors of no elements, which nothing makes."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -206,7 +210,7 @@ class Unrolling:
             self.constants[key] = self._new(graph.tensors[tensor])
         return self.constants[key]
 
-    def _new(self, tensor: Table | Array) -> int:
+    def _new(self, tensor: Table | Array | Reshaped) -> int:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
@@ -231,16 +235,48 @@ class Unrolling:
                 f"operator {kind}: it keeps state inside of a subgraph that {_LOOP} or {_BRANCH} "
                 "runs; keep it in the main graph"
             )
-        made = tuple(self._new(t) for t in old)
-        if len(made) != len(op.outputs):
+        if len(old) != len(op.outputs):
             raise InputError(f"{kind} has a result that is no tensor")
+        op = self._without_empty(kind, op)
+        shape = self._shape(kind, op, old)
+        made = tuple(self._new(t if shape is None else Reshaped(t, shape)) for t in old)
         self.made.update(made)
+        if shape is not None and 0 in shape:
+            self.empty.update(made)
+            return made
         self.operators.append(PlacedOperator(op.table, op.inputs, made, op.between))
         return made
 
+    def _without_empty(self, kind: str, op: PlacedOperator) -> PlacedOperator:
+        """The operator without operands of no elements, which are nothing in a concatenation."""
+        if not self.empty.intersection(op.inputs):
+            return op
+        left = tuple(t for t in op.inputs if t not in self.empty)
+        if kind != "CONCATENATION" or not left:
+            raise UnsupportedError(f"operator {kind}: it reads a tensor of no elements in a loop")
+        return replace(op, inputs=left)
+
+    def _shape(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Shape | None:
+        """The shape of the one result, where it is not as the file stores it."""
+        if len(old) != 1 or op.table is None:
+            return None
+        follows = any(t >= 0 and isinstance(self.tensors[t], Reshaped) for t in op.inputs)
+        shapes = [self._form(t)[1] if t >= 0 else () for t in op.inputs]
+        values = [self._known(t) for t in op.inputs]
+        options = op.table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
+        seen = Extents(shapes, values, options, old[0].ints(TensorField.SHAPE))
+        return shape_of(kind, seen, old[0], follows)
+
+    def _known(self, tensor: int) -> Array | None:
+        """The integers of a tensor; None where they are not known."""
+        try:
+            return self.value(tensor).astype(np.int64)
+        except NotKnownError:
+            return None
+
     def _folded(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Array | None:
         """The result of an operator on known integers, in its type; None where not known."""
-        if kind not in _FOLDED or len(old) != 1 or _type(old[0]) not in _KNOWN:
+        if len(old) != 1 or _type(old[0]) not in _KNOWN:
             return None
         if len(op.outputs) != 1 or op.outputs[0] < 0:
             return None
@@ -250,11 +286,11 @@ class Unrolling:
         try:
             values = [self.value(t) for t in op.inputs]
             with np.errstate(all="ignore"):
-                found = np.asarray(_FOLDED[kind](*values))
+                found = _computed(kind, values, options or empty_table())
         except (NotKnownError, TypeError, ValueError):
             return None
         shape = old[0].ints(TensorField.SHAPE)
-        if found.dtype != _KNOWN[_type(old[0])] or found.shape != shape:
+        if found is None or found.dtype != _KNOWN[_type(old[0])] or found.shape != shape:
             return None
         return found
 
@@ -307,6 +343,8 @@ class Unrolling:
         found = self.tensors[tensor] if isinstance(tensor, int) else tensor
         if isinstance(found, Table):
             return _type(found), found.ints(TensorField.SHAPE)
+        if isinstance(found, Reshaped):
+            return _type(found.table), found.shape
         return found.dtype.name, found.shape
 
     def _repeat(
@@ -341,6 +379,13 @@ class Unrolling:
         self._bounded()
         names = dict(zip(graph.inputs, given, strict=True))
         return self._follow(graph, names, (*within, index), self._place)
+
+
+def _computed(kind: str, values: list[Array], options: Table) -> Array | None:
+    """What an operator makes of integers or booleans."""
+    if kind in _FOLDED:
+        return np.asarray(_FOLDED[kind](*values))
+    return vector(kind, values, options)
 
 
 def _type(table: Table) -> str:

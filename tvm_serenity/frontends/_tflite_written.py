@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped
 from tvm_serenity.frontends._tflite_prefix import Kept, Prefix, Target
 from tvm_serenity.frontends._tflite_schema import (
     BUILTIN_OPERATORS,
@@ -28,6 +31,7 @@ _LOOPS = {"IF", "WHILE"}
 _LARGE_OPTIONS = 9
 _SELECT = BUILTIN_OPERATORS.index("SELECT_V2")
 _CODE_VERSION = 2
+_TENSOR_OFFSETS = (TensorField.NAME, TensorField.QUANTIZATION)
 _OP_BYTES, _OP_OFFSETS = (3, 6, 11), (4, 5, 7, 12)
 
 
@@ -66,7 +70,7 @@ def _written(data: bytes, made: Unrolling, outputs: tuple[int, ...], kept: list[
     out.refer(0, root)
     for number in shared:
         out.refer(out.place(root, number), Kept(model.target(number)))
-    constants = [(i, t) for i, t in enumerate(made.tensors) if not isinstance(t, Table)]
+    constants = [(i, t) for i, t in enumerate(made.tensors) if isinstance(t, np.ndarray)]
     vector = out.vector(len(made.buffers) + len(constants))
     out.refer(out.place(root, ModelField.BUFFERS), vector)
     for i, buffer in enumerate(made.buffers):
@@ -95,11 +99,13 @@ def _main(out: Prefix, made: Unrolling, outputs: tuple[int, ...], numbers: dict[
     tensors = out.vector(len(made.tensors))
     out.refer(out.place(main, SubgraphField.TENSORS), tensors)
     for i, tensor in enumerate(made.tensors):
-        target: Target = (
-            Kept(tensor.position)
-            if isinstance(tensor, Table)
-            else _constant(out, tensor, numbers[i])
-        )
+        target: Target
+        if isinstance(tensor, Table):
+            target = Kept(tensor.position)
+        elif isinstance(tensor, Reshaped):
+            target = _reshaped(out, tensor)
+        else:
+            target = _constant(out, tensor, numbers[i])
         out.refer(tensors + 4 + 4 * i, target)
     inputs = old.ints(SubgraphField.INPUTS)
     out.refer(out.place(main, SubgraphField.INPUTS), out.ints(inputs))
@@ -132,6 +138,21 @@ def _constant(out: Prefix, value: Array, buffer: int) -> int:
     table = out.table((TensorField.SHAPE, TensorField.NAME), {2: buffer}, {1: kind})
     out.refer(out.place(table, TensorField.SHAPE), out.ints(value.shape))
     out.refer(out.place(table, TensorField.NAME), out.packed(b"known"))
+    return table
+
+
+def _reshaped(out: Prefix, tensor: Reshaped) -> int:
+    """Write a tensor of the file once more, with its own shape and without a signature of it."""
+    old = tensor.table
+    kept = [n for n in _TENSOR_OFFSETS if old.target(n)]
+    table = out.table(
+        (TensorField.SHAPE, *kept),
+        {TensorField.BUFFER: old.u32(TensorField.BUFFER)},
+        {TensorField.TYPE: old.u8(TensorField.TYPE)},
+    )
+    out.refer(out.place(table, TensorField.SHAPE), out.ints(tensor.shape))
+    for number in kept:
+        out.refer(out.place(table, number), Kept(old.target(number)))
     return table
 
 

@@ -1,0 +1,63 @@
+"""What follows from a counter inside of a loop that is written out: places, lengths and shapes.
+
+A loop that makes a sequence (Keras's ``return_sequences``) writes its step into a whole of all
+steps: the slice before it, the step, the slice after it, joined. Where the slices begin and how
+long they are is computed from the counter, so that the file knows no shape of them, and the first
+and the last one are empty.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_extents import SHAPES, VALUES, Array, Extents, Shape
+from tvm_serenity.frontends._tflite_schema import TensorField
+from tvm_serenity.operators import operator
+
+COUNTED = ("CONCATENATION", "SLICE")
+"""Operators whose result has other extents at every turn of a loop."""
+_VECTORS = {"CONCATENATION", "EXPAND_DIMS", "GATHER", "PACK", "RESHAPE", "SLICE", "SQUEEZE"}
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    """A tensor of the file, of another shape than is stored there."""
+
+    table: Table
+    shape: Shape
+
+
+def vector(kind: str, values: Sequence[Array], options: Table) -> Array | None:
+    """Return what an operator makes of integers in scalars and vectors, which index others."""
+    if kind not in _VECTORS or any(v.dtype == np.bool_ for v in values):
+        return None
+    try:
+        found = np.asarray(VALUES[kind]([v.astype(np.int64) for v in values], options))
+    except (IndexError, TypeError, ValueError):
+        return None
+    return found.astype(values[0].dtype) if found.ndim < 2 else None
+
+
+def shape_of(kind: str, seen: Extents, made: Table, follows: bool) -> Shape | None:
+    """Return the shape of a result that the file does not tell; None: as it is stored.
+
+    ``follows``: an operand has another shape than is stored. Raises :class:`UnsupportedError`
+    where it does and nothing says how the result's follows from it.
+    """
+    unsaid = kind in COUNTED and -1 in made.ints(TensorField.SHAPE_SIGNATURE)
+    if not follows and not unsaid:
+        return None
+    rule = SHAPES.get(kind)
+    if rule is None and operator(kind).maps:
+        rule = SHAPES["CAST"] if len(seen.shapes) == 1 else None
+    found = None if rule is None else rule(seen)
+    if found is None and follows:
+        name = made.string(TensorField.NAME)
+        raise UnsupportedError(
+            f"tensor {name!r}: unknown dimension in shape {list(seen.stored)}, which depends on "
+            f"the turn of a loop through {kind}"
+        )
+    return found
