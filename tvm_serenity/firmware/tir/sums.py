@@ -1,9 +1,11 @@
-"""Sums of two tensors with vector instructions: calls of ``library/added.h``."""
+"""Sums of two tensors with vector instructions: calls of ``library/added.h``, ``linear.h``."""
 
 import math
+from dataclasses import asdict
 
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.library import initialiser
+from tvm_serenity.firmware.tir.linear import linear_form, signed
 from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.quantize.fixed import Multiplier
@@ -20,7 +22,7 @@ def sum_with_vectors(name: str, spec: Sum, rows: RowKernel | None) -> Kernel | N
     """
     pair = spec.pair
     sources = {source.dtype for source in pair.sources}
-    first, second = _exact(spec.left, spec.shift), _exact(_signed(spec.right), spec.shift)
+    first, second = _exact(spec.left, spec.shift), _exact(signed(spec.right), spec.shift)
     known = pair.rounding == "tflite" and pair.shapes[0] == pair.shapes[1] and len(sources) == 1
     if not known or not sources | {pair.result.dtype} <= {"int8", "uint8"}:
         return None
@@ -31,7 +33,7 @@ def sum_with_vectors(name: str, spec: Sum, rows: RowKernel | None) -> Kernel | N
     ):
         return None
     dtype = pair.sources[0].dtype
-    fields = {
+    fields: dict[str, int] = {
         "first_multiplier": first[0],
         "second_multiplier": second[0],
         "multiplier": spec.out.value[0],
@@ -49,17 +51,15 @@ def sum_with_vectors(name: str, spec: Sum, rows: RowKernel | None) -> Kernel | N
     count = math.prod(pair.output_shape if rows is None else pair.output_shape[2:])
     params = [Param(at, dtype, True) for at in ("a", "b")]
     params.append(Param("out", pair.result.dtype, False))
+    how, form = "added", linear_form(spec)
+    if form is not None:
+        how, fields = "linear", asdict(form)
+    function = "add" if form is None else "add_linear"
     body = (
-        f"    static const added_{dtype} s = {initialiser(fields)};\n"
-        f"    add_{dtype}(&s, a, b, (uint8_t *)out, {count});\n"
+        f"    static const {how}_{dtype} s = {initialiser(fields)};\n"
+        f"    {function}_{dtype}(&s, a, b, (uint8_t *)out, {count});\n"
     )
-    return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", f"added.h:{dtype}"))
-
-
-def _signed(right: Multiplier) -> Multiplier:
-    """The second multiplier, below 0 where it is subtracted."""
-    minus = right.real[0] < 0
-    return Multiplier((-right.value[0],), right.shift, right.real) if minus else right
+    return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", f"{how}.h:{dtype}"))
 
 
 def _exact(m: Multiplier, left: int) -> tuple[int, int, int] | None:

@@ -29,6 +29,7 @@ from tvm_serenity.firmware.pack import (
     settled,
 )
 from tvm_serenity.firmware.program import Array, Kernel
+from tvm_serenity.firmware.tir import dense as one_window
 from tvm_serenity.firmware.tir import dsp as fast_dsp
 from tvm_serenity.firmware.tir import strips
 from tvm_serenity.firmware.tir import thumb as fast_thumb
@@ -256,6 +257,9 @@ def _called(name: str, layer: RoundedConvolution) -> Tuned:
         raise NotCovered(f"reads at most {MOST_PIECES} pieces")
     if strips.covered(layer) and (layer.by_rows or strips.direct(layer)):
         return _in_strips(name, layer)
+    if one_window.covered(layer):
+        constants = tuple(one_window.constants(layer, _by_sources(layer)))
+        return Tuned(one_window.dense(name, layer), constants, 0, _products(layer))
     column_bytes = 2 * layer.depth if layer.gathers else 0
     if layer.by_rows and column_bytes > MOST_COLUMN_BYTES:
         raise NotCovered(f"gathers at most {MOST_COLUMN_BYTES} bytes of windows by rows")
