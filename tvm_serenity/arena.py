@@ -7,10 +7,10 @@ leave free, orders whose peak cannot beat the best arena are skipped, the others
 """
 
 import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.graph import Graph, complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
@@ -18,6 +18,7 @@ from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 
+SEARCH_SHARE = 0.7
 ROUNDS = 2_000
 """Orders the local search looks at, unless time ends it first."""
 
@@ -51,7 +52,8 @@ class Joint:
         return Joint(found, ranges, placed, outcome, tried)
 
 
-Placer = Callable[[Sequence[int]], tuple[tuple[LiveRange, ...], Plan]]
+Placed = tuple[tuple[LiveRange, ...], Plan]
+Placer = Callable[[Sequence[int]], Placed]
 """From an order of the graph's ops to live ranges and a placement of them."""
 
 
@@ -72,29 +74,34 @@ def schedule_for_arena(
     align: int = 1,
     rounds: int = ROUNDS,
     seed: int = 0,
+    given: Placed | None = None,
 ) -> Joint:
     """Return an order of ``graph`` and its placement with the least arena found.
 
-    The time limit of ``options`` holds for the order search, and again for the joint one.
+    ``given`` is the placement of the given order, where it is known already.
+    The time limit of ``options`` holds for all of it: ``SEARCH_SHARE`` of that, and what is left
+    until a deadline, at most for the order, the rest for its placement.
     """
     options = options or Options()
-    found = schedule(graph, method, options)
-    ranges, placed = place_order(graph, found.order, align)
-    best = Joint.of(found, ranges, placed, 1)
-    if best.outcome is Outcome.OPTIMAL or rounds == 0:
-        return best
-    deadline = None
-    if options.time_limit_s is not None:
-        deadline = time.perf_counter() + options.time_limit_s
-    quick = PlanOptions(time_limit_s=0.2)
-    return improve_arena(
-        graph,
-        best,
-        lambda order: place_order(graph, order, align, quick),
-        rounds=rounds,
-        seed=seed,
-        deadline=deadline,
-    )
+    with within(options.time_limit_s):
+        with within(None, SEARCH_SHARE):
+            found = schedule(graph, method, options)
+        with within(0.0 if found.statistics.get("limit") == "interrupt" else None):
+            with within(None, SEARCH_SHARE if rounds else 1.0):
+                same = found.order == tuple(range(len(graph.ops)))
+                known = given if same else None
+                ranges, placed = known or place_order(graph, found.order, align)
+            best = Joint.of(found, ranges, placed, 1)
+            if best.outcome is Outcome.OPTIMAL or rounds == 0:
+                return best
+            quick = PlanOptions(time_limit_s=0.2)
+            return improve_arena(
+                graph,
+                best,
+                lambda order: place_order(graph, order, align, quick),
+                rounds=rounds,
+                seed=seed,
+            )
 
 
 def improve_arena(
@@ -104,12 +111,8 @@ def improve_arena(
     *,
     rounds: int = ROUNDS,
     seed: int = 0,
-    deadline: float | None = None,
 ) -> Joint:
-    """Return ``best`` or a better one among orders near it, each placed by ``place``.
-
-    ``deadline`` is a time of ``time.perf_counter``.
-    """
+    """Return ``best`` or a better one among orders near it, each placed by ``place``."""
     rng = random.Random(seed)
     problem = problem_of(graph)
     position = {op: i for i, op in enumerate(problem.ops)}
@@ -118,7 +121,7 @@ def improve_arena(
     for tried in range(2, rounds + 2):
         if best.outcome is Outcome.OPTIMAL:
             break
-        if deadline is not None and time.perf_counter() > deadline:
+        if seconds_left() == 0:
             return replace(best, outcome=Outcome.TIMEOUT)
         candidate = _moved(problem, order, rng)
         peak = peak_of(problem, candidate)

@@ -25,6 +25,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
+import numpy as np
+
+from tvm_serenity.arrays import Arrays, arrays_of, grouped, ints, with_role
 from tvm_serenity.errors import CycleError, GraphError
 
 MAX_BYTES = 2**63 - 1
@@ -87,6 +90,11 @@ class Graph:
         _check_permissions(self)
 
     @cached_property
+    def arrays(self) -> Arrays:
+        """The operators and tensors as flat arrays."""
+        return arrays_of(self)
+
+    @cached_property
     def producer(self) -> tuple[int, ...]:
         """For each tensor, the op that makes it, or -1."""
         producer = [-1] * len(self.tensors)
@@ -98,26 +106,34 @@ class Graph:
     @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
         """For each tensor, the ops that read it, ascending, each once."""
-        consumers: list[list[int]] = [[] for _ in self.tensors]
-        for index, op in enumerate(self.ops):
-            for tensor in dict.fromkeys(op.inputs):
-                consumers[tensor].append(index)
-        return tuple(map(tuple, consumers))
+        read = self.arrays.read
+        return grouped(read.tensor, read.op, len(self.tensors), len(self.ops))
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must have run before it: producers and state order."""
+        read = self.arrays.read
+        maker = ints(self.producer, len(self.tensors))[read.tensor]
+        made = maker >= 0
+        state = self._state_order
+        after = np.concatenate([read.op[made], ints(op for _, op in state)])
+        before = np.concatenate([maker[made], ints(op for op, _ in state)])
+        return grouped(after, before, len(self.ops), len(self.ops))
+
+    @cached_property
+    def _state_order(self) -> list[tuple[int, int]]:
+        """Pairs of ops that touch the same state variable one after the other."""
+        if Role.STATE not in {tensor.role for tensor in self.tensors}:
+            return []
         last_touch: dict[int, int] = {}
-        result = []
+        pairs = []
         for index, op in enumerate(self.ops):
-            before = {self.producer[t] for t in op.inputs} - {-1}
             for tensor in {*op.inputs, *op.outputs}:
                 if self.tensors[tensor].role is Role.STATE:
                     if tensor in last_touch:
-                        before.add(last_touch[tensor])
+                        pairs.append((last_touch[tensor], index))
                     last_touch[tensor] = index
-            result.append(tuple(sorted(before)))
-        return tuple(result)
+        return pairs
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
@@ -131,7 +147,9 @@ class Graph:
     @cached_property
     def constant_ops(self) -> frozenset[int]:
         """Ops whose inputs (at least one) are all constants: what they make is a constant."""
-        constant = [t.role is Role.CONSTANT for t in self.tensors]
+        constant = with_role(self.tensors, Role.CONSTANT).tolist()
+        if True not in constant:
+            return frozenset()
         found = []
         for index, op in enumerate(self.ops):
             if op.inputs and all(constant[t] for t in op.inputs):
@@ -143,12 +161,12 @@ class Graph:
     @cached_property
     def in_profile(self) -> tuple[bool, ...]:
         """For each tensor, whether its storage is activation memory."""
-        return tuple(
-            self.tensors[root].role is Role.ACTIVATION
-            and self.producer[root] not in self.constant_ops
-            and self.producer[tensor] not in self.constant_ops
-            for tensor, root in enumerate(self.storage)
-        )
+        root = ints(self.storage, len(self.tensors))
+        made = ints(self.producer, len(self.tensors))
+        folded = np.zeros(len(self.ops) + 1, dtype=np.bool_)
+        folded[list(self.constant_ops)] = True  # a producer of -1 is the last entry: False
+        counted = with_role(self.tensors, Role.ACTIVATION)[root]
+        return tuple((counted & ~folded[made[root]] & ~folded[made]).tolist())
 
     @cached_property
     def storage(self) -> tuple[int, ...]:
@@ -181,14 +199,21 @@ class Graph:
 
 def is_order(graph: Graph, order: Sequence[int]) -> bool:
     """Whether ``order`` holds every op once, each after what it waits for."""
-    position = {op: step for step, op in enumerate(order)}
-    if len(order) != len(graph.ops) or set(position) != set(range(len(graph.ops))):
+    count = len(graph.ops)
+    if len(order) != count or any(not isinstance(op, int) for op in order):
         return False
-    return all(
-        position[before] < position[op]
-        for op in range(len(graph.ops))
-        for before in graph.predecessors[op]
-    )
+    listed = ints(order, count)
+    if count and (listed.min() < 0 or listed.max() >= count):
+        return False
+    position = np.full(count, -1, dtype=np.int64)
+    position[listed] = np.arange(count)
+    if count and position.min() < 0:
+        return False
+    read = graph.arrays.read
+    maker = ints(graph.producer, len(graph.tensors))[read.tensor]
+    made = maker >= 0
+    kept = bool((position[maker[made]] < position[read.op[made]]).all())
+    return kept and all(position[one] < position[two] for one, two in graph._state_order)
 
 
 def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:

@@ -8,9 +8,12 @@ workspace is a range of one step. Where a result may lie over an operand that di
 the bytes that this saves at most; how many it does is up to the placement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from tvm_serenity.arrays import Flags, Ints, ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
 
@@ -33,11 +36,10 @@ class LiveRange:
 
 @dataclass(frozen=True, slots=True)
 class ProfileStep:
-    """One step of the profile: the op that runs and the indices of the ranges live then."""
+    """One step of the profile: the op that runs, and the bytes live then."""
 
     op: int
     live_bytes: int
-    live: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,23 @@ class Profile:
         """The ranges that make the peak, largest first."""
         if self.peak_step is None:
             return ()
-        live = (self.ranges[i] for i in self.steps[self.peak_step].live)
+        live = (self.ranges[i] for i in self.live_at(self.peak_step))
         return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.start, r.name)))
+
+    def live_at(self, step: int) -> tuple[int, ...]:
+        """Return the indices of the ranges that are live at one step, ascending."""
+        return tuple(i for i, r in enumerate(self.ranges) if r.start <= step < r.stop)
+
+    def live_sets(self) -> Iterator[tuple[int, ...]]:
+        """Yield for each step the same; all of them are as many as the ranges are long."""
+        comes: list[list[int]] = [[] for _ in self.steps]
+        for index, found in enumerate(self.ranges):
+            if found.start < min(found.stop, len(self.steps)):
+                comes[found.start].append(index)
+        live: list[int] = []
+        for step, new in enumerate(comes):
+            live = sorted([i for i in live if self.ranges[i].stop > step] + new)
+            yield tuple(live)
 
 
 def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveRange, ...]:
@@ -63,116 +80,212 @@ def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveR
 
     Raises :class:`InputError` where ``order`` is not a topological order of all ops.
     """
-    order = range(len(graph.ops)) if order is None else order
-    if not is_order(graph, order):
-        raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
-    step_of = {op: step for step, op in enumerate(order)}
+    lives = _lives(graph, order)
     members = _members(graph)
-    stop = {root: _last_use(graph, step_of, tensors) for root, tensors in members.items()}
-    kept = {graph.storage[t] for t in graph.outputs}
-    home: dict[int, int] = {}
-    chains: dict[int, list[int]] = {}
-    for root in [t for t in members if graph.producer[t] < 0]:
-        if stop[root] > 0:
-            home[root] = root
-            chains[root] = [root]
-    for step, op in enumerate(order):
-        for rank, tensor in enumerate(graph.ops[op].outputs):
-            if tensor not in members:
-                continue
-            taken = _taken_over(graph, op, step + 1, stop, kept) if rank == 0 else None
-            home[tensor] = home[taken] if taken is not None else tensor
-            chains.setdefault(home[tensor], []).append(tensor)
+    tensors, ops = graph.tensors, graph.ops
+    columns = (lives.head.tolist(), lives.start.tolist(), lives.stop.tolist())
     ranges = [
         LiveRange(
-            graph.tensors[head].name,
-            graph.tensors[head].size_bytes,
-            step_of[graph.producer[head]] if graph.producer[head] >= 0 else 0,
-            stop[chain[-1]],
-            tuple(t for root in chain for t in members[root]),
+            tensors[head].name,
+            tensors[head].size_bytes,
+            start,
+            stop,
+            tuple(t for root in lives.chains.get(head, (head,)) for t in members(root)),
         )
-        for head, chain in chains.items()
+        for head, start, stop in zip(*columns, strict=True)
     ]
+    scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
-        LiveRange(
-            f"{graph.ops[op].name} workspace", graph.ops[op].workspace_bytes, step, step + 1, (), op
-        )
-        for step, op in enumerate(order)
-        if graph.ops[op].workspace_bytes and op not in graph.constant_ops
+        LiveRange(f"{ops[op].name} workspace", ops[op].workspace_bytes, step, step + 1, (), op)
+        for op, step in scratch
     ]
     return tuple(ranges)
 
 
-def profile(graph: Graph, order: Sequence[int] | None = None) -> Profile:
-    """Return the live profile of ``graph`` under ``order`` (default: the given one)."""
+def profile(
+    graph: Graph,
+    order: Sequence[int] | None = None,
+    ranges: tuple[LiveRange, ...] | None = None,
+) -> Profile:
+    """Return the live profile of ``graph`` under ``order`` (default: the given one).
+
+    ``ranges`` are the live ranges, where they are known already.
+    """
     order = tuple(range(len(graph.ops))) if order is None else tuple(order)
-    ranges = live_ranges(graph, order)
-    live: list[list[int]] = [[] for _ in order]
-    for index, found in enumerate(ranges):
-        for step in range(found.start, min(found.stop, len(order))):
-            live[step].append(index)
-    saved = _saved(graph, order, ranges)
-    steps = tuple(
-        ProfileStep(
-            op, sum(ranges[i].size_bytes for i in live[step]) - saved[step], tuple(live[step])
-        )
-        for step, op in enumerate(order)
-    )
-    peak = max((s.live_bytes for s in steps), default=sum(r.size_bytes for r in ranges))
-    where = next((i for i, s in enumerate(steps) if s.live_bytes == peak), None)
-    return Profile(ranges, steps, peak, where)
+    lives = _lives(graph, order)
+    ranges = live_ranges(graph, order) if ranges is None else ranges
+    if not order:
+        return Profile(ranges, (), sum(r.size_bytes for r in ranges), None)
+    needs = _needs(graph, order, lives)[: len(order)]
+    steps = tuple(map(ProfileStep, order, needs.tolist()))
+    return Profile(ranges, steps, int(needs.max()), int(needs.argmax()))
 
 
 def peak_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     """Return the peak of ``graph`` under ``order`` in bytes, workspace included."""
-    ranges = live_ranges(graph, order)
-    change = [0] * (len(graph.ops) + 2)
-    for found in ranges:
-        change[found.start] += found.size_bytes
-        change[found.stop] -= found.size_bytes
     order = range(len(graph.ops)) if order is None else order
-    for step, bytes_saved in enumerate(_saved(graph, order, ranges)):
-        change[step] -= bytes_saved
-        change[step + 1] += bytes_saved
-    live, peak = 0, 0
-    for delta in change:
-        live += delta
-        peak = max(peak, live)
-    return peak
+    return int(_needs(graph, order, _lives(graph, order)).max())
 
 
-def _saved(graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange]) -> list[int]:
+def least_need(graph: Graph) -> tuple[int, int]:
+    """Return the largest bytes that some op needs in every order, and that op; (0, -1) of none.
+
+    What the op reads, makes and scratches, less what its result may save over an operand.
+    """
+    if not graph.ops:
+        return 0, -1
+    found = graph.arrays
+    root = ints(graph.storage, len(graph.tensors))
+    op = np.concatenate([found.read.op, found.made.op])
+    tensor = np.concatenate([found.read.tensor, found.made.tensor])
+    counted = np.array(graph.in_profile, dtype=np.bool_)[tensor]
+    count = len(graph.tensors)
+    pairs = np.unique(op[counted] * count + root[tensor[counted]])
+    need = found.workspace.copy()
+    need[list(graph.constant_ops)] = 0
+    np.add.at(need, pairs // count, found.size[pairs % count])
+    for index, known in enumerate(graph.ops):
+        if known.in_place or known.over:
+            need[index] -= known.over_bytes or found.size[known.outputs[0]]
+    return int(need.max()), int(need.argmax())
+
+
+@dataclass(frozen=True)
+class _Lives:
+    """Live ranges as arrays, those of tensors by their first one, and those of workspace.
+
+    ``chains`` are the storages of a range that in-place operators continue, by the first one.
+    """
+
+    head: Ints
+    start: Ints
+    stop: Ints
+    chains: Mapping[int, Sequence[int]]
+    scratch_op: Ints
+    scratch_step: Ints
+    dies: Ints  # for each storage, the step after its range if it may be written over, else -1
+
+
+def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
+    count = len(graph.ops)
+    order = range(count) if order is None else order
+    if not is_order(graph, order):
+        raise InputError(f"{graph.name}: not a topological order of its {count} ops")
+    listed = ints(order, count)
+    step_of = np.zeros(count, dtype=np.int64)
+    step_of[listed] = np.arange(count)
+    stop, kept = _stops(graph, step_of)
+    dies = np.where(kept, -1, stop)
+    heads = _heads(graph, step_of, stop)
+    chains = _chains(graph, listed, dies)
+    for chain in chains.values():
+        stop[chain[0]] = stop[chain[-1]]
+        dies[list(chain)] = dies[chain[-1]]
+    taken = [root for chain in chains.values() for root in chain[1:]]
+    heads = heads[~np.isin(heads, ints(taken))] if taken else heads
+    made = ints(graph.producer, len(graph.tensors))[heads]
+    scratch = graph.arrays.workspace[listed] > 0
+    if graph.constant_ops:
+        scratch &= ~np.isin(listed, ints(graph.constant_ops))
+    return _Lives(
+        head=heads,
+        start=np.where(made >= 0, step_of[made] if count else 0, 0),
+        stop=stop[heads],
+        chains=chains,
+        scratch_op=listed[scratch],
+        scratch_step=np.flatnonzero(scratch),
+        dies=dies,
+    )
+
+
+def _stops(graph: Graph, step_of: Ints) -> tuple[Ints, Flags]:
+    """By storage, the step after the last one at which it is needed, and which are results."""
+    root = ints(graph.storage, len(graph.tensors))
+    made = ints(graph.producer, len(graph.tensors))
+    profiled = np.array(graph.in_profile, dtype=np.bool_)
+    stop = np.zeros(len(graph.tensors), dtype=np.int64)
+    making = np.flatnonzero(profiled & (made >= 0))
+    np.maximum.at(stop, root[making], step_of[made[making]] + 1)
+    read = graph.arrays.read
+    counted = profiled[read.tensor]
+    np.maximum.at(stop, root[read.tensor[counted]], step_of[read.op[counted]] + 1)
+    outputs = ints(graph.outputs)
+    kept = np.zeros(len(graph.tensors), dtype=np.bool_)
+    kept[root[outputs]] = True
+    stop[root[outputs[profiled[outputs]]]] = max(len(graph.ops), 1)
+    return stop, kept
+
+
+def _heads(graph: Graph, step_of: Ints, stop: Ints) -> Ints:
+    """The storages of the profile: those there from the start, then as they are made."""
+    root = ints(graph.storage, len(graph.tensors))
+    made = ints(graph.producer, len(graph.tensors))
+    profiled = np.array(graph.in_profile, dtype=np.bool_)
+    shown = np.flatnonzero(profiled & (made[root] < 0) & (stop[root] > 0))
+    _, first = np.unique(root[shown], return_index=True)
+    given = root[shown[np.sort(first)]]
+    pairs = graph.arrays.made
+    own = profiled[pairs.tensor] & (root[pairs.tensor] == pairs.tensor)
+    op, tensor = pairs.op[own], pairs.tensor[own]
+    return np.concatenate([given, tensor[np.argsort(step_of[op], kind="stable")]])
+
+
+def _chains(graph: Graph, listed: Ints, dies: Ints) -> dict[int, list[int]]:
+    """Storages that operators done in place continue, by the first one of each."""
+    if not any(op.in_place for op in graph.ops):
+        return {}
+    chains: dict[int, list[int]] = {}
+    home: dict[int, int] = {}
+    for step, op in enumerate(listed.tolist()):
+        found = graph.ops[op]
+        if not found.in_place or not _is_own(graph, found.outputs[0]):
+            continue
+        roots = (graph.storage[tensor] for tensor in found.in_place)
+        taken = next((r for r in roots if dies[r] == step + 1 and graph.in_profile[r]), None)
+        if taken is not None:
+            head = home.get(taken, taken)
+            home[found.outputs[0]] = head
+            chains.setdefault(head, [head]).append(found.outputs[0])
+    return chains
+
+
+def _is_own(graph: Graph, tensor: int) -> bool:
+    return graph.in_profile[tensor] and graph.storage[tensor] == tensor
+
+
+def _needs(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
+    """Bytes live at each step, and after the last one; of no steps, what is live at all."""
+    change = np.zeros(len(graph.ops) + 2, dtype=np.int64)
+    size = graph.arrays.size[lives.head]
+    np.add.at(change, lives.start, size)
+    np.subtract.at(change, lives.stop, size)
+    scratch = graph.arrays.workspace[lives.scratch_op]
+    change[lives.scratch_step] += scratch
+    change[lives.scratch_step + 1] -= scratch
+    return np.cumsum(change) - _saved(graph, order, lives)
+
+
+def _saved(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
     """For each step, the bytes that a result saves at most as it lies over what dies there."""
-    kept = set(graph.outputs)
-    stop = {t: r.stop for r in ranges for t in r.tensors if kept.isdisjoint(r.tensors)}
-    return [
-        graph.ops[op].over_bytes if any(stop.get(t) == step + 1 for t in graph.ops[op].over) else 0
-        for step, op in enumerate(order)
-    ]
+    saved = np.zeros(len(graph.ops) + 2, dtype=np.int64)
+    if not any(op.over for op in graph.ops):
+        return saved
+    for step, op in enumerate(order):
+        known = graph.ops[op]
+        roots = [graph.storage[t] for t in known.over if graph.in_profile[t]]
+        if any(lives.dies[root] == step + 1 for root in roots):
+            saved[step] = known.over_bytes
+    return saved
 
 
-def _members(graph: Graph) -> dict[int, list[int]]:
-    """For each storage in the profile, the tensors that live in it, ascending."""
-    members: dict[int, list[int]] = {}
-    for tensor, root in enumerate(graph.storage):
+def _members(graph: Graph) -> Callable[[int], Sequence[int]]:
+    """What gives for each storage in the profile the tensors that live in it, ascending."""
+    root = ints(graph.storage, len(graph.tensors))
+    views = np.flatnonzero(root != np.arange(len(root))).tolist()
+    shared: dict[int, list[int]] = {graph.storage[t]: [graph.storage[t]] for t in views}
+    for tensor in views:
         if graph.in_profile[tensor]:
-            members.setdefault(root, []).append(tensor)
-    return members
-
-
-def _last_use(graph: Graph, step_of: dict[int, int], tensors: list[int]) -> int:
-    """The step after the last one at which a storage is needed; 0 where it never is."""
-    outputs = set(graph.outputs)
-    if any(t in outputs for t in tensors):
-        return max(len(step_of), 1)
-    made = [step_of[graph.producer[t]] for t in tensors if graph.producer[t] >= 0]
-    used = [step_of[op] for t in tensors for op in graph.consumers[t]]
-    return max([*made, *used], default=-1) + 1
-
-
-def _taken_over(
-    graph: Graph, op: int, after: int, stop: dict[int, int], kept: set[int]
-) -> int | None:
-    """The storage that output 0 of ``op`` takes over: the first listed that dies at ``after``."""
-    roots = (graph.storage[tensor] for tensor in graph.ops[op].in_place)
-    return next((r for r in roots if stop.get(r) == after and r not in kept), None)
+            shared[graph.storage[tensor]].append(tensor)
+    for tensors in shared.values():
+        tensors.sort()
+    return lambda tensor: shared.get(tensor, (tensor,))

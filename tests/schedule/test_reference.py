@@ -9,7 +9,7 @@ from tests.schedule.test_exact_cases import random_problem
 from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import Instance, instance_of, profile, reverse, segment
 from tvm_serenity.schedule.problem import peak_of
-from tvm_serenity.schedule.windows import window
+from tvm_serenity.schedule.windows import lives_of, window
 
 native = pytest.importorskip("tvm_serenity._schedule", reason="the native core is not built")
 
@@ -64,7 +64,9 @@ def test_larger_segments_windows_and_reversed_instances() -> None:
         instance, _ = instance_of(random_problem(seed, least=30, most=80, plain=seed % 2 == 0))
         numbers = range(instance.count)
         compare(segment(instance, numbers, numbers, 5, 25)[0], (True, True, True))
-        compare(window(instance, numbers, numbers, 8, 24)[0], (True, True, True))
+        compare(
+            window(instance, numbers, lives_of(instance, numbers), 8, 24)[0], (True, True, True)
+        )
         if not any(instance.in_place):
             compare(reverse(segment(instance, numbers, numbers, 3, 20)[0]), (True, True, True))
 

@@ -18,7 +18,7 @@ from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Options
 from tvm_serenity.schedule.starts import op_needs
 from tvm_serenity.schedule.states import Closure, Group, SearchState, bits
-from tvm_serenity.schedule.windows import window
+from tvm_serenity.schedule.windows import lives_of, window
 
 
 def least_peak(instance: Instance) -> int:
@@ -107,7 +107,7 @@ def relaxed_over(instance: Instance, chosen: list[int], conditional: bool) -> In
 
 def test_windows_never_exceed_the_optimum() -> None:
     for problem, instance, base, order, first, last in windows(1500):
-        relaxed_instance, _ = window(instance, order, order, first, last)
+        relaxed_instance, _ = window(instance, order, lives_of(instance, order), first, last)
         assert base + least_peak(relaxed_instance) <= brute_force(problem)
 
 
@@ -138,7 +138,7 @@ def test_trap_b_a_storage_of_several_producers_is_live_at_the_first_only() -> No
     caught = 0
     for _, instance, _, order, first, last in windows(1500):
         assert max(op_needs(instance)) <= least_peak(instance)
-        part, _ = window(instance, order, order, first, last)
+        part, _ = window(instance, order, lives_of(instance, order), first, last)
         backward = [] if any(instance.in_place) else [reverse(instance)]
         for general in (part, *backward):
             least = least_peak(general)

@@ -4,6 +4,7 @@ Exit status: 0 done, 1 the answer is no (nothing fits, a wrong result), 2 bad in
 part (one line on standard error), 130 interrupted.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -41,6 +42,8 @@ def main() -> None:
     from tvm_serenity.cli.commands import register
 
     register(sys.argv[1:])
+    gc.freeze()  # what is imported stays; large models are many objects without cycles
+    gc.set_threshold(200_000, 50, 1000)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:

@@ -12,6 +12,7 @@ from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import read
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
@@ -79,13 +80,15 @@ def explain_command(
     file = opened.file()
     graph = choices.apply(file.graph).graph
     show.warn_without_core()
-    with show.progress(f"ordering {len(graph.ops)} ops") as report:
-        found = schedule(graph, "auto", Options(time_limit_s=time_limit, progress=report))
-    with show.progress("rewriting"):
-        rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=time_limit))
-    tried = all_measures(graph, file, rewritten, time_limit)
-    with show.progress("bounding bands of rows"):
-        floors = floor_claims(file, time_limit)
+    with within(time_limit):
+        with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
+            found = schedule(graph, "auto", Options(progress=report))
+        with within(None, 1 / 3), show.progress("rewriting"):
+            rewritten = rewrite(read(opened), RewriteOptions())
+        with within(None, 1 / 2):
+            tried = all_measures(graph, file, rewritten, time_limit)
+        with show.progress("bounding bands of rows"):
+            floors = floor_claims(file, time_limit)
     claims = [*claims_of(graph, found, tried, target), *floors, *channel_claims(opened)]
     if json:
         show.print_json(explain_json(model, graph, board, claims))

@@ -23,6 +23,7 @@ from tvm_serenity.cli.options import (
 )
 from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.reduce import meaning
+from tvm_serenity.deadline import within
 from tvm_serenity.memory import Profile, profile
 from tvm_serenity.plots import check_plot
 from tvm_serenity.report.figure import plot_profiles
@@ -61,8 +62,8 @@ def inspect_command(
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
     opened = source(model, dim or (), opaque or ()).file()
     reduced = choices.apply(opened.graph)
-    with show.progress("ordering") as report:
-        options = Options(time_limit_s=time_limit, progress=report)
+    with within(time_limit), show.progress("ordering") as report:
+        options = Options(progress=report)
         found = schedule(reduced.graph, method, options)
         best = (
             schedule(reduced.graph, "auto", options)
@@ -97,9 +98,9 @@ def _json(model: str, reduced: Reduced, shown: Profile, first: int) -> dict[str,
                 "op": first + reduced.ops[step.op],
                 "name": reduced.graph.ops[step.op].name,
                 "live_bytes": step.live_bytes,
-                "live": [shown.ranges[i].name for i in step.live],
+                "live": [shown.ranges[i].name for i in live],
             }
-            for step in shown.steps
+            for step, live in zip(shown.steps, shown.live_sets(), strict=True)
         ],
     }
 

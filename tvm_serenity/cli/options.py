@@ -73,6 +73,20 @@ Rewrite = Annotated[
 StreamInput = Annotated[
     bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
 ]
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not value >= 0:
+        raise InputError(f"time_limit_s must be 0 or more, got {value}")
+    return value
+
+
 TimeLimit = Annotated[
-    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop with the best so far.")
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        callback=_seconds,
+        help="Stop with the best so far: for all that follows the reading of the model.",
+    ),
 ]

@@ -6,8 +6,12 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.options import Json, TimeLimit, sized
+from tvm_serenity.deadline import within
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import PlanOptions, check_plan, plan, read_csv, write_csv
+
+SEARCH_SHARE = 0.92
+"""Of the time limit: what is checked, printed and written after the search takes time as well."""
 
 
 @app.command("plan")
@@ -28,8 +32,8 @@ def plan_command(
     buffer is live in the steps lower <= t < upper. Exit status 1 when it does not fit --capacity.
     """
     buffers = read_csv(file)
-    with show.progress(f"placing {len(buffers)} buffers") as report:
-        limit = PlanOptions().time_limit_s if time_limit is None else time_limit
+    limit = PlanOptions().time_limit_s if time_limit is None else SEARCH_SHARE * time_limit
+    with within(limit), show.progress(f"placing {len(buffers)} buffers") as report:
         found = plan(
             buffers,
             options=PlanOptions(

@@ -24,6 +24,7 @@ from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Ti
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import placed, read, rewrite_json
 from tvm_serenity.cli.schedule import schedule_json
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.files import write_bytes
@@ -102,10 +103,10 @@ def collect(request: Request) -> dict[str, Any]:
     file = opened.file()
     reduced = request.choices.apply(file.graph)
     graph = reduced.graph
-    with show.progress(f"ordering {len(graph.ops)} ops") as report:
-        options = Options(time_limit_s=request.time_limit, progress=report)
-        joint = schedule_for_arena(graph, "auto", options, rounds=0)
-    given_plan = place_order(graph, None)[1]
+    with within(request.time_limit), show.progress(f"ordering {len(graph.ops)} ops") as report:
+        with within(None, 1 / 10):
+            given_plan = place_order(graph, None)[1]
+        joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
     with show.progress("rewriting"):

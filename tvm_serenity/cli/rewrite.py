@@ -9,6 +9,7 @@ from tvm_serenity.arena import place_order
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Dims, Json, Model, TimeLimit
+from tvm_serenity.deadline import within
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
@@ -17,6 +18,7 @@ RulesOption = Annotated[
     str,
     typer.Option("--rules", help="all, paper (SERENITY's two, wherever they match), or names."),
 ]
+REWRITE_SHARE = 0.8
 PLAN_SECONDS = 5.0
 PARTS_SHOWN = 12
 
@@ -61,8 +63,11 @@ def run_rewrite(
     """Rewrite, order and place a model, and print what came out."""
     net = read(source(model, dims))
     show.warn_without_core()
-    found = rewrite(net, RewriteOptions(rules=rules, time_limit_s=time_limit))
-    plans = placed(found, align)
+    with within(time_limit):
+        with within(None, REWRITE_SHARE):
+            found = rewrite(net, RewriteOptions(rules=rules))
+        with within(0.0 if found.interrupted else None):
+            plans = placed(found, align)
     if check:
         check_schedule(found.net.graph, found.best.order, found.best.peak_bytes)
         check_plan(plans[2].buffers, plans[2].offsets)

@@ -9,7 +9,8 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, sized
+from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, TimeLimit, sized
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.memory import profile
@@ -60,9 +61,7 @@ def rows_command(
             help="Write a bound for every height of bands; 'serenity check' verifies it.",
         ),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="For each search.")
-    ] = 10.0,
+    time_limit: TimeLimit = None,
     dim: Dims = None,
     json: Json = False,
     check: Annotated[
@@ -89,8 +88,8 @@ def rows_command(
     check_splittable(network)
     show.warn_without_core()
     goal = Goal(ram, table)
-    with show.progress(f"rows of {model}") as report:
-        limits = Limits(time_limit, progress=report)
+    with within(time_limit), show.progress(f"rows of {model}") as report:
+        limits = Limits.within(time_limit, report)
         known: dict[int, Streaming] = {}
         if curve_too or plot is not None:
             known = dict(curve(network, streamed=stream_input, limits=limits))

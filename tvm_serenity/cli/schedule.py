@@ -27,6 +27,7 @@ from tvm_serenity.cli.options import (
 )
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import run_rewrite
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import READERS, left_beside, save
@@ -36,11 +37,13 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, check_plan
-from tvm_serenity.schedule import METHODS, Options, Schedule, check_schedule
+from tvm_serenity.schedule import METHODS, Options, check_schedule
 from tvm_serenity.schedule.certificate import certificate
 from tvm_serenity.transform import Reduced
 
 OBJECTIVES = ("peak", "arena")
+SEARCH_SHARE, GIVEN_SHARE = 0.92, 0.1
+"""Of the time limit: for all searches, and of that for the placement of the given order."""
 NO_ORDER_HELPS = (
     "no other order is better; --rewrite tries networks that compute the same in less, "
     "and serenity explain says what else would help"
@@ -100,24 +103,28 @@ def schedule_command(
     if rewrite:
         _rewrite(model, dim or (), rules, time_limit, json, check, align, choices, output)
         return
+    if objective not in OBJECTIVES:
+        raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     opened = source(model, dim or (), opaque or ()).file()
     _check_suffix(opened, output)
     tflm.check_request(plan_for, opened, choices)
-    reduced = choices.apply(opened.graph)
-    if objective not in OBJECTIVES:
-        raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
     show.warn_without_core()
-    with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
-        options = Options(
-            time_limit_s=time_limit,
-            memory_limit_bytes=memory_limit,
-            progress=report,
-            keep_on_interrupt=True,
-        )
-        rounds = ROUNDS if objective == "arena" else 0
-        joint = schedule_for_arena(reduced.graph, method, options, align=align, rounds=rounds)
-    found, best_plan = joint.schedule, joint.plan
-    given_plan = place_order(reduced.graph, None, align)[1]
+    # What is checked, printed and written after the searches takes time as well.
+    with within(None if time_limit is None else SEARCH_SHARE * time_limit):
+        reduced = choices.apply(opened.graph)
+        with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
+            with within(None, GIVEN_SHARE):
+                given = place_order(reduced.graph, None, align)
+            options = Options(
+                memory_limit_bytes=memory_limit, progress=report, keep_on_interrupt=True
+            )
+            rounds = ROUNDS if objective == "arena" else 0
+            joint = schedule_for_arena(
+                reduced.graph, method, options, align=align, rounds=rounds, given=given
+            )
+    found, best_plan, given_plan = joint.schedule, joint.plan, given[1]
     if check:
         check_schedule(reduced.graph, found.order, found.peak_bytes)
         check_plan(best_plan.buffers, best_plan.offsets)
@@ -141,7 +148,7 @@ def schedule_command(
     if json:
         show.print_json(result)
     else:
-        _print(model, reduced, found, given_plan, best_plan)
+        _print(model, reduced, joint, given_plan)
         if planned is not None:
             show.facts("TensorFlow Lite Micro", tflm.plan_text(planned))
         if output is not None:
@@ -239,9 +246,8 @@ def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list
     return [*range(choices.first), *order, *range(choices.last + 1, len(graph.ops))]
 
 
-def _print(
-    model: str, reduced: Reduced, found: Schedule, given_plan: Plan, best_plan: Plan
-) -> None:
+def _print(model: str, reduced: Reduced, joint: Joint, given_plan: Plan) -> None:
+    found, best_plan = joint.schedule, joint.plan
     before, after = peak_bytes(reduced.graph), found.peak_bytes
     saved = f" ({1 - after / before:.1%} less)" if after < before else ""
     show.facts(
@@ -250,16 +256,16 @@ def _print(
             "given order": f"peak {before:,} bytes, arena {given_plan.arena_bytes:,}",
             "best order": f"peak {after:,} bytes{saved}, arena {best_plan.arena_bytes:,}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
-            "peak at": _peak_text(reduced.graph, found.order),
+            "peak at": _peak_text(reduced.graph, joint),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
             **({} if after < before else {"next": NO_ORDER_HELPS}),
         },
     )
 
 
-def _peak_text(graph: Graph, order: tuple[int, ...]) -> str:
+def _peak_text(graph: Graph, joint: Joint) -> str:
     """The op of the peak and the largest tensors in memory then."""
-    shown = profile(graph, order)
+    shown = profile(graph, joint.schedule.order, joint.ranges)
     if shown.peak_step is None:
         return "-"
     tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in shown.peak_ranges[:4])

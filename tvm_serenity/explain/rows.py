@@ -75,7 +75,7 @@ def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Clai
     shown = profile(banded.graph, found.order)
     assert shown.peak_step is not None
     step = shown.steps[shown.peak_step]
-    alive = _alive(banded, [shown.ranges[i] for i in step.live])
+    alive = _alive(banded, [shown.ranges[i] for i in shown.live_at(shown.peak_step)])
     least = bound.lower_bound_bytes
     proved = found.peak_bytes == least
     how = "its input arriving row by row" if streamed else "its input in memory"

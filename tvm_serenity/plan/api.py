@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan.bound import problem_bound
@@ -16,7 +17,7 @@ from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.plan.regions import assign, choices_of, part
 from tvm_serenity.plan.result import Plan, PlanOptions
 
-_CONFLICT_SECONDS = 5.0
+_CONFLICT_SECONDS, _CONFLICT_LEAST = 5.0, 0.25
 
 
 def plan(
@@ -30,11 +31,12 @@ def plan(
     options = options or PlanOptions()
     if method not in PLANNERS:
         raise InputError(f"unknown planner {method!r}; known: {', '.join(PLANNERS)}")
-    if options.regions:
-        return _plan_regions(buffers, method, options)
-    if named := next((b for b in buffers if b.regions), None):
-        raise InputError(f"buffer {named.name!r}: lists regions, but the options have none")
-    return _plan_arena(buffers, method, options)
+    with within(options.time_limit_s):
+        if options.regions:
+            return _plan_regions(buffers, method, options)
+        if named := next((b for b in buffers if b.regions), None):
+            raise InputError(f"buffer {named.name!r}: lists regions, but the options have none")
+        return _plan_arena(buffers, method, options)
 
 
 def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) -> Plan:
@@ -60,8 +62,7 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
     outcome = _outcome(found, arena, capacity)
     statistics = {**found.statistics, "best_arena_bytes": arena}
     if outcome is Outcome.INFEASIBLE and capacity is not None:
-        seconds = _left(options, started)
-        names, minimal = find_conflict(buffers, capacity, options, seconds)
+        names, minimal = find_conflict(buffers, capacity, options, _left())
         statistics |= {"conflict": names, "conflict_minimal": minimal}
     fits = capacity is None or arena <= capacity
     return Plan(
@@ -76,11 +77,9 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
     )
 
 
-def _left(options: PlanOptions, started: float) -> float:
+def _left() -> float:
     """Seconds for the explanation: what is left of the limit, but enough for a small one."""
-    if options.time_limit_s is None:
-        return _CONFLICT_SECONDS
-    return max(1.0, min(_CONFLICT_SECONDS, started + options.time_limit_s - time.perf_counter()))
+    return max(_CONFLICT_LEAST, seconds_left(_CONFLICT_SECONDS))
 
 
 def _outcome(found: Placement, arena: int, capacity: int | None) -> Outcome:
@@ -97,7 +96,8 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
     if options.capacity_bytes is not None:
         raise InputError("with several regions each region has its own capacity")
     started = time.perf_counter()
-    deadline = None if options.time_limit_s is None else started + options.time_limit_s
+    limit = limit_left(options.time_limit_s)
+    deadline = None if limit is None else started + limit
     problem = prepare(buffers, options.alignment)
     found = assign(problem, options, deadline)
     statistics: dict[str, object] = {"nodes": found.nodes, "cost_bytes": found.cost}

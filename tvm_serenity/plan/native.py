@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.deadline import limit_left
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.plan.problem import Ints, PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
@@ -44,8 +45,9 @@ def _instance(problem: PlacementProblem) -> Any:
     )
 
 
-def _seconds(limit: float | None) -> float:
-    return -1.0 if limit is None else limit
+def _seconds(limit_s: float | None) -> float:
+    left = limit_left(limit_s)
+    return -1.0 if left is None else left
 
 
 def solve(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from tvm_serenity.deadline import limit_left
 from tvm_serenity.plan import local, native
 from tvm_serenity.plan.greedy import ORDERS, arena_of, place_in_order
 from tvm_serenity.plan.problem import Ints, PlacementProblem
@@ -47,7 +48,7 @@ def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound
     if native.available():
         return _native(problem, options, bound, exact=False)
     started = time.perf_counter()
-    limit = options.time_limit_s
+    limit = limit_left(options.time_limit_s)
     first = place_greedily(problem, options, bound)
     offsets, late = local.improve(
         problem,

@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.plan import PlanOptions
@@ -270,7 +271,8 @@ def _changed(
     """Return the module rewritten or in rows, and what was found."""
     limit = steps.time_limit_s
     if steps.rows:
-        made, found = by_rows(mod, target, Limits() if limit is None else Limits(limit))
+        with within(limit):
+            made, found = by_rows(mod, target, Limits.within(limit))
         return made, None, found
     if not steps.rewrite:
         return mod, None, None

@@ -79,7 +79,7 @@ def rewrite_by(
         made, done = rewrite_module(mod, replace(options, rules=",".join(others)), target)
     if made is not mod or not names_rows(options.rules):
         return made, done
-    limits = RowLimits() if options.time_limit_s is None else RowLimits(options.time_limit_s)
+    limits = RowLimits.within(options.time_limit_s)
     try:
         made, rows = by_rows(images_last(mod), target, limits)
     except UnsupportedError as error:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rewrite import chains
@@ -29,7 +30,7 @@ class Clock:
         """Seconds until the limit."""
         if self.interrupted:
             return 0.0
-        return self.limit_s - (time.perf_counter() - self.started)
+        return seconds_left(max(0.0, self.limit_s - (time.perf_counter() - self.started)))
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,14 @@ def candidate(
 
 
 def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
-    """Return the net with the rules applied wherever they match, until they match no more."""
+    """Return the net with the rules applied wherever they match; part of that where time is up."""
     count = -1
     while count < len(done):
         count = len(done)
         for rule in rules:
             for match in rule.matches(net):  # ``check`` knows which of them are gone by now
+                if seconds_left() == 0:
+                    return net
                 if rule.check(net, match) is None:
                     net = rule.apply(net, match)
                     done.append(match)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rewrite import (
@@ -36,6 +37,8 @@ RULES: Mapping[str, Rule] = {
 
 PAPER = (channelwise.NAME, kernelwise.NAME)
 REJECTED_AT_MOST = 40
+FIRST_SHARE, LAST_SHARE = 0.5, 0.9
+"""Of the time that is left: for the order before rewriting, and for all but the order after it."""
 
 
 def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
@@ -44,18 +47,27 @@ def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
     Deterministic unless the time limit or Ctrl-C ends it. Raises :class:`InputError` on an
     unknown rule.
     """
-    started = time.perf_counter()
     options = options or RewriteOptions()
     limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
     names = rule_names(options.rules)
+    with within(limit):
+        return _rewritten(net, names, options, limit)
+
+
+def _rewritten(
+    net: Net, names: tuple[str, ...], options: RewriteOptions, limit: float
+) -> Rewritten:
+    started = time.perf_counter()
     clock = Clock(limit)
-    before = schedule(net.graph, "auto", Options(time_limit_s=limit))
-    if options.rules == "paper":
-        best, applied, refused, losers = _as_in_the_paper(net, before, clock)
-        peaks: tuple[int, ...] = ()
-    else:
-        best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
-    after = schedule(best.graph, "auto", Options(time_limit_s=max(clock.left_s, 2.0)))
+    with within(None, FIRST_SHARE):
+        before = schedule(net.graph, "auto", Options(time_limit_s=limit))
+    with within(None, LAST_SHARE):
+        if options.rules == "paper":
+            best, applied, refused, losers = _as_in_the_paper(net, before, clock)
+            peaks: tuple[int, ...] = ()
+        else:
+            best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
+    after = schedule(best.graph, "auto", Options(time_limit_s=clock.left_s))
     if options.rules != "paper" and (after.peak_bytes, best.count) > (
         before.peak_bytes,
         net.count,
@@ -179,7 +191,7 @@ def _chosen(
     applied = [Entry(m, "", before.peak_bytes, peak.peak_bytes) for m in done]
     parts, losers, peaks = [], [], []
     for region in regions(base):
-        if not any(rule.matches(region) for rule in chosen.values()):
+        if clock.left_s == 0 or not any(rule.matches(region) for rule in chosen.values()):
             parts.append(region)
             peaks.append(peak_bytes(region.graph))
             continue

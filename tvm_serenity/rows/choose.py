@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.network import Network
@@ -65,7 +66,7 @@ def choose(
     """
     goal, limits = goal or Goal(), limits or Limits()
     started = time.perf_counter()
-    deadline = started + 2 * limits.time_limit_s
+    deadline = started + min(2 * limits.time_limit_s, 0.5 * seconds_left())
     least = goal.ram_bytes is None
     tried: dict[int, Streaming] = {}
 
@@ -90,7 +91,7 @@ def choose(
     )
     room = best.arena_bytes if least or not allowed else goal.ram_bytes
     assert room is not None
-    late = max(deadline, time.perf_counter() + limits.time_limit_s / 2)
+    late = max(deadline, time.perf_counter() + seconds_left(limits.time_limit_s / 2) / 2)
     coarser = coarsened(best, room, limits, late)
     if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
         best = coarser
@@ -106,7 +107,7 @@ def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
     The search for an input that arrives is another one, and may end further from its bound.
     """
     network = found.banded.network
-    if found.banded.feeding is None or found.gap == 0:
+    if found.banded.feeding is None or found.gap == 0 or seconds_left() == 0:
         return found
     held = sum(network.features[f].size_bytes for f in network.inputs)
     if held >= found.arena_bytes:
@@ -138,7 +139,7 @@ def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> S
             if wider == heights or _peak(network, wider, streamed) > room:
                 break
             heights = wider
-    if tuple(heights) == found.banded.heights:
+    if tuple(heights) == found.banded.heights or seconds_left() == 0:
         return found
     coarser = stream(network, heights, streamed=streamed, limits=limits)
     return coarser if coarser.arena_bytes <= room else found

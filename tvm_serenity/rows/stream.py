@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tvm_serenity.arena import Joint, improve_arena
+from tvm_serenity.deadline import within
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
@@ -22,6 +23,8 @@ from tvm_serenity.schedule.result import Progress
 
 WORKSPACE_ALIGNMENT = 16
 """What kernels expect of their workspace, whatever they keep there; no core asks for more."""
+SEARCHES = 4
+"""About so many searches one after the other choose bands."""
 BASES = 12
 """Places for the inputs that are tried, and the share of the peak they may cost."""
 SLACK = 75
@@ -37,6 +40,16 @@ class Limits:
     time_limit_s: float = 10.0
     seed: int = 0
     progress: Callable[[Progress], None] | None = None
+
+    @staticmethod
+    def within(
+        total_s: float | None, progress: Callable[[Progress], None] | None = None
+    ) -> "Limits":
+        """Return the limits of searches that share ``total_s``; the usual ones without it."""
+        usual = Limits(progress=progress)
+        if total_s is None:
+            return usual
+        return replace(usual, time_limit_s=min(usual.time_limit_s, total_s / SEARCHES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,21 +262,19 @@ def _best_joint(
         options = PlanOptions(time_limit_s=seconds, seed=limits.seed)
         return place_bands(banded, order, options, base)
 
-    deadline = time.perf_counter() + limits.time_limit_s
     problem = problem_of(banded.graph)
     begun = replace(found, order=first, peak_bytes=peak_of(problem, _positions(problem.ops, first)))
     starts = [found] if begun.order == found.order else [found, begun]
     best = None
-    for start in starts:
-        joint = Joint.of(start, *place(start.order, limits.time_limit_s / 3), 1)
-        if best is None or joint.plan.arena_bytes < best.plan.arena_bytes:
-            best = joint
-        if best.outcome is Outcome.OPTIMAL:
-            return best
-    assert best is not None
-    return improve_arena(
-        banded.graph, best, lambda order: place(order, 0.2), seed=limits.seed, deadline=deadline
-    )
+    with within(limits.time_limit_s):
+        for start in starts:
+            joint = Joint.of(start, *place(start.order, limits.time_limit_s / 3), 1)
+            if best is None or joint.plan.arena_bytes < best.plan.arena_bytes:
+                best = joint
+            if best.outcome is Outcome.OPTIMAL:
+                return best
+        assert best is not None
+        return improve_arena(banded.graph, best, lambda order: place(order, 0.2), seed=limits.seed)
 
 
 def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule:

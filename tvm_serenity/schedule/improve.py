@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tvm_serenity.schedule.instance import profile, segment
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
-from tvm_serenity.schedule.windows import window
+from tvm_serenity.schedule.windows import Lives, lives_of, window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
@@ -68,6 +70,7 @@ def relax_windows(
     position = [0] * count
     for step, op in enumerate(part.order):
         position[op] = step
+    lives = lives_of(part.instance, position)
     for length in WINDOW_OPS:
         if length >= min(count, DENSE_OPS):
             return
@@ -76,24 +79,24 @@ def relax_windows(
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
-            place = (position, first, first + length)
+            place = (lives, first, first + length)
             hard |= bound_window(part, run, place, states, climb)
         if hard and not climb:
             return
 
 
 def bound_window(
-    part: Part, run: SearchRun, place: tuple[list[int], int, int], states: int, climb: bool
+    part: Part, run: SearchRun, place: tuple[Lives, int, int], states: int, climb: bool
 ) -> bool:
     """Bound the part by one relaxed window; whether the window was too hard."""
-    position, first, last = place
+    lives, first, last = place
     key = tuple(part.order[first:last])
     # The window's least peak is at least `low` and, unless `hard`, at most `high`.
     low, high = part.windows.get(key, (part.bound, part.peak))
     low, high, hard = max(low, part.bound), min(high, part.peak), False
     if low >= high or (high < part.peak and not climb):
         return False
-    relaxed, ops = window(part.instance, part.order, position, first, last)
+    relaxed, ops = window(part.instance, part.order, lives, first, last)
     core = core_of(relaxed, run.rules)
     run.count("windows")
 
@@ -143,7 +146,7 @@ def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
 def _peaks(need: tuple[int, ...], length: int, places: int) -> list[int]:
     """The highest steps, at least half a window apart."""
     chosen: list[int] = []
-    for step in sorted(range(len(need)), key=lambda i: (-need[i], i)):
+    for step in np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist():
         if all(abs(step - other) >= length // 2 for other in chosen):
             chosen.append(step)
             if len(chosen) == places:

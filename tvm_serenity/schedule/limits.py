@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.schedule.result import Options, Progress
 
 MEMORY_SHARE = 0.5
@@ -38,9 +39,10 @@ class SearchRun:
 
     @property
     def seconds_left(self) -> float:
-        """Until the time limit."""
+        """Until the time limit or the deadline; 0.0 once past."""
         limit = self.options.time_limit_s
-        return 1e9 if limit is None else limit - self.seconds
+        own = 1e9 if limit is None else max(0.0, limit - self.seconds)
+        return seconds_left(own)
 
     @property
     def reporter(self) -> Callable[[int], None] | None:

@@ -3,19 +3,28 @@
 import heapq
 from collections.abc import Iterator, Sequence
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.schedule.instance import Instance, Sets, reverse, turned
+
+CHECKED_OPS = 4096
+"""After so many ops a greedy order looks at the clock."""
 
 
 def greedy_orders(instance: Instance) -> Iterator[list[int]]:
-    """On demand; then always the ready op which frees most, forward and backward."""
+    """On demand; then always the ready op which frees most, forward and backward.
+
+    Ends where the deadline is past.
+    """
     yield _on_demand(instance.predecessors)
-    yield _greedy(instance, newest_first=False)
-    yield _greedy(instance, newest_first=True)
-    if not any(instance.in_place):
+    for newest_first in (False, True):
+        if order := _greedy(instance, newest_first):
+            yield order
+    if not any(instance.in_place) and seconds_left() > 0:
         last = instance.count - 1
         backward = reverse(instance)
         for newest_first in (False, True):
-            yield [last - op for op in reversed(_greedy(backward, newest_first))]
+            if order := _greedy(backward, newest_first):
+                yield [last - op for op in reversed(order)]
 
 
 def op_needs(instance: Instance) -> list[int]:
@@ -76,7 +85,12 @@ def _on_demand(predecessors: Sets) -> list[int]:
 
 
 def _greedy(instance: Instance, newest_first: bool) -> list[int]:
-    """Least growth of the live bytes first, then the op that became ready last or first."""
+    """Least growth of the live bytes first, then the op that became ready last or first.
+
+    Empty where the deadline comes first.
+    """
+    if seconds_left() == 0:
+        return []
     waiting = [len(c) for c in instance.consumers]
     made = [not p for p in instance.producers]
     blocked = [len(b) for b in instance.predecessors]
@@ -108,6 +122,8 @@ def _greedy(instance: Instance, newest_first: bool) -> list[int]:
             continue
         done[op] = True
         order.append(op)
+        if len(order) % CHECKED_OPS == 0 and seconds_left() == 0:
+            return []
         for t in instance.made[op]:
             if not made[t]:
                 made[t] = True

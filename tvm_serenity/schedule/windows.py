@@ -1,7 +1,11 @@
 """Relaxed windows: instances over some of the ops whose optimum bounds the whole (rule R9)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from tvm_serenity.arrays import Ints, ints
 from tvm_serenity.schedule.instance import Instance
 from tvm_serenity.schedule.states import bits
 
@@ -9,8 +13,29 @@ REACH = 2
 """How many window lengths before and after a window are searched for what depends on what."""
 
 
+@dataclass(frozen=True)
+class Lives:
+    """For each storage, the step at which the last of its producers and consumers runs.
+
+    -1 where it is there from the start, the number of steps where it is kept to the end.
+    """
+
+    made: Ints
+    last: Ints
+
+
+def lives_of(instance: Instance, position: Sequence[int]) -> Lives:
+    """Return when storages are live in an order, given the step of every op."""
+    makers, readers = instance.producers, instance.consumers
+    count, end = len(makers), len(position)
+    return Lives(
+        ints((max((position[op] for op in ops), default=-1) for ops in makers), count),
+        ints((max((position[op] for op in ops), default=end) for ops in readers), count),
+    )
+
+
 def window(
-    instance: Instance, order: Sequence[int], position: Sequence[int], first: int, last: int
+    instance: Instance, order: Sequence[int], lives: Lives, first: int, last: int
 ) -> tuple[Instance, tuple[int, ...]]:
     """The relaxed instance of steps ``first`` to ``last - 1`` of an order, and its op numbers.
 
@@ -24,7 +49,7 @@ def window(
     ops = tuple(sorted(order[first:last]))
     local = {op: i for i, op in enumerate(ops)}
     reach = REACH * (last - first) + 64
-    storages = _storages(instance, position, ops, first)
+    storages = _storages(instance, lives, ops, first)
     after = _after_producers(instance, [*order[max(0, first - reach) : first], *ops], storages)
     before = _before_consumers(instance, [*ops, *order[last : last + reach]], storages)
     starts, ends = _ends(instance, ops, after, before)
@@ -67,15 +92,10 @@ def window(
     return relaxed, ops
 
 
-def _storages(
-    instance: Instance, position: Sequence[int], ops: Sequence[int], first: int
-) -> list[int]:
+def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) -> list[int]:
     """The storages that the window's ops make or read, or that are live when it begins."""
     touched = {t for op in ops for t in (*instance.made[op], *instance.read[op])}
-    for t, readers in enumerate(instance.consumers):
-        made = all(position[op] < first for op in instance.producers[t])
-        if made and (not readers or any(position[op] >= first for op in readers)):
-            touched.add(t)
+    touched.update(np.flatnonzero((lives.made < first) & (lives.last >= first)).tolist())
     return sorted(touched)
 
 

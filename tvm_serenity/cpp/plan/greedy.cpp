@@ -18,6 +18,8 @@ class Shelf {
     placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), offset, above), {offset, i});
   }
 
+  std::size_t size() const { return placed_.size(); }
+
   // Forgets what ends before section `now`, but for fixed buffers.
   void leave(int now) {
     const auto gone = [&](const auto& e) {
@@ -108,7 +110,7 @@ std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<in
   return offsets;
 }
 
-std::vector<Bytes> place_in_time(const Instance& instance) {
+std::vector<Bytes> place_in_time(const Instance& instance, Limit& limit) {
   std::vector<int> order(instance.count());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -118,11 +120,21 @@ std::vector<Bytes> place_in_time(const Instance& instance) {
   for (int i : order)
     if (instance.fixed[i] >= 0) shelf.add(i, instance.fixed[i]);
   int now = 0;
+  Bytes top = 0;  // the end of all that is placed
+  for (int i : order)
+    if (instance.fixed[i] >= 0) top = std::max(top, instance.fixed[i] + instance.size[i]);
+  constexpr std::size_t kAlways = 300'000'000;  // looks at buffers: some 0.3 s
+  std::size_t looked = 0;
   for (int i : order) {
-    if (instance.lower[i] > now) shelf.leave(now = instance.lower[i]);
     if (instance.fixed[i] >= 0) continue;
-    offsets[i] = shelf.fit(i);
-    shelf.add(i, offsets[i]);
+    if ((looked += shelf.size()) > kAlways && limit.tick()) {
+      offsets[i] = align_up(top, instance.alignment[i]);
+    } else {
+      if (instance.lower[i] > now) shelf.leave(now = instance.lower[i]);
+      offsets[i] = shelf.fit(i);
+      shelf.add(i, offsets[i]);
+    }
+    top = std::max(top, offsets[i] + instance.size[i]);
   }
   return offsets;
 }

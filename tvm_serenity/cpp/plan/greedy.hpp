@@ -13,8 +13,8 @@ std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<in
                                   Limit* limit = nullptr);
 
 // First fit in order of time, as a run-time allocator would: looks at live buffers alone, so it is
-// quick on a million of them.
-std::vector<Bytes> place_in_time(const Instance& instance);
+// quick on a million of them. Past the limit no gaps are looked for, and what is left is stacked.
+std::vector<Bytes> place_in_time(const Instance& instance, Limit& limit);
 
 // The classic orders, by size, lifetime, area, pressure and start, and blends of the first four
 // (size^a * lifetime^b * pressure^c), which are better on large instances.

@@ -1,0 +1,79 @@
+"""The deadline: blocks nest, only shorten, and end all that runs inside them."""
+
+import time
+from importlib import import_module
+
+import pytest
+
+from tvm_serenity.arena import schedule_for_arena
+from tvm_serenity.deadline import limit_left, seconds_left, within
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
+from tvm_serenity.schedule import Options, check_schedule, schedule
+from tvm_serenity.text import parse
+
+
+def test_blocks_nest_and_only_shorten() -> None:
+    assert limit_left() is None
+    assert seconds_left(3.0) == 3.0
+    with within(100.0):
+        with within(1000.0):
+            assert 99 < seconds_left() <= 100
+        with within(None, 0.25):
+            assert 24 < seconds_left() <= 25
+            with within(0.0):
+                assert seconds_left() == 0.0
+                assert limit_left(5.0) == 0.0
+            assert seconds_left(1.0) == 1.0
+        assert seconds_left() > 99
+    assert limit_left() is None
+
+
+def test_a_block_ends_with_its_error() -> None:
+    with pytest.raises(ValueError, match="x"), within(0.0):
+        raise ValueError("x")
+    assert limit_left() is None
+
+
+def _hard(branches: int) -> str:
+    """Branches of odd sizes that meet at the end: many orders, none of them forced."""
+    lines = ["input x[64]"]
+    for i in range(branches):
+        before = "x" if i < 3 else f"b{i * 7 % i} b{i * 5 % i}"
+        lines.append(f"o{i}: {before} -> b{i}[{37 + i * 61 % 211}]")
+    return "\n".join([*lines, "end: " + " ".join(f"b{i}" for i in range(branches)) + " -> y[8]"])
+
+
+def test_what_runs_inside_ends_labelled_with_a_valid_answer() -> None:
+    graph = parse(_hard(120) + "\noutput y")
+    with within(0.0):
+        joint = schedule_for_arena(graph, "auto", Options(), rounds=100)
+        placed = plan(
+            [Buffer(f"{i}", i * 7 % 31, i * 7 % 31 + 9, 97 + i * 61 % 211) for i in range(60)],
+            options=PlanOptions(time_limit_s=None),
+        )
+    check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
+    check_plan(placed.buffers, placed.offsets)
+    assert placed.outcome is Outcome.TIMEOUT
+
+
+def test_a_graph_too_large_for_the_time_left_keeps_its_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = parse(_hard(60) + "\noutput y")
+    monkeypatch.setattr(import_module("tvm_serenity.schedule"), "LARGE_OPS", 10)
+    found = schedule(graph, "exact", Options(time_limit_s=0.0))
+    assert found.order == tuple(range(len(graph.ops)))
+    assert found.statistics["limit"] == "time"
+    assert found.outcome is Outcome.TIMEOUT or found.peak_bytes == found.lower_bound_bytes
+    check_schedule(graph, found.order, found.peak_bytes)
+    least = schedule(graph, "exact", Options(time_limit_s=20.0))
+    assert 0 < found.lower_bound_bytes <= least.lower_bound_bytes
+
+
+def test_a_search_without_a_limit_of_its_own_ends_with_the_block() -> None:
+    graph = parse(_hard(400) + "\noutput y")
+    began = time.monotonic()
+    with within(1.0):
+        schedule(graph, "exact")
+    assert time.monotonic() - began < 20

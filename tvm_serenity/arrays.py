@@ -1,0 +1,82 @@
+"""A graph as flat arrays, for what must stay fast at a million operators.
+
+Built once a graph without a loop in Python over its operators; what only some graphs have (views,
+state, constants made by operators) is looked at op by op, for those ops alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tvm_serenity.graph import Graph, Tensor
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Which op reads (or makes) which tensor, op by op in the order it lists them."""
+
+    op: Ints
+    tensor: Ints
+
+    @staticmethod
+    def of(lists: Sequence[Sequence[int]]) -> "Pairs":
+        """Return the pairs of one list of tensors for every op."""
+        lengths = ints(map(len, lists), len(lists))
+        flat = ints(chain.from_iterable(lists), int(lengths.sum()))
+        return Pairs(np.repeat(np.arange(len(lists)), lengths), flat)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """``read`` and ``made`` with their tensors; sizes and workspace in bytes, by index."""
+
+    read: Pairs
+    made: Pairs
+    size: Ints
+    workspace: Ints
+
+
+def arrays_of(graph: "Graph") -> Arrays:
+    """Return the graph's operators and tensors as arrays."""
+    count = len(graph.ops)
+    return Arrays(
+        read=Pairs.of([op.inputs for op in graph.ops]),
+        made=Pairs.of([op.outputs for op in graph.ops]),
+        size=ints(map(attrgetter("size_bytes"), graph.tensors), len(graph.tensors)),
+        workspace=ints(map(attrgetter("workspace_bytes"), graph.ops), count),
+    )
+
+
+def with_role(tensors: "Sequence[Tensor]", role: str) -> Flags:
+    """Return which tensors have a role."""
+    found = (tensor.role is role for tensor in tensors)
+    return np.fromiter(found, dtype=np.bool_, count=len(tensors))
+
+
+def ints(values: Iterable[int], count: int = -1) -> Ints:
+    """Return an array of integers."""
+    return np.fromiter(values, dtype=np.int64, count=count)
+
+
+def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[int, ...], ...]:
+    """Return for each key from 0 on its values, ascending, each once; values are below ``bound``.
+
+    In O(n log n) for n pairs.
+    """
+    pairs = np.unique(keys * max(bound, 1) + values)
+    ends = np.searchsorted(pairs, np.arange(1, groups + 1) * max(bound, 1)).tolist()
+    flat = (pairs % max(bound, 1)).tolist()
+    return (
+        tuple(tuple(flat[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True))
+        if groups
+        else ()
+    )
