@@ -7,14 +7,9 @@ state, constants made by operators) is looked at op by op, for those ops alone.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from tvm_serenity.graph import Graph, Tensor
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -43,23 +38,6 @@ class Arrays:
     made: Pairs
     size: Ints
     workspace: Ints
-
-
-def arrays_of(graph: "Graph") -> Arrays:
-    """Return the graph's operators and tensors as arrays."""
-    count = len(graph.ops)
-    return Arrays(
-        read=Pairs.of([op.inputs for op in graph.ops]),
-        made=Pairs.of([op.outputs for op in graph.ops]),
-        size=ints(map(attrgetter("size_bytes"), graph.tensors), len(graph.tensors)),
-        workspace=ints(map(attrgetter("workspace_bytes"), graph.ops), count),
-    )
-
-
-def with_role(tensors: "Sequence[Tensor]", role: str) -> Flags:
-    """Return which tensors have a role."""
-    found = (tensor.role is role for tensor in tensors)
-    return np.fromiter(found, dtype=np.bool_, count=len(tensors))
 
 
 def ints(values: Iterable[int], count: int = -1) -> Ints:

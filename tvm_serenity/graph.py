@@ -24,10 +24,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
-from tvm_serenity.arrays import Arrays, arrays_of, grouped, ints, with_role
+from tvm_serenity.arrays import Arrays, Flags, Pairs, grouped, ints
 from tvm_serenity.errors import CycleError, GraphError
 
 MAX_BYTES = 2**63 - 1
@@ -92,7 +93,12 @@ class Graph:
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
-        return arrays_of(self)
+        return Arrays(
+            read=Pairs.of([op.inputs for op in self.ops]),
+            made=Pairs.of([op.outputs for op in self.ops]),
+            size=ints(map(attrgetter("size_bytes"), self.tensors), len(self.tensors)),
+            workspace=ints(map(attrgetter("workspace_bytes"), self.ops), len(self.ops)),
+        )
 
     @cached_property
     def producer(self) -> tuple[int, ...]:
@@ -147,7 +153,7 @@ class Graph:
     @cached_property
     def constant_ops(self) -> frozenset[int]:
         """Ops whose inputs (at least one) are all constants: what they make is a constant."""
-        constant = with_role(self.tensors, Role.CONSTANT).tolist()
+        constant = _with_role(self, Role.CONSTANT).tolist()
         if True not in constant:
             return frozenset()
         found = []
@@ -165,7 +171,7 @@ class Graph:
         made = ints(self.producer, len(self.tensors))
         folded = np.zeros(len(self.ops) + 1, dtype=np.bool_)
         folded[list(self.constant_ops)] = True  # a producer of -1 is the last entry: False
-        counted = with_role(self.tensors, Role.ACTIVATION)[root]
+        counted = _with_role(self, Role.ACTIVATION)[root]
         return tuple((counted & ~folded[made[root]] & ~folded[made]).tolist())
 
     @cached_property
@@ -306,6 +312,11 @@ def _check_given_order(graph: Graph) -> None:
                     f"{graph.ops[producer[tensor]].name!r} makes it; list ops in a valid order"
                 )
         made.update(op.outputs)
+
+
+def _with_role(graph: Graph, role: Role) -> Flags:
+    found = (tensor.role is role for tensor in graph.tensors)
+    return np.fromiter(found, dtype=np.bool_, count=len(graph.tensors))
 
 
 def _is_computed(graph: Graph, tensor: int) -> bool:
