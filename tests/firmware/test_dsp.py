@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tests.firmware.library_form import library_form
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir import direct, dsp, library, short, tuned
 from tvm_serenity.kernels.convolution import Convolution
@@ -25,7 +26,7 @@ LAYERS = 240
 FIRST = 5000
 GUARD = 0x5A
 ARM = (
-    "arm-none-eabi-gcc -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra "
+    "arm-none-eabi-gcc -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra -Werror "
     "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 "
     "-Wl,-Ttext=0x400 -Wl,-Tdata=0x20000000"
 )
@@ -246,12 +247,17 @@ class Machine:
     ram_end: int = 0x20300000
 
 
-def failed(made: dict[str, Case], folder: Path, machine: Machine = Machine()) -> list[str]:
+def failed(
+    made: dict[str, Case],
+    folder: Path,
+    machine: Machine = Machine(),
+    changed: Callable[[str], str] = str,
+) -> list[str]:
     """The names of the kernels that are wrong on the board, of one compiled program."""
     kernels = {name: case.found.kernel for name, case in made.items()}
     program = Program("net", tuple(kernels.values()), (), (), (), (), (), (), {})
     (folder / "net_kernels.h").write_text(kernels_header(program))
-    (folder / "net_kernels.c").write_text(kernels_source(program))
+    (folder / "net_kernels.c").write_text(changed(kernels_source(program)))
     main = board_program(made).replace("STACK_TOP", hex(machine.ram_end))
     (folder / "main.c").write_text(main)
     command = [*ARM.split(), f"-mcpu={machine.core}", "net_kernels.c", "main.c", "-o", "test.elf"]
@@ -336,6 +342,41 @@ def test_wrong_weights_of_rows_read_in_place_are_caught(
     made = {n: c for n, c in cases(monkeypatch, FIRST, 48).items() if made_in_place(c)}
     assert made
     assert failed(made, tmp_path)
+
+
+@needs_board
+@pytest.mark.parametrize(
+    ("file", "sign", "none"),
+    [
+        ("planes", r'add r4, r12, " s ", asr #31', "mov r4, r12"),
+        ("direct", r'add lr, r12, " s ", asr #31', "mov lr, r12"),
+    ],
+)
+def test_a_rounding_that_skips_the_sign_is_caught(
+    file: str, sign: str, none: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = {n: c for n, c in cases(monkeypatch, FIRST, 96).items() if file in forms({n: c})}
+
+    def changed(source: str) -> str:
+        assert sign in source
+        return source.replace(sign, none)
+
+    assert failed(made, tmp_path, changed=changed)
+
+
+@needs_host
+def test_another_order_of_what_is_left_of_rows_is_caught(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right = dsp.blocks_first
+
+    def wrong(layer: library.RoundedConvolution, weights: Any) -> Any:
+        return np.concatenate([right(layer, weights)[:-BLOCK], right(layer, weights)[:-5:-1]])
+
+    monkeypatch.setattr(dsp, "blocks_first", wrong)
+    made = {n: c for n, c in cases(monkeypatch, FIRST, 96).items() if "triples" in forms({n: c})}
+    with pytest.raises(AssertionError):
+        compared(made, tmp_path)
 
 
 def test_what_does_not_fit_a_halfword_is_refused() -> None:

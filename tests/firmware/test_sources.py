@@ -1,9 +1,11 @@
 """Generated sources: formats, compilers, sanitizers, LLVM's kernels."""
 
 import io
+import re
 import subprocess
 import tarfile
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,23 @@ def written(name: str, directory: Path) -> Path:
         assert {"./metadata.json", "./codegen/host/src/net_model.c"} <= set(tar.getnames())
         tar.extractall(directory, filter="data")
     return directory / "codegen" / "host" / "src"
+
+
+MACRO = re.compile(r"^#define (\w+(?:\$\w)?)((?:.*\\\n)*.*)$", re.MULTILINE)
+
+
+def clashing(text: str) -> list[str]:
+    """Macros of a kernel file whose text is another for each type, though their name is not."""
+    return [name for name, body in MACRO.findall(text) if "$" in body and "$" not in name]
+
+
+def test_macros_of_one_type_are_not_those_of_another() -> None:
+    files = (resources.files("tvm_serenity.firmware") / "library").iterdir()
+    texts = {file.name: file.read_text() for file in files if file.name.endswith(".h")}
+    assert {name: clashing(text) for name, text in texts.items() if clashing(text)} == {}
+    planes = texts["direct.h"]
+    assert "DIRECT_TAP_$X" in planes
+    assert "DIRECT_TAP" in clashing(planes.replace("DIRECT_TAP_$X", "DIRECT_TAP"))
 
 
 def test_every_format_has_a_writer() -> None:

@@ -19,27 +19,27 @@ typedef struct {
 #if defined(__ARM_FEATURE_DSP)
 /* A tap: r0 numbers, r1 the channel, r12 and lr weights; sums in a, b, c, d. */
 #define DIRECT_WEIGHTS(at) "ldrd r12, lr, [r0, #" at "]\n"
-#define DIRECT_TAP(from, a, b, c, d) \
+#define DIRECT_TAP_$X(from, a, b, c, d) \
     "ldr r10, [sp, #" from "]\n ldr r11, [r10, r1]\n" \
     WIDENED_$S " r10, r11\n" WIDENED_$S " r11, r11, ror #8\n" \
     "smlabb " a ", r10, r12, " a "\n smlabb " b ", r11, lr, " b "\n" \
     "smlatt " c ", r10, r12, " c "\n smlatt " d ", r11, lr, " d "\n"
-#define DIRECT_FIRST(from) DIRECT_TAP(from, "r2", "r3", "r4", "r5")
-#define DIRECT_SECOND(from) DIRECT_TAP(from, "r6", "r7", "r8", "r9")
+#define DIRECT_FIRST_$X(from) DIRECT_TAP_$X(from, "r2", "r3", "r4", "r5")
+#define DIRECT_SECOND_$X(from) DIRECT_TAP_$X(from, "r6", "r7", "r8", "r9")
 #define DIRECT_NO_SECOND(from)
-#define DIRECT_TAPS(second) \
-    DIRECT_WEIGHTS("0") DIRECT_FIRST("0") second("36") \
-    DIRECT_WEIGHTS("8") DIRECT_FIRST("4") second("40") \
-    DIRECT_WEIGHTS("16") DIRECT_FIRST("8") second("44") \
-    DIRECT_WEIGHTS("24") DIRECT_FIRST("12") second("48") \
-    DIRECT_WEIGHTS("32") DIRECT_FIRST("16") second("52") \
-    DIRECT_WEIGHTS("40") DIRECT_FIRST("20") second("56") \
-    DIRECT_WEIGHTS("48") DIRECT_FIRST("24") second("60") \
-    DIRECT_WEIGHTS("56") DIRECT_FIRST("28") second("64") \
-    DIRECT_WEIGHTS("64") DIRECT_FIRST("32") second("68") \
+#define DIRECT_TAPS_$X(second) \
+    DIRECT_WEIGHTS("0") DIRECT_FIRST_$X("0") second("36") \
+    DIRECT_WEIGHTS("8") DIRECT_FIRST_$X("4") second("40") \
+    DIRECT_WEIGHTS("16") DIRECT_FIRST_$X("8") second("44") \
+    DIRECT_WEIGHTS("24") DIRECT_FIRST_$X("12") second("48") \
+    DIRECT_WEIGHTS("32") DIRECT_FIRST_$X("16") second("52") \
+    DIRECT_WEIGHTS("40") DIRECT_FIRST_$X("20") second("56") \
+    DIRECT_WEIGHTS("48") DIRECT_FIRST_$X("24") second("60") \
+    DIRECT_WEIGHTS("56") DIRECT_FIRST_$X("28") second("64") \
+    DIRECT_WEIGHTS("64") DIRECT_FIRST_$X("32") second("68") \
     "add r0, r0, #72\n"
 #define DIRECT_NUMBERS "ldm r0!, {r10, r11}\n asr r12, r11, #8\n lsl r12, r12, r11\n"
-#define DIRECT_ROUNDED(s) \
+#define DIRECT_ROUNDED_$X(s) \
     "add lr, r12, " s ", asr #31\n smmlar " s ", " s ", r10, lr\n asr " s ", " s ", r11\n" \
     SATURATE_$S " " s ", #8, " s ", asr #1\n"
 #define DIRECT_STORED(a, b, c, d, to) \
@@ -60,11 +60,11 @@ __attribute__((naked, noinline, unused)) static void direct_two_$X(
     __asm volatile(
         DIRECT_BEGIN
         "mov r6, r2\n mov r7, r3\n mov r8, r4\n mov r9, r5\n"
-        DIRECT_TAPS(DIRECT_SECOND)
-        DIRECT_NUMBERS DIRECT_ROUNDED("r2") DIRECT_ROUNDED("r6")
-        DIRECT_NUMBERS DIRECT_ROUNDED("r3") DIRECT_ROUNDED("r7")
-        DIRECT_NUMBERS DIRECT_ROUNDED("r4") DIRECT_ROUNDED("r8")
-        DIRECT_NUMBERS DIRECT_ROUNDED("r5") DIRECT_ROUNDED("r9")
+        DIRECT_TAPS_$X(DIRECT_SECOND_$X)
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r2") DIRECT_ROUNDED_$X("r6")
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r3") DIRECT_ROUNDED_$X("r7")
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r4") DIRECT_ROUNDED_$X("r8")
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r5") DIRECT_ROUNDED_$X("r9")
         DIRECT_STORED("r2", "r3", "r4", "r5", "72") DIRECT_STORED("r6", "r7", "r8", "r9", "76")
         DIRECT_END);
 }
@@ -73,9 +73,9 @@ __attribute__((naked, noinline, unused)) static void direct_one_$X(
 {
     __asm volatile(
         DIRECT_BEGIN
-        DIRECT_TAPS(DIRECT_NO_SECOND)
-        DIRECT_NUMBERS DIRECT_ROUNDED("r2") DIRECT_NUMBERS DIRECT_ROUNDED("r3")
-        DIRECT_NUMBERS DIRECT_ROUNDED("r4") DIRECT_NUMBERS DIRECT_ROUNDED("r5")
+        DIRECT_TAPS_$X(DIRECT_NO_SECOND)
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r2") DIRECT_NUMBERS DIRECT_ROUNDED_$X("r3")
+        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r4") DIRECT_NUMBERS DIRECT_ROUNDED_$X("r5")
         DIRECT_STORED("r2", "r3", "r4", "r5", "72")
         DIRECT_END);
 }

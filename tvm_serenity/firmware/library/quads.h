@@ -18,14 +18,14 @@ typedef struct {
 #define QUAD_TWICE(s, doubled) \
     "add r9, r8, " s ", asr #31\n " doubled "smmlar " s ", " s ", r6, r9\n"
 #define QUAD_ONCE(s, doubled) doubled "smmla " s ", " s ", r6, r8\n"
-#define QUAD_ROUNDED(s) \
+#define QUAD_ROUNDED_$X(s) \
     "asr " s ", " s ", r7\n " SATURATE_$S " " s ", #8, " s ", asr #1\n strb " s ", [r4], #1\n"
-#define QUAD_STORED(HOW, a, b) \
+#define QUAD_STORED_$X(HOW, a, b) \
     "add r10, r10, #8\n ldm r10!, {r6, r7}\n asr r8, r7, #8\n lsl r8, r8, r7\n sub " a ", " a ", " b "\n" \
-    HOW(a, "asr " a ", " a ", #7\n") QUAD_ROUNDED(a) \
+    HOW(a, "asr " a ", " a ", #7\n") QUAD_ROUNDED_$X(a) \
     "ldm r10!, {r6, r7}\n asr r8, r7, #8\n lsl r8, r8, r7\n" \
-    HOW(b, "lsl " b ", " b ", #1\n") QUAD_ROUNDED(b)
-#define QUADS(HOW) \
+    HOW(b, "lsl " b ", " b ", #1\n") QUAD_ROUNDED_$X(b)
+#define QUADS_$X(HOW) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #20\n" \
     "ldm r0, {r1, r2, r3, r4, r5, lr}\n" \
@@ -54,8 +54,8 @@ typedef struct {
     "cmp r11, lr\n" \
     "bne.w 2b\n" \
     "ldr r4, [sp, #4]\n" \
-    QUAD_STORED(HOW, "r0", "r1") \
-    QUAD_STORED(HOW, "r2", "r3") \
+    QUAD_STORED_$X(HOW, "r0", "r1") \
+    QUAD_STORED_$X(HOW, "r2", "r3") \
     "ldr r5, [sp, #16]\n" \
     "str r10, [sp]\n" \
     "str r4, [sp, #4]\n" \
@@ -66,12 +66,12 @@ typedef struct {
 __attribute__((naked, noinline, unused)) static void quads_twice_$X(
     __attribute__((unused)) const quads_$X *q)
 {
-    __asm volatile(QUADS(QUAD_TWICE));
+    __asm volatile(QUADS_$X(QUAD_TWICE));
 }
 __attribute__((naked, noinline, unused)) static void quads_once_$X(
     __attribute__((unused)) const quads_$X *q)
 {
-    __asm volatile(QUADS(QUAD_ONCE));
+    __asm volatile(QUADS_$X(QUAD_ONCE));
 }
 #else
 #define QUAD_BLOCK_BYTES 0

@@ -3,17 +3,20 @@
    A halfword of weights is 256 a + b, of two channels a and b of one input. As it stands it gives
    sums T = 256 A + B, which may wrap; its low byte gives B, and A is (T - B) / 256: all of it, as
    |A| < 2^23 is shown at build time. Inputs are widened to 16 bits, once for all channels: a block
-   of four is its even ones of each window, then its odd ones of each.
+   of four is its even ones of each window, then its odd ones of each. Blocks are those of a
+   window's rows; what is no whole block at the end of each comes after them all, pairs of each window.
 
    ``numbers`` of a pair: T's bias, B's bias, then of a and of b the two numbers of
    ``short.h``. */
 typedef struct {
     const convolution_$X *c;
     const int32_t *weights, *numbers;
-    const $X_t *outside;
+    const $X_t *outside; /* a row of a window */
     int16_t *wide;
-    $X_t *column; /* a window, where its pixels are no whole blocks */
+    int32_t tail; /* where in it what is no whole block of a row begins */
     bool flat;    /* windows are pixels of whole blocks that follow each other */
+    bool lined;   /* windows are whole blocks of one tensor's rows */
+    int32_t onwards; /* from the rows under the windows of a line to those of the next */
 } triples_$X;
 
 /* A line's end: ``second`` and ``third`` are where the results of these windows go, from ``out``. */
@@ -35,13 +38,13 @@ typedef struct {
     "sxtb16 " w ", " w "\n" \
     "smlad r3, r6, " w ", r3\n smlad r4, r7, " w ", r4\n smlad r5, r8, " w ", r5\n"
 /* Twice a sum in ``s`` -> the stored value: r7 multiplier, r8 shift, r9 what is added. */
-#define TRIPLE_ROUNDED(s) \
+#define TRIPLE_ROUNDED_$X(s) \
     "smmlar " s ", " s ", r7, r6\n asr " s ", " s ", r8\n" SATURATE_$S " " s ", #8, " s ", asr #1\n"
-#define TRIPLE_FIRST(s, b) \
+#define TRIPLE_FIRST_$X(s, b) \
     "sub " s ", " s ", " b "\n add r6, r9, " s ", asr #31\n asr " s ", " s ", #7\n" \
-    TRIPLE_ROUNDED(s)
-#define TRIPLE_SECOND(s) \
-    "add r6, r9, " s ", asr #31\n lsl " s ", " s ", #1\n" TRIPLE_ROUNDED(s)
+    TRIPLE_ROUNDED_$X(s)
+#define TRIPLE_SECOND_$X(s) \
+    "add r6, r9, " s ", asr #31\n lsl " s ", " s ", #1\n" TRIPLE_ROUNDED_$X(s)
 /* All channels of three windows. A window that is stored last is stored over one before it: where
    there are fewer than three, those that are missing are put where the last one goes. */
 __attribute__((naked, noinline, unused)) static void three_windows_$X(
@@ -80,13 +83,13 @@ __attribute__((naked, noinline, unused)) static void three_windows_$X(
         "bne.w 2b\n"
         "ldrd r10, r11, [sp]\n"
         "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
-        TRIPLE_FIRST("r0", "r3")
-        TRIPLE_FIRST("r1", "r4")
-        TRIPLE_FIRST("r2", "r5")
+        TRIPLE_FIRST_$X("r0", "r3")
+        TRIPLE_FIRST_$X("r1", "r4")
+        TRIPLE_FIRST_$X("r2", "r5")
         "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
-        TRIPLE_SECOND("r3")
-        TRIPLE_SECOND("r4")
-        TRIPLE_SECOND("r5")
+        TRIPLE_SECOND_$X("r3")
+        TRIPLE_SECOND_$X("r4")
+        TRIPLE_SECOND_$X("r5")
         "ldr r6, [sp, #16]\n"
         "ldrd r7, r8, [sp, #20]\n"
         "strb r2, [r11, r8]\n"
@@ -128,88 +131,65 @@ NOT_INLINED void three_windows_$X(const three_$X *t)
 }
 #endif
 
-/* Inputs that follow each other, widened for one of three windows: returns where its next go. */
-INLINED int16_t *widened_$X(const $X_t *x, int32_t count, int16_t *to)
-{
-    for (; count > 0; count -= 4) {
-#if defined(__ARM_FEATURE_DSP)
-        const uint32_t four = load_4(x);
-        const uint32_t even = even_$S(four);
-        const uint32_t odd = odd_$S(four);
-        (void)memcpy(to, &even, 4);
-        (void)memcpy(to + 6, &odd, 4);
-#else
-        to[0] = x[0];
-        to[1] = x[2];
-        to[6] = x[1];
-        to[7] = x[3];
-#endif
-        to += 12;
-        x += 4;
-    }
-    return to;
-}
-
-/* Three windows that follow each other, ``depth`` inputs each. */
-#if defined(__ARM_FEATURE_DSP)
-__attribute__((naked, noinline, unused)) static void widen_three_$X(
-    __attribute__((unused)) const $X_t *x, __attribute__((unused)) int32_t depth,
-    __attribute__((unused)) int16_t *to)
-{
-    __asm volatile(
-        "push {r4-r8, lr}\n"
-        "add r8, r0, r1\n"
-        "lsl lr, r1, #1\n"
-        "1:\n"
-        "ldr r5, [r0, r1]\n"
-        "ldr r6, [r0, lr]\n"
-        "ldr r4, [r0], #4\n"
-        WIDENED_$S " r3, r4\n"
-        WIDENED_$S " r7, r5\n"
-        WIDENED_$S " r12, r6\n"
-        WIDENED_$S " r4, r4, ror #8\n"
-        WIDENED_$S " r5, r5, ror #8\n"
-        WIDENED_$S " r6, r6, ror #8\n"
-        "stm r2!, {r3, r7, r12}\n"
-        "stm r2!, {r4, r5, r6}\n"
-        "cmp r0, r8\n"
-        "bne 1b\n"
-        "pop {r4-r8, pc}\n");
-}
-#else
-NOT_INLINED void widen_three_$X(const $X_t *x, int32_t depth, int16_t *to)
-{
-    for (int32_t i = 0; i < 3; ++i) {
-        (void)widened_$X(x + i * depth, depth, to + 2 * i);
-    }
-}
-#endif
-
 /* A window is widened: one of three. */
-NOT_INLINED void widen_window_$X(const triples_$X *t, window_$X from, int16_t *to)
+NOT_INLINED void widen_window_$X(
+    const triples_$X *t, window_$X from, int16_t *to, widening_$X *w)
 {
     const convolution_$X *const c = t->c;
-    if (t->column != NULL) {
-        (void)fill_$X(t->column + c->depth - 4, 0, 4);
-        gather_$X(c, from, t->column);
-        (void)widened_$X(t->column, c->depth, to);
-        return;
-    }
+    const bool inside =
+        c->dilation_x == 1 && from.x >= 0 && from.x + c->kernel_width <= c->width;
+    int16_t *const tail = to + t->tail;
+    int32_t left = 0;
     for (int32_t p = 0; p < c->pieces; ++p) {
         const int32_t n = c->channels[p];
-        for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
-            const $X_t *const row = *from.rows++;
-            const int32_t end = from.x + c->kernel_width;
-            if (row != NULL && c->dilation_x == 1 && from.x >= 0 && end <= c->width) {
-                to = widened_$X(row + from.x * n, c->kernel_width * n, to);
-                continue;
-            }
-            for (int32_t kx = 0; kx < c->kernel_width; ++kx) {
-                const int32_t x = from.x + kx * c->dilation_x;
-                const bool inside = row != NULL && x >= 0 && x < c->width;
-                to = widened_$X(inside ? row + x * n : t->outside, n, to);
-            }
+        const int32_t count = c->kernel_width * n;
+        w->rows = from.rows;
+        w->offset = from.x * n;
+        w->to = to;
+        w->tail = tail + (left >> 1) * 6 + (left & 1);
+        w->left = count & 3;
+        w->whole = count & ~3;
+        from.rows += c->kernel_height;
+        w->rows_end = from.rows;
+        w->step = (left & 1) != 0 ? 10 : 2;
+        left += c->kernel_height * w->left;
+        to += 3 * c->kernel_height * w->whole;
+        if (inside) {
+            widen_rows_$X(w);
+        } else if (n % 4 != 0) {
+            widen_edge_$X(c, w, from.x, n);
+        } else {
+            widen_border_$X(c, w, from.x, n);
         }
+    }
+}
+
+/* Three windows of one line. */
+NOT_INLINED void widen_line_$X(const triples_$X *t, window_$X from)
+{
+    const convolution_$X *const c = t->c;
+    const int32_t n = c->channels[0];
+    const widening_three_$X w = {from.rows, from.x * n, c->stride_x * n, t->wide,
+        2 * c->stride_x * n, c->kernel_width * n, from.rows + c->kernel_height};
+    widen_three_rows_$X(&w);
+}
+
+/* Whether three windows are of one line and leave it nowhere. */
+INLINED bool in_line_$X(const convolution_$X *c, window_$X from)
+{
+    const int32_t last = from.x + 2 * c->stride_x;
+    return from.x >= 0 && last + c->kernel_width <= c->width &&
+        last < c->out_width * c->stride_x - c->left && from.rows[0] != NULL &&
+        from.rows[c->kernel_height - 1] != NULL;
+}
+
+INLINED void next_window_$X(const triples_$X *t, window_$X *at)
+{
+    const convolution_$X *const c = t->c;
+    at->x += c->stride_x;
+    if (at->x == c->out_width * c->stride_x - c->left) {
+        at->x = -c->left;
+        at->rows += t->onwards;
     }
 }
 
@@ -219,21 +199,37 @@ NOT_INLINED void convolve_triples_$X(
 {
     const convolution_$X *const c = t->c;
     const int32_t n = c->out_channels;
-    const requantisation to = c->to;
-    const bool full = to.low == ($L) && to.high == ($L) + 255;
+    const bool full = c->to.low == ($L) && c->to.high == ($L) + 255;
     window_$X at = {rows, -c->left};
+    for (int32_t i = max_i32(t->tail, 3 * c->depth - 12); i < 3 * c->depth; ++i) {
+        t->wide[i] = 0; /* what stands beside the last inputs, for weights of 0 */
+    }
+    const int32_t in = c->channels[0];
+    const bool alone = c->pieces == 1 && c->dilation_x == 1;
+    widening_$X one = {rows, 0, t->outside, t->wide, t->wide, c->kernel_width * in & 3,
+        c->kernel_width * in & ~3, rows, 2, 0, 0};
     three_$X three = {t->numbers, out, t->wide, 0, out, n, 2 * n, t->wide + 3 * c->depth,
         t->weights};
     three.skipped = (-(c->depth / 4) & 3) * TRIPLE_BLOCK_BYTES;
     for (; pixels > 0; pixels -= 3) {
         const int32_t count = min_i32(pixels, 3);
-        if (t->flat && count == 3) {
-            widen_three_$X(*rows + at.x * c->depth, c->depth, t->wide);
-            at.x += 3;
+        if (count == 3 && (t->flat || (t->lined && in_line_$X(c, at)))) {
+            widen_line_$X(t, at);
+            at.x += 2 * c->stride_x;
+            next_window_$X(t, &at);
         } else {
-            for (int32_t i = 0; i < count; ++i) {
-                widen_window_$X(t, at, t->wide + 2 * i);
-                next_$X(c, &at);
+            for (int16_t *to = t->wide; to != t->wide + 2 * count; to += 2) {
+                if (alone && at.x >= 0 && at.x + c->kernel_width <= c->width) {
+                    one.rows = at.rows;
+                    one.rows_end = at.rows + c->kernel_height;
+                    one.offset = at.x * in;
+                    one.to = to;
+                    one.tail = to + t->tail;
+                    widen_rows_$X(&one);
+                } else {
+                    widen_window_$X(t, at, to, &one);
+                }
+                next_window_$X(t, &at);
             }
         }
         three.out = out;
@@ -242,9 +238,24 @@ NOT_INLINED void convolve_triples_$X(
         three.third = count > 2 ? 2 * n : three.second;
         three_windows_$X(&three);
         for (int32_t i = 0; i < (full ? 0 : count * n); ++i) {
-            out[i] = ($X_t)clamped(out[i], to.low, to.high);
+            out[i] = ($X_t)clamped(out[i], c->to.low, c->to.high);
         }
         out += count * n;
+    }
+}
+
+/* Point at the rows under the windows of lines up to ``end``; those that several lines read are
+   there once where there is one tensor. */
+NOT_INLINED void point_lines_$X(const triples_$X *t, const lines_$X *l, const $X_t *const *pieces,
+    int32_t line, int32_t end, const $X_t **rows)
+{
+    const convolution_$X *const c = t->c;
+    for (; line < end; ++line) {
+        const $X_t **to = rows;
+        for (int32_t p = 0; p < c->pieces; ++p) {
+            to = point_$X(l, pieces[p], c->width * c->channels[p], line, to);
+        }
+        rows += t->onwards;
     }
 }
 
@@ -254,17 +265,11 @@ NOT_INLINED void convolve_triples_$X(
 NOT_INLINED void convolve_triples_lines_$X(const triples_$X *t, const lines_$X *l,
     const $X_t *const *pieces, $X_t *out, const $X_t **rows)
 {
-    const convolution_$X *const c = t->c;
     for (int32_t line = 0; line < l->out_height; line += 3) {
         const int32_t end = min_i32(line + 3, l->out_height);
-        const $X_t **to = rows;
-        for (int32_t y = line; y < end; ++y) {
-            for (int32_t p = 0; p < c->pieces; ++p) {
-                to = point_$X(l, pieces[p], c->width * c->channels[p], y, to);
-            }
-        }
-        const int32_t pixels = (end - line) * c->out_width;
+        const int32_t pixels = (end - line) * t->c->out_width;
+        point_lines_$X(t, l, pieces, line, end, rows);
         convolve_triples_$X(t, rows, out, pixels);
-        out += pixels * c->out_channels;
+        out += pixels * t->c->out_channels;
     }
 }

@@ -6,11 +6,11 @@
     "smlad r0, " x ", " w ", r0\n smlad r1, " y ", " w ", r1\n sxtb16 " w ", " w "\n" \
     "smlad r2, " x ", " w ", r2\n smlad r3, " y ", " w ", r3\n"
 /* Twice a sum in ``s`` -> the stored value: r5 multiplier, r6 shift, r7 what is added. */
-#define TWO_ROUNDED(s) \
+#define TWO_ROUNDED_$X(s) \
     "smmlar " s ", " s ", r5, r4\n asr " s ", " s ", r6\n" SATURATE_$S " " s ", #8, " s ", asr #1\n"
-#define TWO_FIRST(s, b) \
-    "sub " s ", " s ", " b "\n add r4, r7, " s ", asr #31\n asr " s ", " s ", #7\n" TWO_ROUNDED(s)
-#define TWO_SECOND(s) "add r4, r7, " s ", asr #31\n lsl " s ", " s ", #1\n" TWO_ROUNDED(s)
+#define TWO_FIRST_$X(s, b) \
+    "sub " s ", " s ", " b "\n add r4, r7, " s ", asr #31\n asr " s ", " s ", #7\n" TWO_ROUNDED_$X(s)
+#define TWO_SECOND_$X(s) "add r4, r7, " s ", asr #31\n lsl " s ", " s ", #1\n" TWO_ROUNDED_$X(s)
 /* All channels of two windows; the first is stored last. */
 __attribute__((naked, noinline, unused)) static void two_windows_$X(
     __attribute__((unused)) const two_$X *t)
@@ -55,11 +55,11 @@ __attribute__((naked, noinline, unused)) static void two_windows_$X(
         "bne.w 3b\n"
         "ldrd r10, r11, [sp, #4]\n"
         "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
-        TWO_FIRST("r0", "r2")
-        TWO_FIRST("r1", "r3")
+        TWO_FIRST_$X("r0", "r2")
+        TWO_FIRST_$X("r1", "r3")
         "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
-        TWO_SECOND("r2")
-        TWO_SECOND("r3")
+        TWO_SECOND_$X("r2")
+        TWO_SECOND_$X("r3")
         "ldrd r6, r7, [sp, #16]\n"
         "strb r1, [r11, r7]\n"
         "strb r0, [r11], #1\n"

@@ -6,6 +6,7 @@ takes the library's other kernels.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def convolved(
         return _quads(name, layer, words)
     if layer.how.name != "ROUND_TWICE_SMALL":
         return None
-    fast = _triples(name, layer, words)
+    fast = _triples(name, layer, weights)
     if fast is None or (little and fast.workspace_bytes):
         core = WindowForm("twos", ("twos.h",), words, _pair_numbers(layer))
         return by_windows(name, layer, core)
@@ -90,31 +91,60 @@ def _pair_numbers(layer: RoundedConvolution) -> Array:
     return np.concatenate([both, each], axis=1).astype(np.uint32).view(np.int32)
 
 
-def _triples(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
+def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     """Three windows at a time; their widened inputs lie on the stack, or else in workspace."""
     spec, dtype = layer.spec, layer.spec.dtype
-    whole_blocks = not any(shape[3] % BLOCK for shape in spec.pieces)
-    room = layer.depth * (6 if whole_blocks else 7)
+    room = layer.depth * 6
     on_stack = room <= short.STACK_BYTES
-    outside = 0
-    if whole_blocks and any(spec.padding):
-        outside = max(shape[3] for shape in spec.pieces)
-    column = "NULL" if whole_blocks else f"({dtype}_t *)(wide + {3 * layer.depth})"
-    flat = "true" if whole_blocks and layer.plain and len(spec.pieces) == 1 else "false"
+    rows = [spec.weight_shape[1] * shape[3] for shape in spec.pieces]
+    ragged = any(shape[3] % BLOCK for shape in spec.pieces)
+    if ragged and spec.dilation[1] != 1:
+        return None
+    outside = max(rows) if any(spec.padding) else 0
+    tail = 3 * spec.weight_shape[0] * sum(row // BLOCK * BLOCK for row in rows)
+    once = len(rows) == 1 and spec.dilation[0] == 1 and spec.strides[0] < layer.sources
+    onwards = spec.strides[0] if once else layer.sources
+    flat = "true" if layer.plain and len(rows) == 1 and not ragged else "false"
+    blocks = len(rows) == 1 and spec.dilation[1] == 1 and rows[0] % BLOCK == 0
+    lined = "true" if blocks else "false"
     held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
-    given = f"&c, w, q, {'o' if outside else 'NULL'}, wide, {column}, {flat}"
+    given = f"&c, w, q, {'o' if outside else 'NULL'}, wide, {tail}, {flat}, {lined}, {onwards}"
     lines = [
         f"static const convolution_{dtype} c = {library.convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
         f"const triples_{dtype} t = {{{given}}};",
     ]
-    names, calls = library.calls(layer, called("convolve_triples", dtype, 3))
+    made = replace(called("convolve_triples", dtype, 3), rows=layer.sources + 2 * onwards)
+    names, calls = library.calls(layer, made)
+    words = paired_words(blocks_first(layer, weights))
+    assert words is not None, "the same weights in another order"
     return written_out(
-        LibraryText(name, ("triples.h",), names, [*lines, *calls]),
+        LibraryText(name, ("widening.h", "triples.h"), names, [*lines, *calls]),
         layer,
         [words, _pair_numbers(layer), *zeros(layer, outside)],
         0 if on_stack else room,
     )
+
+
+def blocks_first(layer: RoundedConvolution, weights: Any) -> Any:
+    """Return ``weights`` with what is left of the rows of a window after their whole blocks.
+
+    Blocks hold their even inputs first: what is left is put so that it stands in its order.
+    """
+    blocks: list[int] = []
+    left: list[int] = []
+    begin = 0
+    for shape in layer.spec.pieces:
+        for _ in range(layer.spec.weight_shape[0]):
+            end = begin + layer.spec.weight_shape[1] * shape[3]
+            middle = end - (end - begin) % BLOCK
+            blocks += range(begin, middle)
+            left += range(middle, end)
+            begin = end
+    tail = np.zeros((-(-len(left) // BLOCK) * BLOCK, weights.shape[1]), weights.dtype)
+    at = np.arange(len(left))
+    tail[at // BLOCK * BLOCK + np.array([0, 2, 1, 3])[at % BLOCK]] = weights[left]
+    return np.concatenate([weights[blocks], tail])
 
 
 def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:

@@ -185,7 +185,8 @@ def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
 class Called:
     """A function of the library that makes pixels of rows, its like for whole tensors.
 
-    ``given`` is what they take first; whole tensors are made ``together`` lines at a time.
+    ``given`` is what they take first; whole tensors are made ``together`` lines at a time, from so
+    many ``rows``, by default those under the windows of each.
     """
 
     function: str
@@ -193,6 +194,7 @@ class Called:
     given: str
     together: int
     out: str = "out"
+    rows: int = 0
 
 
 def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[str]]:
@@ -211,7 +213,7 @@ def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[st
     return names, [
         f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
         f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
-        f"const {ctype} *rows[{called.together * layer.sources}];",
+        f"const {ctype} *rows[{called.rows or called.together * layer.sources}];",
         f"{called.lines}({called.given}, &l, pieces, {called.out}, rows);",
     ]
 

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir import library
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 
-STACK_BYTES = 400
+STACK_BYTES = 480
 """What a kernel may put on its stack; more is workspace."""
 PLANE_BYTES = 432
 """What a depthwise convolution's plane may take of the stack: four rows of 54 inputs."""

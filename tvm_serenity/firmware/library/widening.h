@@ -1,0 +1,223 @@
+/* DSP extension: $X inputs of windows, widened to 16 bits for ``triples.h``.
+
+   Rows under a window, ``offset`` inputs from where they begin; ``outside`` stands for those of NULL.
+   ``whole`` inputs of each are blocks, ``left`` more go to ``tail``: in halfwords, ``step`` bytes to
+   the next, then 12 - step. At an edge ``length`` inputs from there on are inside, and all numbers count
+   from the first of these, which ``first`` (0 or less) does: where a row ends is ``left``. */
+typedef struct {
+    const $X_t *const *rows;
+    int32_t offset;
+    const $X_t *outside;
+    int16_t *to, *tail;
+    int32_t left, whole;
+    const $X_t *const *rows_end;
+    int32_t step;
+    int32_t first, length;
+} widening_$X;
+
+/* The same of three windows, ``stride`` inputs apart, that have whole blocks and no row of NULL. */
+typedef struct {
+    const $X_t *const *rows;
+    int32_t offset, stride;
+    int16_t *to;
+    int32_t two_strides, whole;
+    const $X_t *const *rows_end;
+} widening_three_$X;
+
+#if defined(__ARM_FEATURE_DSP)
+__attribute__((naked, noinline, unused)) static void widen_rows_$X(
+    __attribute__((unused)) const widening_$X *w)
+{
+    __asm volatile(
+        "push {r4-r11, lr}\n"
+        "ldm r0, {r1-r8, r12}\n"
+        "1:\n"
+        "ldr r9, [r1], #4\n"
+        "cmp r9, #0\n"
+        "ite ne\n addne r9, r9, r2\n moveq r9, r3\n"
+        "cbz r7, 3f\n"
+        "add r10, r9, r7\n"
+        "2:\n"
+        "ldr r11, [r9], #4\n"
+        WIDENED_$S " lr, r11\n"
+        WIDENED_$S " r11, r11, ror #8\n"
+        "str lr, [r4]\n"
+        "str r11, [r4, #12]\n"
+        "add r4, r4, #24\n"
+        "cmp r9, r10\n"
+        "bne 2b\n"
+        "3:\n"
+        "cbz r6, 5f\n"
+        "add r10, r9, r6\n"
+        "4:\n"
+        LOADED_$S " r11, [r9], #1\n"
+        "strh r11, [r5]\n"
+        "add r5, r5, r12\n"
+        "rsb r12, r12, #12\n"
+        "cmp r9, r10\n"
+        "bne 4b\n"
+        "5:\n"
+        "cmp r1, r8\n"
+        "bne 1b\n"
+        "pop {r4-r11, pc}\n");
+}
+#define WIDEN_EDGE_$X \
+    "cmp r10, lr\n ite lo\n " LOADED_$S "lo r11, [r9, r10]\n movhs r11, r3\n add r10, r10, #1\n"
+__attribute__((naked, noinline, unused)) static void widen_edges_$X(
+    __attribute__((unused)) const widening_$X *w)
+{
+    __asm volatile(
+        "push {r4-r11, lr}\n"
+        "ldm r0, {r1-r8, r12}\n"
+        LOADED_$S " r3, [r3]\n"
+        "1:\n"
+        "ldr r9, [r1], #4\n"
+        "ldrd r10, lr, [r0, #36]\n"
+        "cmp r9, #0\n"
+        "it eq\n moveq lr, #0\n"
+        "add r9, r9, r2\n"
+        "b 3f\n"
+        "2:\n"
+        WIDEN_EDGE_$X "strh r11, [r4]\n"
+        WIDEN_EDGE_$X "strh r11, [r4, #12]\n"
+        WIDEN_EDGE_$X "strh r11, [r4, #2]\n"
+        WIDEN_EDGE_$X "strh r11, [r4, #14]\n"
+        "add r4, r4, #24\n"
+        "3:\n"
+        "cmp r10, r7\n"
+        "bne 2b\n"
+        "b 5f\n"
+        "4:\n"
+        WIDEN_EDGE_$X "strh r11, [r5]\n"
+        "add r5, r5, r12\n"
+        "rsb r12, r12, #12\n"
+        "5:\n"
+        "cmp r10, r6\n"
+        "bne 4b\n"
+        "cmp r1, r8\n"
+        "bne 1b\n"
+        "pop {r4-r11, pc}\n");
+}
+__attribute__((naked, noinline, unused)) static void widen_three_rows_$X(
+    __attribute__((unused)) const widening_three_$X *w)
+{
+    __asm volatile(
+        "push {r4-r11, lr}\n"
+        "ldm r0, {r1-r7}\n"
+        "push {r7}\n"
+        "1:\n"
+        "ldr r8, [r1], #4\n"
+        "add r8, r8, r2\n"
+        "add r9, r8, r6\n"
+        "2:\n"
+        "ldr r11, [r8, r3]\n"
+        "ldr lr, [r8, r5]\n"
+        "ldr r10, [r8], #4\n"
+        WIDENED_$S " r0, r10\n"
+        WIDENED_$S " r7, r11\n"
+        WIDENED_$S " r12, lr\n"
+        WIDENED_$S " r10, r10, ror #8\n"
+        WIDENED_$S " r11, r11, ror #8\n"
+        WIDENED_$S " lr, lr, ror #8\n"
+        "stm r4!, {r0, r7, r12}\n"
+        "stm r4!, {r10, r11, lr}\n"
+        "cmp r8, r9\n"
+        "bne 2b\n"
+        "ldr r0, [sp]\n"
+        "cmp r1, r0\n"
+        "bne 1b\n"
+        "add sp, sp, #4\n"
+        "pop {r4-r11, pc}\n");
+}
+#else
+NOT_INLINED void widen_edges_$X(const widening_$X *w)
+{
+    int16_t *to = w->to;
+    int32_t at = (int32_t)(w->tail - to) * 2;
+    int32_t step = w->step;
+    for (const $X_t *const *row = w->rows; row != w->rows_end; ++row) {
+        for (int32_t i = w->first; i < w->left; ++i) {
+            const bool inside = *row != NULL && i >= 0 && i < w->length;
+            const $X_t value = inside ? (*row)[w->offset + i] : *w->outside;
+            const int32_t k = i - w->first;
+            if (i < w->whole) {
+                to[(k >> 2) * 12 + (k & 1) * 6 + (k >> 1 & 1)] = value;
+                continue;
+            }
+            w->to[at / 2] = value;
+            at += step;
+            step = 12 - step;
+        }
+        to += 3 * (w->whole - w->first);
+    }
+}
+NOT_INLINED void widen_rows_$X(const widening_$X *w)
+{
+    widening_$X all = *w;
+    for (; all.rows != w->rows_end; ++all.rows) {
+        const $X_t *at = *all.rows != NULL ? *all.rows + w->offset : w->outside;
+        const widening_$X row = {&at, 0, w->outside, all.to, all.tail, w->whole + w->left, w->whole,
+            &at + 1, all.step, 0, w->whole + w->left};
+        widen_edges_$X(&row);
+        all.to += 3 * w->whole;
+        for (int32_t i = 0; i < w->left; ++i) {
+            all.tail += all.step / 2;
+            all.step = 12 - all.step;
+        }
+    }
+}
+NOT_INLINED void widen_three_rows_$X(const widening_three_$X *w)
+{
+    for (int32_t i = 0; i < 3; ++i) {
+        const widening_$X one = {
+            w->rows, w->offset + i * w->stride, *w->rows, w->to + 2 * i, w->to, 0, w->whole,
+            w->rows_end, 2, 0, 0};
+        widen_rows_$X(&one);
+    }
+}
+#endif
+
+/* A row of which a window leaves a part, of pixels that are whole blocks. */
+NOT_INLINED void widen_pixels_$X(
+    const convolution_$X *c, const widening_$X *w, int32_t x, int32_t n)
+{
+    const $X_t *const row = *w->rows;
+    const $X_t *at;
+    widening_$X pixel = {&at, 0, w->outside, w->to, w->to, 0, n, &at + 1, 2, 0, 0};
+    for (int32_t kx = 0; kx < c->kernel_width; ++kx) {
+        at = x >= 0 && x < c->width ? row + x * n : w->outside;
+        widen_rows_$X(&pixel);
+        pixel.to += 3 * n;
+        x += c->dilation_x;
+    }
+}
+
+/* The rows of a piece under a window that leaves them: pixels that are whole blocks. */
+NOT_INLINED void widen_border_$X(const convolution_$X *c, widening_$X *w, int32_t x, int32_t n)
+{
+    const $X_t *const *const end = w->rows_end;
+    for (; w->rows != end; ++w->rows) {
+        w->rows_end = w->rows + 1;
+        if (*w->rows == NULL) {
+            widen_rows_$X(w);
+        } else {
+            widen_pixels_$X(c, w, x, n);
+        }
+        w->to += 3 * w->whole;
+    }
+}
+
+/* The same of other pixels. */
+INLINED void widen_edge_$X(const convolution_$X *c, widening_$X *w, int32_t x, int32_t n)
+{
+    const int32_t before = min_i32(max_i32(-x, 0), c->kernel_width);
+    const int32_t end = max_i32(min_i32(c->kernel_width, c->width - x), before);
+    w->first = -before * n;
+    w->length = (end - before) * n;
+    w->offset -= w->first;
+    w->whole += w->first;
+    w->left += w->whole;
+    widen_edges_$X(w);
+    w->left -= w->whole;
+    w->whole -= w->first;
+}
