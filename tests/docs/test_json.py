@@ -11,11 +11,13 @@ import pytest
 
 pytest.importorskip("tvm")
 pytest.importorskip("tflite")
+pytest.importorskip("onnxruntime")
 
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
 from tests.conformance.writer import T
 from tests.docs.json_tables import Tables, tables
+from tests.onnx_session.nets import wired
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import random_module  # noqa: F401  (imports TVM once, before the clock)
 from tvm_serenity.cli import app
@@ -32,6 +34,9 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "schedule": (
         ("schedule", "conv.tflite", "--certificate", "certificate.json"),
         ("schedule", "conv.tflite", "--plan", "tflm", "-o", "planned.tflite"),
+    ),
+    "schedule-for-onnxruntime": (
+        ("schedule", "wired.onnx", "-o", "ordered.onnx", "--for", "onnxruntime"),
     ),
     "check": (("check", "conv.tflite", "certificate.json"),),
     "inspect": (("inspect", "conv.tflite"),),
@@ -94,6 +99,9 @@ d RELU: w -> v[1,8,8,8]i8
 output v
 """
 
+FORMS = {"offchip---order-for-traffic", "fit---boards", "schedule-for-onnxruntime"}
+"""Further tables of commands that have one."""
+
 
 def barren() -> bytes:
     """Two convolutions; the weights of half of the channels between are 0."""
@@ -113,6 +121,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
     (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
     (made / "barren.tflite").write_bytes(barren())
+    wired(made / "wired.onnx", n=8, size=16)
     (made / "copies.txt").write_text(COPIES)
     (made / "buffers.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,3,4\n")
     return made
@@ -194,7 +203,7 @@ def test_every_command_with_json_is_on_the_page() -> None:
 
     names = {str(c.name) for c in app.registered_commands if takes_json(c)}
     names |= {f"sparse-{c.name}" for c in sparse_app.registered_commands if takes_json(c)}
-    assert names == set(RUNS) - {"offchip---order-for-traffic", "fit---boards"}
+    assert names == set(RUNS) - FORMS
 
 
 def test_a_key_more_or_less_is_found(said: Tables) -> None:

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "frontends/_tflite_unrolled.py": "what counts and conditions of loops are evaluated by",
     "frontends/relax/_onnx_converters.py": "gaps of TVM's importer of ONNX, closed in Relax",
     "frontends/relax/_onnx_elements.py": "ONNX operators whose form in Relax is not TVM's",
+    "onnx_session/storage.py": "where kernels of one version of onnxruntime write, as measured",
     "relax/channel_moves.py": "how channels run through Relax's moves, and these written of fewer",
     "relax/quantize_rules.py": "rules for regions of Relax between dequantize and quantize",
     "relay/rewrite_emit.py": "which constants of Relay's operators are one number a channel",

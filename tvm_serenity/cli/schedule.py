@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
-from tvm_serenity.cli import app, show, tflm
+from tvm_serenity.cli import app, onnx_session, show, tflm
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Alias,
@@ -81,6 +81,10 @@ def schedule_command(
         str | None,
         typer.Option("--plan", metavar="tflm", help="With -o: TFLM's offline plan in the file."),
     ] = None,
+    runtime: Annotated[
+        str | None,
+        typer.Option("--for", metavar="onnxruntime[-all]", help="With -o: what it runs in order."),
+    ] = None,
     dim: Dims = None,
     opaque: Opaque = None,
     json: Json = False,
@@ -97,9 +101,12 @@ def schedule_command(
     [dim]Examples[/dim]
       serenity schedule model.tflite -o model-reordered.tflite
       serenity schedule model.tflite -o model-tflm.tflite --plan tflm
+      serenity schedule model.onnx -o ordered.onnx --for onnxruntime
       serenity schedule zoo:randwire?n=64 --json
     """
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
+    if rewrite and runtime is not None:
+        raise InputError("a file cannot hold rewritten ops: --for goes without --rewrite")
     if rewrite:
         _rewrite(model, dim or (), rules, time_limit, json, check, align, choices, output)
         return
@@ -109,6 +116,20 @@ def schedule_command(
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     opened = source(model, dim or (), opaque or ()).file()
     _check_suffix(opened, output)
+    if runtime is not None:
+        limits = Options(time_limit_s=time_limit, memory_limit_bytes=memory_limit)
+        others = {
+            "--plan": plan_for,
+            "--certificate": proof_file,
+            "--opaque": opaque,
+            "--objective": objective != "peak",
+            "--align": align != 1,
+            "--alias-copies, --fold-concat, --in-place, --slice": choices != Meaning(),
+        }
+        given = tuple(name for name, value in others.items() if value)
+        asked = onnx_session.Asked(output, method, limits, check, json, given)
+        onnx_session.run_for(runtime, opened, source(model, dim or ()).dims, asked)
+        return
     tflm.check_request(plan_for, opened, choices)
     show.warn_without_core()
     # What is checked, printed and written after the searches takes time as well.
@@ -154,6 +175,8 @@ def schedule_command(
         if output is not None:
             show.console.print(f"written to {output}")
             _say_what_to_copy(opened, output)
+            if said := onnx_session.said_of(opened):
+                print(said)
     if found.statistics.get("limit") == "interrupt":
         print("serenity: interrupted; this is the best order so far", file=sys.stderr)
         raise typer.Exit(130)

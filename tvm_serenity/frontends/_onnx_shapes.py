@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed_small
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
+from tvm_serenity.frontends._onnx_fused import standard_in
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
 from tvm_serenity.graph import Role, Tensor
@@ -78,7 +79,7 @@ def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
     fixed = type(model)()
     fixed.CopyFrom(model)
     embed_small(fixed, folder)
-    fixed = expanded(fixed)
+    fixed = standard_in(expanded(fixed))
     unset = set_dims(fixed.graph, dims)
     types, reason = inferred_types(fixed)
     makers = {name: node for node in fixed.graph.node for name in node.output if name}

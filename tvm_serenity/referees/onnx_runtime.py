@@ -36,8 +36,8 @@ class OnnxRuntime:
 
     def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """Return ``(name, shape, dtype, 0)`` of each input and output; unknown extents are -1."""
-        inputs = [_entry(e) for e in self.session.get_inputs()]
-        return inputs, [_entry(e) for e in self.session.get_outputs()]
+        inputs = [entry(e) for e in self.session.get_inputs()]
+        return inputs, [entry(e) for e in self.session.get_outputs()]
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``."""
@@ -48,7 +48,8 @@ class OnnxRuntime:
     step = run
 
 
-def _entry(described: "onnxruntime.NodeArg") -> tuple[Any, ...]:
+def entry(described: "onnxruntime.NodeArg") -> tuple[Any, ...]:
+    """Return ``(name, shape, dtype, 0)``; extents that are not known are -1."""
     kind = described.type
     dtype = _DTYPES.get(kind, kind.removeprefix("tensor(").removesuffix(")"))
     shape = tuple(e if isinstance(e, int) else -1 for e in described.shape)

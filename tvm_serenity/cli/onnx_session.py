@@ -1,0 +1,145 @@
+"""``serenity schedule --for onnxruntime``: a file, its session options, and what a run takes."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.cli import show
+from tvm_serenity.errors import InputError, SerenityError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends import load, save
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.onnx_session import (
+    LEVELS,
+    SESSION_OPTIONS,
+    as_allocated,
+    can_measure,
+    measure,
+    optimise,
+    options_path,
+    session_json,
+    snippet,
+)
+from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
+from tvm_serenity.transform import Reduced
+
+RECIPE = (
+    "onnxruntime orders operators itself: this file changes nothing there by default; "
+    "write it with --for onnxruntime"
+)
+FILE_ORDER = "LiteRT and TFLM run operators in the order of the file: nothing else to set"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command was asked for beside the model."""
+
+    output: str | None
+    method: str
+    options: Options
+    check: bool
+    json: bool
+    others: tuple[str, ...] = ()
+    """Options given that do not go with ``--for``."""
+
+
+def said_of(opened: ModelFile) -> str:
+    """Return what to know about who follows the order of a file that was written."""
+    return {".onnx": RECIPE, ".tflite": FILE_ORDER}.get(opened.path.suffix.lower(), "")
+
+
+def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Asked) -> None:
+    """Optimise ``opened``, order what comes out, write and measure it, print what was found."""
+    if runtime not in LEVELS:
+        raise InputError(f"--for {runtime!r}: there is {', '.join(LEVELS)}")
+    if opened.path.suffix.lower() != ".onnx":
+        raise InputError(f"{opened.path}: --for {runtime} is for .onnx files")
+    if asked.others:
+        raise InputError(f"--for {runtime} goes without {', '.join(asked.others)}")
+    if asked.output is None:
+        raise InputError(f"--for {runtime} writes a file: name it with -o")
+    target = Path(asked.output)
+    with tempfile.TemporaryDirectory() as folder:
+        optimised = Path(folder) / "optimised.onnx"
+        with show.progress("onnxruntime optimises the file") as line:
+            optimise(opened.path, optimised, LEVELS[runtime])
+            file = _read(opened, optimised, dims)
+            reduced = as_allocated(file.graph)
+            line.step(f"ordering {len(reduced.graph.ops)} ops")
+            found = schedule(reduced.graph, asked.method, asked.options)
+            if asked.check:
+                check_schedule(reduced.graph, found.order, found.peak_bytes)
+            save(file, reduced.expand(found.order), target)
+            write_bytes(options_path(target), session_json())
+            measured = None
+            if can_measure():
+                line.step("running both")
+                measured = asdict(measure(opened.path, optimised, target, dims))
+    result = _json(runtime, str(opened.path), reduced, found, target, measured)
+    if asked.json:
+        show.print_json(result)
+    else:
+        _print(result)
+
+
+def _read(opened: ModelFile, optimised: Path, dims: Mapping[str, int]) -> ModelFile:
+    try:
+        return load(optimised, dims)
+    except SerenityError as error:
+        why = str(error).removeprefix(f"{optimised}: ")
+        raise type(error)(f"{opened.path}, as onnxruntime optimises it: {why}") from None
+
+
+def _json(
+    runtime: str,
+    model: str,
+    reduced: Reduced,
+    found: Schedule,
+    target: Path,
+    measured: dict[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "model": model,
+        "for": runtime,
+        "ops": reduced.nodes,
+        "given_peak_bytes": peak_bytes(reduced.graph),
+        "peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "outcome": str(found.outcome),
+        "order": list(reduced.expand(found.order)),
+        "seconds": found.seconds,
+        "session_options": dict(SESSION_OPTIONS),
+        "measured": measured,
+        "output": str(target),
+        "options_file": str(options_path(target)),
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    measured = result["measured"]
+    rows = {
+        "predicted": f"{result['peak_bytes']:,} bytes, in the order before "
+        f"{result['given_peak_bytes']:,}",
+        "proof": f"{result['outcome']}: no order needs less than "
+        f"{result['lower_bound_bytes']:,} bytes",
+        "measured": "not on this system (needs /proc/self/clear_refs)",
+    }
+    if measured is not None:
+        rows["measured"] = (
+            f"{measured['ordered_bytes']:,} bytes more resident for runs; "
+            f"as given, by default {measured['default_bytes']:,}"
+        )
+        rows["a run"] = (
+            f"{1000 * measured['ordered_seconds']:,.1f} ms, by default "
+            f"{1000 * measured['default_seconds']:,.1f}, one thread"
+        )
+        rows["outputs"] = (
+            "the same bits in both orders; beside the default session "
+            f"{measured['max_error']:.1e} of the largest"
+        )
+    show.facts(f"{result['model']} in onnxruntime: {result['ops']} ops", rows)
+    show.console.print(f"written to {result['output']}, its options to {result['options_file']}")
+    print(snippet(result["output"]))

@@ -1,0 +1,42 @@
+"""The session options under which onnxruntime follows a file's order and frees what is dead."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+SESSION_OPTIONS: Mapping[str, str | bool] = {
+    "graph_optimization_level": "ORT_DISABLE_ALL",
+    "execution_order": "PRIORITY_BASED",
+    "enable_mem_pattern": False,
+}
+"""Attributes of ``onnxruntime.SessionOptions``; text is the name of a value of its enumeration.
+
+Optimising again would undo the order; ``PRIORITY_BASED`` runs, of the operators that are ready, the
+first of the file, where the default goes backwards from the outputs. A memory pattern is one more
+block as large as the arena, beside it from the second run on: off. The arena stays on: without it
+the C library's heap takes more (docs/how-to/onnxruntime.md has figures).
+"""
+
+_ENUMERATIONS = {
+    "graph_optimization_level": "GraphOptimizationLevel",
+    "execution_order": "ExecutionOrder",
+}
+
+
+def options_path(model: Path) -> Path:
+    """Return where the options of ``model`` are written: ``y.session.json`` beside ``y.onnx``."""
+    return model.with_suffix(".session.json")
+
+
+def session_json() -> bytes:
+    """Return the file of options."""
+    return json.dumps(dict(SESSION_OPTIONS), indent=1).encode() + b"\n"
+
+
+def snippet(model: str) -> str:
+    """Return the lines of Python that open ``model`` under the options."""
+    lines = ["import onnxruntime", "options = onnxruntime.SessionOptions()"]
+    for name, value in SESSION_OPTIONS.items():
+        kind = _ENUMERATIONS.get(name)
+        lines.append(f"options.{name} = " + (f"onnxruntime.{kind}.{value}" if kind else f"{value}"))
+    return "\n".join([*lines, f"session = onnxruntime.InferenceSession({model!r}, options)"])

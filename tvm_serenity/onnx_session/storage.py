@@ -1,0 +1,48 @@
+"""Which tensors of a graph onnxruntime's CPU provider stores in which buffers.
+
+Sessions kind by kind with onnxruntime 1.32, on chains of operators whose growth of memory tells
+(``tests/onnx_session``): activations write over an input that dies, other elementwise operators
+(Add, Mul, Neg, Exp, ...) do not.
+"""
+
+from dataclasses import replace
+
+from tvm_serenity.graph import Graph, Op
+from tvm_serenity.transform import Reduced, alias_copies, whole
+
+_NAMES = """
+    Celu Clip Elu HardSigmoid LeakyRelu LogSoftmax Relu Selu Sigmoid Softmax Softplus Softsign Tanh
+    ThresholdedRelu
+"""
+OVERWRITES = frozenset(_NAMES.split())
+"""Kinds that write over their first input where it dies."""
+VIEWS = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
+"""Kinds whose result lies where their input does."""
+_SUMMED = {"com.microsoft.FusedConv": 3, "com.microsoft.nchwc.Conv": 3}
+"""Convolutions that add another tensor, by the input that it is, write over it."""
+
+
+def as_allocated(graph: Graph) -> Reduced:
+    """Return ``graph`` as onnxruntime stores it; what the caller gives takes nothing."""
+    reduced = alias_copies(whole(graph))
+    graph = reduced.graph
+    inputs = set(graph.inputs)
+    tensors = tuple(
+        replace(t, size_bytes=0, shape=None) if i in inputs else t
+        for i, t in enumerate(graph.tensors)
+    )
+    ops = tuple(_stored(graph, op, inputs) for op in graph.ops)
+    return replace(reduced, graph=graph.replace(tensors=tensors, ops=ops))
+
+
+def _stored(graph: Graph, op: Op, inputs: set[int]) -> Op:
+    if op.view_of is not None:
+        return op if op.kind in VIEWS else replace(op, view_of=None)
+    number = 0 if op.kind in OVERWRITES else _SUMMED.get(op.kind, len(op.inputs))
+    if number >= len(op.inputs) or len(op.outputs) != 1:
+        return op
+    over = op.inputs[number]
+    alike = graph.tensors[graph.storage[over]].size_bytes == graph.tensors[op.outputs[0]].size_bytes
+    if not alike or graph.storage[over] in inputs or not graph.in_profile[over]:
+        return op
+    return replace(op, in_place=(over,))
