@@ -126,8 +126,8 @@ def schedule_command(
             "--align": align != 1,
             "--alias-copies, --fold-concat, --in-place, --slice": choices != Meaning(),
         }
-        given = tuple(name for name, value in others.items() if value)
-        asked = onnx_session.Asked(output, method, limits, check, json, given)
+        named = tuple(name for name, value in others.items() if value)
+        asked = onnx_session.Asked(output, method, limits, check, json, named)
         onnx_session.run_for(runtime, opened, source(model, dim or ()).dims, asked)
         return
     tflm.check_request(plan_for, opened, choices)
