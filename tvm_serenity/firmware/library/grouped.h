@@ -53,24 +53,63 @@ INLINED group_run_$N *inner_$N(const convolution_$X *c, const with_$X *with,
     return to;
 }
 
+#if defined(__ARM_FEATURE_MVE)
+/* Copy ``count`` bytes, 16 at most, from ``x`` on of every row; bytes of ``zero`` for rows outside. */
+INLINED void inner_column_$N(
+    const $X_t *const *rows, int32_t many, int32_t x, int32_t count, int32_t zero, $X_t *to)
+{
+    register const $X_t *const *r0 __asm("r0") = rows;
+    register $X_t *r1 __asm("r1") = to;
+    __asm volatile("vctp.8 %[count]\n\t"
+                   "vdup.8 q1, %[zero]\n\t"
+                   "dls lr, %[many]\n"
+                   "1:\n\t"
+                   "ldr r2, [r0], #4\n\t"
+                   "cbz r2, 2f\n\t"
+                   "add r2, %[x]\n\t"
+                   "vpstt\n\t"
+                   "vldrbt.8 q0, [r2]\n\t"
+                   "vstrbt.8 q0, [r1]\n\t"
+                   "add r1, %[count]\n\t"
+                   "le lr, 1b\n\t"
+                   "b 3f\n"
+                   "2:\n\t"
+                   "vpst\n\t"
+                   "vstrbt.8 q1, [r1]\n\t"
+                   "add r1, %[count]\n\t"
+                   "le lr, 1b\n"
+                   "3:"
+                   : "+r"(r0), "+r"(r1)
+                   : [count] "r"(count), [zero] "r"(zero), [many] "r"(many), [x] "r"(x)
+                   : "r2", "lr", "q0", "q1", "cc", "memory");
+}
+#endif
+
 /* Gather a window into a column. */
 NOT_INLINED void column_$N(const convolution_$X *c, window_$X from, $X_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
     const int32_t n = c->channels[0];
     const int32_t row_length = c->kernel_width * n;
-    if (c->pieces == 1 && c->dilation_x == 1 && row_length <= 16) {
+    const bool inside = from.x >= 0 && from.x + c->kernel_width <= c->width;
+    const bool runs = c->pieces == 1 && c->dilation_x == 1 && row_length <= 16;
+    if (runs && inside) {
+        const int32_t x = from.x * n;
+        inner_column_$N(from.rows, c->kernel_height, x, row_length, c->input_zero, to);
+        return;
+    }
+    if (runs) {
         const mve_pred16_t all = vctp8q((uint32_t)row_length);
         const mve_pred16_t before = vctp8q((uint32_t)max_i32(-from.x * n, 0));
         const int32_t end = max_i32(min_i32((c->width - from.x) * n, row_length), 0);
-        const mve_pred16_t inside = (mve_pred16_t)(vctp8q((uint32_t)end) & ~before);
+        const mve_pred16_t there = (mve_pred16_t)(vctp8q((uint32_t)end) & ~before);
         const uint8x16_t zeros = vdupq_n_u8((uint8_t)c->input_zero);
         for (int32_t ky = c->kernel_height; ky > 0; --ky) {
             const $X_t *const row = *from.rows++;
             uint8x16_t values = zeros;
             if (row != NULL) {
-                const uint8x16_t read = vldrbq_z_u8((const uint8_t *)row + from.x * n, inside);
-                values = vpselq_u8(read, zeros, inside);
+                const uint8x16_t read = vldrbq_z_u8((const uint8_t *)row + from.x * n, there);
+                values = vpselq_u8(read, zeros, there);
             }
             vstrbq_p_u8((uint8_t *)to, values, all);
             to += row_length;
