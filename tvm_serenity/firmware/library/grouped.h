@@ -199,6 +199,94 @@ NOT_INLINED void convolve_groups_$N(const convolution_$X *c, const with_$X *with
     }
 }
 
+/* Three windows of three lines from ``x`` on, one below the other: those that leave their rows in up to
+   three runs of each. */
+NOT_INLINED group_run_$N *below_$N(const convolution_$X *c, const with_$X *with,
+    const $X_t *const *rows, int32_t x, group_run_$N *to)
+{
+    const int32_t lines = c->pieces * c->kernel_height;
+    const int32_t wide = c->kernel_width;
+    const int32_t ends[4] = {0, max_i32(min_i32(-x, wide), 0),
+        max_i32(min_i32(c->width - x, wide), 0), wide};
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        for (int32_t ky = c->kernel_height; ky > 0; --ky) {
+            for (int32_t part = 0; part < 3; ++part) {
+                const int32_t first = ends[part];
+                const int32_t count = ends[part + 1] - first;
+                if (count > 0) {
+                    for (int32_t i = 0; i < 3; ++i) {
+                        const $X_t *const row = part == 1 ? rows[i * lines] : NULL;
+                        to->at[i] = row != NULL ? row + (x + first) * n : with->outside;
+                    }
+                    to->inputs = count * n;
+                    ++to;
+                }
+            }
+            ++rows;
+        }
+    }
+    to->inputs = 0;
+    return to;
+}
+
+/* Three windows inside of their rows, moved to the next ones; pixels outside stay. */
+INLINED void moved_$N(const convolution_$X *c, const with_$X *with, group_run_$N *run)
+{
+    const $X_t *const outside = with->outside;
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t step = c->stride_x * c->channels[p];
+#if defined(__ARM_FEATURE_MVE)
+        __asm volatile("vdup.32 q1, %[step]\n\t"
+                       "vmov.32 q1[3], %[zero]\n\t"
+                       "dls lr, %[rows]\n"
+                       "1:\n\t"
+                       "vldrw.32 q0, [%[run]]\n\t"
+                       "vcmp.i32 ne, q0, %[outside]\n\t"
+                       "vpst\n\t"
+                       "vaddt.i32 q0, q0, q1\n\t"
+                       "vstrw.32 q0, [%[run]], #16\n\t"
+                       "le lr, 1b"
+                       : [run] "+r"(run)
+                       : [step] "r"(step), [zero] "r"(0), [rows] "r"(c->kernel_height),
+                       [outside] "r"(outside)
+                       : "lr", "q0", "q1", "cc", "memory");
+#else
+        for (int32_t ky = c->kernel_height; ky > 0; --ky) {
+            for (int32_t i = 0; i < 3; ++i) {
+                run->at[i] += run->at[i] != outside ? step : 0;
+            }
+            ++run;
+        }
+#endif
+    }
+}
+
+/* Three whole lines, column by column. */
+NOT_INLINED void convolve_below_$N(const convolution_$X *c, const with_$X *with,
+    group_run_$N *runs, const $X_t *const *rows, uint8_t *out)
+{
+    const int32_t n = c->out_channels;
+    const int32_t line = c->out_width * n;
+    const int32_t last = c->width - c->kernel_width;
+    const group_run_$N *end = runs;
+    int32_t x = -c->left;
+    bool before = false; /* the windows before are inside */
+    for (int32_t ox = 0; ox < c->out_width; ++ox) {
+        uint8_t *const to[3] = {out, out + line, out + 2 * line};
+        const bool inside = x >= 0 && x <= last;
+        if (inside && before) {
+            moved_$N(c, with, runs);
+        } else {
+            end = below_$N(c, with, rows, x, runs);
+        }
+        before = inside;
+        groups_3_$N(c, with, runs, end, to);
+        x += c->stride_x;
+        out += n;
+    }
+}
+
 /* All lines of whole tensors, three at a time; ``rows`` has room for the rows under the windows of
    three lines. */
 NOT_INLINED void convolve_lines_groups_$N(const convolution_$X *c, const with_$X *with,
@@ -214,7 +302,11 @@ NOT_INLINED void convolve_lines_groups_$N(const convolution_$X *c, const with_$X
             }
         }
         const int32_t pixels = (end - line) * c->out_width;
-        convolve_groups_$N(c, with, runs, reads, rows, out, pixels);
+        if (reads == READ_IN_PLACE_$N && end - line == 3 && c->dilation_x == 1) {
+            convolve_below_$N(c, with, runs, rows, out);
+        } else {
+            convolve_groups_$N(c, with, runs, reads, rows, out, pixels);
+        }
         out += pixels * c->out_channels;
     }
 }

@@ -223,13 +223,17 @@ typedef struct {
 /* What is taken off the sums of a window of unsigned inputs. */
 INLINED int32_t excess_$N(const group_run_$N *runs, const group_run_$N *end, int32_t window)
 {
-    uint32_t sum = 0;
+    register uint32_t sum __asm("r2") = 0;
     for (const group_run_$N *run = runs; run != end; ++run) {
-        const uint8_t *x = (const uint8_t *)run->at[window];
-        for (int32_t n = run->inputs; n > 0; n -= 16) {
-            sum = vaddvaq_u8(sum, vldrbq_z_u8(x, vctp8q((uint32_t)n)));
-            x += 16;
-        }
+        const $X_t *x = run->at[window];
+        __asm volatile("dlstp.8 lr, %2\n"
+                       "1:\n\t"
+                       "vldrb.8 q0, [%0], #16\n\t"
+                       "vaddva.u8 %1, q0\n\t"
+                       "letp lr, 1b"
+                       : "+r"(x), "+r"(sum)
+                       : "r"(run->inputs)
+                       : "lr", "q0", "memory");
     }
     return -128 * (int32_t)sum;
 }
