@@ -3,6 +3,7 @@
 import random
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from tests.random_graphs import random_graph
 from tvm_serenity import peak_bytes, peak_bytes_batch
 from tvm_serenity.errors import InputError
-from tvm_serenity.objective import graph_of
-from tvm_serenity.schedule import naive_peak, schedule
+from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.objective import graph_of, measure
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import Options, naive_peak, schedule
 
 
 def test_a_batch_is_each_alone_in_order() -> None:
@@ -26,12 +29,58 @@ def test_a_batch_is_each_alone_in_order() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="a str is no Graph"):
         peak_bytes("model.tflite")
+    graph = random_graph(random.Random(1), 5)
+    for jobs in (1, 2):  # a candidate that fails is a value in its place
+        first, second, third = peak_bytes_batch([graph, [], graph], jobs=jobs)
+        assert first == third == peak_bytes(graph)
+        assert isinstance(second, InputError)
+        assert "a list is no Graph" in str(second)
+    with pytest.raises(InputError, match="1 networks have 2 parents"):
+        peak_bytes_batch([graph], parents=[None, None])
     with pytest.raises(InputError, match="jobs=0"):
         peak_bytes_batch([random_graph(random.Random(1), 5)], jobs=0)
-    with pytest.raises(InputError, match="a list is no Graph"):
-        peak_bytes_batch([random_graph(random.Random(1), 5), []], jobs=2)
     with pytest.raises(InputError, match="cannot be sent to another process"):
         peak_bytes_batch([threading.Lock(), threading.Lock()], jobs=2)
+
+
+def _mutated(graph: Graph, rng: random.Random) -> Graph:
+    """An op of the graph reads one more tensor, and a last op is new."""
+    ops = list(graph.ops)
+    index = rng.randrange(1, len(ops))
+    made = sorted({t for op in ops[:index] for t in op.outputs} - set(ops[index].inputs))
+    if made and ops[index].view_of is None:
+        ops[index] = replace(ops[index], inputs=(*ops[index].inputs, rng.choice(made)))
+    tensors = (*graph.tensors, Tensor("new", 7))
+    ops.append(Op("new", "act", (ops[-1].outputs[0],), (len(graph.tensors),)))
+    return Graph(graph.name, tensors, tuple(ops), graph.inputs, (*graph.outputs, len(tensors) - 1))
+
+
+def test_a_start_at_the_parents_order_finds_the_same_peak() -> None:
+    rng = random.Random(3)
+    for seed in range(60):
+        parent = measure(random_graph(random.Random(seed), 16))
+        child = _mutated(parent.graph, rng)
+        cold = schedule(child, "exact")
+        assert cold.outcome is Outcome.OPTIMAL
+        assert peak_bytes(child, parent=parent) == cold.peak_bytes
+        assert peak_bytes_batch([child], parents=[parent]) == [cold.peak_bytes]
+        stranger = measure(random_graph(random.Random(seed + 1), 9))
+        assert peak_bytes(child, parent=stranger) == cold.peak_bytes
+
+
+def test_all_objectives_of_a_graph_in_one_call() -> None:
+    for seed in range(20):
+        graph = random_graph(random.Random(seed), 12)
+        found = measure(graph)
+        assert found.peak_bytes == naive_peak(graph, found.order) == peak_bytes(graph)
+        assert found.lower_bound_bytes == found.peak_bytes <= found.arena_bytes
+        assert found.constant_bytes == graph.constant_bytes
+
+
+def test_a_search_starts_with_orders_of_the_graph_alone() -> None:
+    graph = random_graph(random.Random(1), 5)
+    with pytest.raises(InputError, match="no order of its ops"):
+        schedule(graph, "exact", Options(start=((0, 1),)))
 
 
 @pytest.fixture(scope="module")

@@ -2,29 +2,77 @@
 
 peak_bytes(graph)                             # a Graph
 peak_bytes(module, (example,))                # a torch.nn.Module: its fused kernels
+measure(graph, parent=before)                 # with bound and arena; begins with a parent's order
 peak_bytes_batch(candidates, jobs=8)          # many, in processes or on a Dask cluster
 """
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.errors import InputError
+from tvm_serenity.arena import place_order
+from tvm_serenity.deadline import within
+from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.graph import Graph
 from tvm_serenity.parallel import results
-from tvm_serenity.schedule import Options, schedule
+from tvm_serenity.schedule import Options, Schedule, schedule
 
 if TYPE_CHECKING:
     import torch
 
 DEFAULT_LIMIT_S = 1.0
+ORDER_SHARE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objectives:
+    """A network with its best order, and what that needs in bytes.
+
+    ``peak_bytes`` is the proved least one where it equals ``lower_bound_bytes``. ``arena_bytes`` is
+    that of a placement at this order, ``constant_bytes`` what the constants take in flash.
+    """
+
+    graph: Graph
+    order: tuple[int, ...]
+    peak_bytes: int
+    lower_bound_bytes: int
+    arena_bytes: int
+    constant_bytes: int
+
+
+def measure(
+    network: "Graph | torch.nn.Module",
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    parent: Objectives | None = None,
+    time_limit_s: float | None = DEFAULT_LIMIT_S,
+) -> Objectives:
+    """Return what ``network`` needs: all objectives that its graph decides, in one call.
+
+    ``parent`` and errors are as those of :func:`peak_bytes`, and so is the limit.
+    """
+    graph = graph_of(network, example_inputs)
+    with within(time_limit_s):
+        with within(None, ORDER_SHARE):
+            found = _scheduled(graph, parent)
+        placed = place_order(graph, found.order)[1]
+    return Objectives(
+        graph=graph,
+        order=found.order,
+        peak_bytes=found.peak_bytes,
+        lower_bound_bytes=found.lower_bound_bytes,
+        arena_bytes=placed.arena_bytes,
+        constant_bytes=graph.constant_bytes,
+    )
 
 
 def peak_bytes(
     network: "Graph | torch.nn.Module",
     example_inputs: Sequence[Any] | None = None,
     *,
+    parent: Objectives | None = None,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
 ) -> int:
     """Return the peak in bytes of the best order of ``network`` found within ``time_limit_s``.
@@ -32,29 +80,43 @@ def peak_bytes(
     ``network`` is a :class:`Graph`, or a ``torch.nn.Module`` with ``example_inputs``, tensors of
     the shapes it is meant for; of a module the kernels count that TVM fuses it into. For networks
     of the size that is searched over, the peak is the proved least one; ``schedule`` returns the
-    order and the proof as well. Raises :class:`InputError` on anything else.
+    order and the proof as well. With ``parent``, a network of which this one is a mutation, the
+    search begins with the parent's order (operators are known by their names) instead of several
+    greedy ones; what it proves is the same. Raises :class:`InputError` on anything else.
     """
     graph = graph_of(network, example_inputs)
-    return schedule(graph, "exact", Options(time_limit_s=time_limit_s)).peak_bytes
+    with within(time_limit_s):
+        return _scheduled(graph, parent).peak_bytes
 
 
 def peak_bytes_batch(
     networks: Sequence[Any],
     example_inputs: Sequence[Any] | None = None,
     *,
+    parents: Sequence[Objectives | None] | None = None,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
     jobs: int = 1,
     dask: str | None = None,
-) -> list[int]:
+) -> list[int | SerenityError]:
     """Return ``peak_bytes`` of each network, in their order, all with the same example inputs.
 
-    ``jobs`` processes of this machine work on them, or the workers of the Dask scheduler at
-    address ``dask``. Raises the error of the first network that has one.
+    The error of a network that has one stands in its place: one candidate that cannot be read ends
+    no search. ``parents`` are as many as there are networks. ``jobs`` processes of this machine
+    work on them, or the workers of the Dask scheduler at address ``dask``.
     """
-    candidates = [_Candidate(network, example_inputs) for network in networks]
-    peaks = [0] * len(candidates)
-    with results(partial(_peak, time_limit_s=time_limit_s), candidates, jobs, dask) as found:
-        for index, peak in found:
+    parents = parents or [None] * len(networks)
+    if len(parents) != len(networks):
+        raise InputError(f"{len(networks)} networks have {len(parents)} parents")
+    candidates = [
+        _Candidate(network, example_inputs, parent)
+        for network, parent in zip(networks, parents, strict=True)
+    ]
+    work = partial(_peak, time_limit_s=time_limit_s)
+    if jobs == 1 and dask is None:
+        return [peak for (peak,) in map(work, candidates)]
+    peaks: list[int | SerenityError] = [0] * len(candidates)
+    with results(work, candidates, jobs, dask) as found:
+        for index, (peak,) in found:
             peaks[index] = peak
     return peaks
 
@@ -63,10 +125,50 @@ def peak_bytes_batch(
 class _Candidate:
     network: Any
     example_inputs: Sequence[Any] | None
+    parent: Objectives | None
 
 
-def _peak(candidate: _Candidate, time_limit_s: float | None) -> int:
-    return peak_bytes(candidate.network, candidate.example_inputs, time_limit_s=time_limit_s)
+def _peak(candidate: _Candidate, time_limit_s: float | None) -> tuple[int | SerenityError]:
+    """The peak, or the error; in a tuple, as an error alone would be raised by what collects."""
+    try:
+        peak = peak_bytes(
+            candidate.network,
+            candidate.example_inputs,
+            parent=candidate.parent,
+            time_limit_s=time_limit_s,
+        )
+    except SerenityError as error:
+        return (error.with_traceback(None),)
+    return (peak,)
+
+
+def _scheduled(graph: Graph, parent: Objectives | None) -> Schedule:
+    if parent is None:
+        return schedule(graph, "exact", Options())
+    return schedule(graph, "exact", Options(start=(_inherited(graph, parent),)))
+
+
+def _inherited(graph: Graph, parent: Objectives) -> tuple[int, ...]:
+    """An order of ``graph`` close to its parent's: what is ready runs in the parent's order.
+
+    An op the parent has not runs as soon as the last one that it waits for is done.
+    """
+    known = {parent.graph.ops[op].name: step for step, op in enumerate(parent.order)}
+    waiting = [len(before) for before in graph.predecessors]
+    rank = [0.0] * len(graph.ops)
+    for index, op in enumerate(graph.ops):
+        latest = max((rank[b] for b in graph.predecessors[index]), default=-1.0)
+        rank[index] = known.get(op.name, latest)
+    ready = [(rank[op], op) for op, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        order.append(heapq.heappop(ready)[1])
+        for other in graph.successors[order[-1]]:
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                heapq.heappush(ready, (rank[other], other))
+    return tuple(order)
 
 
 def graph_of(

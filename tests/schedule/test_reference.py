@@ -7,8 +7,16 @@ import pytest
 
 from tests.schedule.test_exact_cases import random_problem
 from tvm_serenity.schedule import reference
-from tvm_serenity.schedule.instance import Instance, instance_of, profile, reverse, segment
+from tvm_serenity.schedule.instance import (
+    Instance,
+    instance_of,
+    profile,
+    profile_in_python,
+    reverse,
+    segment,
+)
 from tvm_serenity.schedule.problem import peak_of
+from tvm_serenity.schedule.starts import greedy_orders
 from tvm_serenity.schedule.windows import lives_of, window
 
 native = pytest.importorskip("tvm_serenity._schedule", reason="the native core is not built")
@@ -57,6 +65,19 @@ def compare(instance: Instance, rules: Rules) -> None:
 def test_small_instances_under_all_rules(rules: Rules) -> None:
     for seed in range(150):
         compare(instance_of(random_problem(seed, most=7))[0], rules)
+
+
+def test_profiles_and_greedy_orders_are_the_twins_of_the_native_ones() -> None:
+    for seed in range(60):
+        instance, _ = instance_of(random_problem(seed, least=1, most=60, plain=seed % 2 == 0))
+        native, twin = list(greedy_orders(instance)), list(greedy_orders(instance, native=False))
+        assert native == twin
+        assert len(native) == (3 if any(instance.in_place) else 5)
+        for order in native:
+            assert profile(instance, order) == profile_in_python(instance, order)
+        numbers = range(instance.count)
+        relaxed, _ = window(instance, numbers, lives_of(instance, numbers), 0, instance.count)
+        assert list(greedy_orders(relaxed)) == list(greedy_orders(relaxed, native=False))
 
 
 def test_larger_segments_windows_and_reversed_instances() -> None:

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
-from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.graph import Graph, complete_order, is_order
 from tvm_serenity.memory import least_need, peak_bytes
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import baselines, dp
@@ -59,6 +59,8 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     options = options or Options()
+    if any(not is_order(graph, order) for order in options.start):
+        raise InputError(f"{graph.name}: what the search shall start with is no order of its ops")
     limit = options.time_limit_s
     if method == "auto" and limit is None and limit_left() is None:
         limit = AUTO_TIME_LIMIT_S
@@ -165,8 +167,12 @@ def _dp(problem: Problem, options: Options) -> Schedule:
 
 
 def _exact(problem: Problem, options: Options) -> Schedule:
+    number = {op: i for i, op in enumerate(problem.ops)} if options.start else {}
+    start = [[number[op] for op in order if op in number] for order in options.start]
+    if start:
+        options = replace(options, rules={"greedies": False, **options.rules})
     try:
-        return exact(problem, options)
+        return exact(problem, options, start)
     except Interrupted as interrupt:
         if not options.keep_on_interrupt:
             raise

@@ -8,11 +8,23 @@ when the last consumer has run. No producers: live from the start. No consumers:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from tvm_serenity.schedule.problem import Problem
 
 Sets = tuple[tuple[int, ...], ...]
+
+
+@cache
+def native_core() -> ModuleType | None:
+    """The native searches, where they are installed."""
+    try:
+        return import_module("tvm_serenity._schedule")
+    except ImportError:  # installed without a C++ compiler
+        return None
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,22 @@ class Instance:
     def read(self) -> Sets:
         """For each op, the storages of which it is a consumer."""
         return _by_op(self.count, self.consumers)
+
+    @cached_property
+    def walk(self) -> Any:
+        """The native form, which computes profiles and greedy orders; None without it."""
+        core = native_core()
+        if core is None:
+            return None
+        return core.Walk(
+            self.predecessors,
+            self.sizes,
+            self.producers,
+            self.consumers,
+            self.workspace,
+            self.in_place,
+            self.takeover,
+        )
 
     @cached_property
     def start_bytes(self) -> int:
@@ -98,6 +126,15 @@ def instance_of(problem: Problem) -> tuple[Instance, int]:
 
 def profile(instance: Instance, order: Sequence[int]) -> OrderProfile:
     """The bytes of a valid order of the instance, step by step."""
+    walk = instance.walk
+    if walk is None:
+        return profile_in_python(instance, order)
+    live, need = walk.profile(order)
+    return OrderProfile(tuple(live), tuple(need))
+
+
+def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
+    """The same without the native core: its twin."""
     waiting = [len(c) for c in instance.consumers]
     made = [not p for p in instance.producers]
     live, need = [instance.start_bytes], []

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from tvm_serenity.schedule import reference
-from tvm_serenity.schedule.instance import Instance, profile
+from tvm_serenity.schedule.instance import Instance, native_core, profile
 from tvm_serenity.schedule.limits import SearchRun
 
 Proof = Mapping[str, object]
@@ -52,16 +50,8 @@ class Part:
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
     """The native core, or its twin in Python."""
-    native = _native() if rules["native"] else None
+    native = native_core() if rules["native"] else None
     return native or reference
-
-
-@cache
-def _native() -> ModuleType | None:
-    try:
-        return import_module("tvm_serenity._schedule")
-    except ImportError:  # installed without a C++ compiler
-        return None
 
 
 def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:

@@ -26,6 +26,7 @@ class Options:
     ``progress``: called a few times a second at most, on the calling thread.
     ``keep_on_interrupt``: Ctrl-C ends the search like a time limit does, with the best order so
     far, instead of raising ``KeyboardInterrupt``.
+    ``start``: orders of the graph's ops that ``exact`` begins with instead of greedy ones.
     ``rules``: names of search rules to switch on (True) or off (False); see ``schedule.exact``.
     """
 
@@ -34,6 +35,7 @@ class Options:
     memory_limit_bytes: int | None = None
     progress: Callable[[Progress], None] | None = None
     keep_on_interrupt: bool = False
+    start: tuple[tuple[int, ...], ...] = ()
     rules: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     for op, need in enumerate(op_needs(part.instance)):
         part.prove(need, {"kind": "op", "op": op})
     if run.rules["greedies"] and not part.closed(floor, ceiling):
-        for order in greedy_orders(part.instance):
+        for order in greedy_orders(part.instance, run.rules["native"]):
             part.offer(order)
             if run.out_of_time():
                 return

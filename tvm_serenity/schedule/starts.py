@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tvm_serenity.deadline import seconds_left
 from tvm_serenity.schedule.instance import Instance, Sets, reverse, turned
@@ -10,20 +11,21 @@ CHECKED_OPS = 4096
 """After so many ops a greedy order looks at the clock."""
 
 
-def greedy_orders(instance: Instance) -> Iterator[list[int]]:
+def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]]:
     """On demand; then always the ready op which frees most, forward and backward.
 
     Ends where the deadline is past.
     """
     yield _on_demand(instance.predecessors)
+    walk = instance.walk if native else None
     for newest_first in (False, True):
-        if order := _greedy(instance, newest_first):
+        if order := _greedy(instance, newest_first, walk):
             yield order
     if not any(instance.in_place) and seconds_left() > 0:
         last = instance.count - 1
-        backward = reverse(instance)
+        backward = instance if walk else reverse(instance)
         for newest_first in (False, True):
-            if order := _greedy(backward, newest_first):
+            if order := _greedy(backward, newest_first, walk and walk.reversed()):
                 yield [last - op for op in reversed(order)]
 
 
@@ -84,13 +86,16 @@ def _on_demand(predecessors: Sets) -> list[int]:
     return order
 
 
-def _greedy(instance: Instance, newest_first: bool) -> list[int]:
+def _greedy(instance: Instance, newest_first: bool, walk: Any) -> list[int]:
     """Least growth of the live bytes first, then the op that became ready last or first.
 
     Empty where the deadline comes first.
     """
     if seconds_left() == 0:
         return []
+    if walk is not None:
+        found: list[int] = walk.greedy(newest_first, min(seconds_left(), 1e9))
+        return found
     waiting = [len(c) for c in instance.consumers]
     made = [not p for p in instance.producers]
     blocked = [len(b) for b in instance.predecessors]

@@ -9,6 +9,7 @@
 #include "schedule/beam.hpp"
 #include "schedule/cut.hpp"
 #include "schedule/decide.hpp"
+#include "schedule/walk.hpp"
 
 namespace nb = nanobind;
 using namespace schedule;
@@ -78,6 +79,12 @@ std::vector<int> beam_in(const Core& core, Bytes budget, int width, double secon
   return found;
 }
 
+std::vector<int> greedy_in(const Walk& walk, bool newest_first, double seconds) {
+  Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, nb::none());
+  nb::gil_scoped_release released;
+  return walk.greedy(newest_first, limits);
+}
+
 }  // namespace
 
 NB_MODULE(_schedule, module) {
@@ -110,4 +117,31 @@ NB_MODULE(_schedule, module) {
         Cut cut = root_cut(core.instance, core.closures, op);
         return std::make_tuple(cut.bytes, std::move(cut.set));
       });
+  nb::class_<Walk>(module, "Walk")
+      .def(
+          "__init__",
+          [](Walk* self, std::vector<std::vector<int>> predecessors, std::vector<Bytes> sizes,
+             std::vector<std::vector<int>> producers, std::vector<std::vector<int>> consumers,
+             std::vector<Bytes> workspace, std::vector<std::vector<int>> in_place,
+             std::vector<Bytes> takeover) {
+            Instance instance;
+            instance.predecessors = std::move(predecessors);
+            instance.sizes = std::move(sizes);
+            instance.producers = std::move(producers);
+            instance.consumers = std::move(consumers);
+            instance.workspace = std::move(workspace);
+            instance.in_place = std::move(in_place);
+            instance.takeover = std::move(takeover);
+            new (self) Walk(std::move(instance));
+          },
+          nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
+          nb::arg("workspace"), nb::arg("in_place"), nb::arg("takeover"))
+      .def("profile",
+           [](const Walk& walk, const std::vector<int>& order) {
+             OrderProfile found = walk.profile(order);
+             return std::make_tuple(std::move(found.live), std::move(found.need));
+           },
+           nb::arg("order"))
+      .def("greedy", &greedy_in, nb::arg("newest_first"), nb::arg("seconds"))
+      .def("reversed", &Walk::reversed);
 }

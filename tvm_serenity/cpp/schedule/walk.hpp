@@ -1,0 +1,36 @@
+// Orders of whole instances in time near linear in their size: profiles and greedy orders, the twins
+// of schedule/instance.py's profile and schedule/starts.py's greedy orders.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "schedule/instance.hpp"
+#include "schedule/limits.hpp"
+
+namespace schedule {
+
+struct OrderProfile {
+  std::vector<Bytes> live;  // before each step, and at the end
+  std::vector<Bytes> need;  // during each step
+};
+
+class Walk {
+ public:
+  explicit Walk(Instance instance);
+
+  OrderProfile profile(const std::vector<int>& order) const;
+
+  // Least growth of the live bytes first, then the op that became ready last, or the first by
+  // number. Empty where the limit comes first.
+  std::vector<int> greedy(bool newest_first, Limits& limits) const;
+
+  // The instance whose orders are these backwards (rule R8); not for in-place ops.
+  Walk reversed() const;
+
+ private:
+  Instance in_;
+  std::vector<std::vector<int>> made_, read_;  // storages by op, ascending
+};
+
+}  // namespace schedule
