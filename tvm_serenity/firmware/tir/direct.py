@@ -21,6 +21,9 @@ CHANNEL, ROW, COPIED = 140, 11, 2.75
 LINE, FOUR, LEFT = 12, 67, (0, 30, 48, 78)
 """Of a line of its results; of four of them; of what is left of a line."""
 
+WHOLE = 0.9
+"""Of the instructions of planes, for a whole layer: its numbers take 30 bytes a channel."""
+
 
 def direct(name: str, layer: RoundedConvolution) -> Fast | None:
     """Return the kernel, None where there is none or planes take fewer instructions."""
@@ -32,7 +35,8 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
     here = lines * out_width * (PIXEL + channels // LANES * PIXEL_LANES)
     rows = min(3, height) if layer.by_rows else height
     made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
-    if here > channels * (CHANNEL + rows * (ROW + width * COPIED) + made):
+    planes = channels * (CHANNEL + rows * (ROW + width * COPIED) + made)
+    if here > planes * (1 if layer.by_rows else WHOLE):
         return None
     fields = {
         "width": width,
