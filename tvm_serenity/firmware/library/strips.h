@@ -35,6 +35,10 @@ typedef struct {
 /* Half is rounded away from 0. Where results are clamped at their zero point or above, it does not
    matter how a sum below 0 is rounded. */
 #define STRIP_AWAY "vshr.s32 q2, q0, #31\n\tvadd.i32 q0, q0, q2\n\t"
+/* The last vector of a window: lanes that it fills; all, where what follows may be read as well, as
+   the weights of what is not there are 0. */
+#define STRIP_PART "vpst\n\tvldrbt.8"
+#define STRIP_WHOLE "vldrb.8"
 #define STRIP_BEGIN \
     "ldr lr, [r12, #28]\n\t" \
     "vctp.8 lr\n\t" \
@@ -47,7 +51,7 @@ typedef struct {
     "ldm r12, {r0, r1, r3, r5, r8, r9, r10}\n\t" \
     "movs r11, #128\n\t" \
     "vldrb.s32 q2, [r5]\n\t"
-#define STRIP_16_$N(away) \
+#define STRIP_16_$N(load, away) \
     __asm volatile(STRIP_BEGIN \
                    "vldrb.8 q4, [r8]\n\t" \
                    "vldrb.8 q5, [r8, #32]\n\t" \
@@ -55,8 +59,7 @@ typedef struct {
                    "vldrb.8 q7, [r8, #48]\n\t" \
                    "dls lr, lr\n" \
                    "1:\n\t" \
-                   "vpst\n\t" \
-                   "vldrbt.8 q0, [r0]\n\t" \
+                   load " q0, [r0]\n\t" \
                    STRIP_SIGNED_$N \
                    "vmladav.s8 r2, q0, q4\n\t" \
                    "vmladav.s8 r4, q0, q5\n\t" \
@@ -79,7 +82,7 @@ typedef struct {
                    : \
                    : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "lr", \
                    "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory")
-#define STRIP_32_$N(away) \
+#define STRIP_32_$N(load, away) \
     __asm volatile(STRIP_BEGIN \
                    "vldrb.8 q4, [r8]\n\t" \
                    "vldrb.8 q5, [r8, #64]\n\t" \
@@ -93,8 +96,7 @@ typedef struct {
                    STRIP_SIGNED_$N \
                    "vmladav.s8 r2, q0, q4\n\t" \
                    "vmladav.s8 r4, q0, q6\n\t" \
-                   "vpst\n\t" \
-                   "vldrbt.8 q0, [r0, #16]\n\t" \
+                   load " q0, [r0, #16]\n\t" \
                    STRIP_SIGNED_$N \
                    "vmladava.s8 r2, q0, q5\n\t" \
                    "vmladava.s8 r4, q0, q7\n\t" \
@@ -103,8 +105,7 @@ typedef struct {
                    STRIP_SIGNED_$N \
                    "vmladav.s8 r6, q0, q4\n\t" \
                    "vmladav.s8 r8, q0, q6\n\t" \
-                   "vpst\n\t" \
-                   "vldrbt.8 q0, [r0, #16]\n\t" \
+                   load " q0, [r0, #16]\n\t" \
                    STRIP_SIGNED_$N \
                    "vmladava.s8 r6, q0, q5\n\t" \
                    "vmladava.s8 r8, q0, q7\n\t" \
@@ -186,26 +187,49 @@ INLINED void of_32_$N(const convolution_$X *c, const with_$X *with, const strip_
 NOT_INLINED void run_16_$N(const stripes_$N *s)
 {
     register const stripes_$N *r12 __asm("r12") = s;
-    STRIP_16_$N(STRIP_AWAY "vldrb.s32 q2, [r5]\n\t");
+    STRIP_16_$N(STRIP_PART, STRIP_AWAY "vldrb.s32 q2, [r5]\n\t");
 }
 NOT_INLINED void run_16_positive_$N(const stripes_$N *s)
 {
     register const stripes_$N *r12 __asm("r12") = s;
-    STRIP_16_$N("");
+    STRIP_16_$N(STRIP_PART, "");
+}
+NOT_INLINED void run_16_whole_$N(const stripes_$N *s)
+{
+    register const stripes_$N *r12 __asm("r12") = s;
+    STRIP_16_$N(STRIP_WHOLE, STRIP_AWAY "vldrb.s32 q2, [r5]\n\t");
+}
+NOT_INLINED void run_16_whole_positive_$N(const stripes_$N *s)
+{
+    register const stripes_$N *r12 __asm("r12") = s;
+    STRIP_16_$N(STRIP_WHOLE, "");
 }
 NOT_INLINED void run_32_$N(const stripes_$N *s)
 {
     register const stripes_$N *r12 __asm("r12") = s;
-    STRIP_32_$N(STRIP_AWAY);
+    STRIP_32_$N(STRIP_PART, STRIP_AWAY);
 }
 NOT_INLINED void run_32_positive_$N(const stripes_$N *s)
 {
     register const stripes_$N *r12 __asm("r12") = s;
-    STRIP_32_$N("");
+    STRIP_32_$N(STRIP_PART, "");
+}
+NOT_INLINED void run_32_whole_$N(const stripes_$N *s)
+{
+    register const stripes_$N *r12 __asm("r12") = s;
+    STRIP_32_$N(STRIP_WHOLE, STRIP_AWAY);
+}
+NOT_INLINED void run_32_whole_positive_$N(const stripes_$N *s)
+{
+    register const stripes_$N *r12 __asm("r12") = s;
+    STRIP_32_$N(STRIP_WHOLE, "");
 }
 #else
 /* What all of them do, in plain C. */
-enum { run_16_$N, run_16_positive_$N, run_32_$N, run_32_positive_$N };
+enum {
+    run_16_$N, run_16_positive_$N, run_16_whole_$N, run_16_whole_positive_$N,
+    run_32_$N, run_32_positive_$N, run_32_whole_$N, run_32_whole_positive_$N
+};
 INLINED void of_16_$N(
     const convolution_$X *c, const with_$X *with, const strip_$N *strip, int32_t run)
 {
@@ -242,6 +266,16 @@ NOT_INLINED void strip_16_positive_$N(
 {
     of_16_$N(c, with, strip, run_16_positive_$N);
 }
+NOT_INLINED void strip_16_whole_$N(
+    const convolution_$X *c, const with_$X *with, const strip_$N *strip)
+{
+    of_16_$N(c, with, strip, run_16_whole_$N);
+}
+NOT_INLINED void strip_16_whole_positive_$N(
+    const convolution_$X *c, const with_$X *with, const strip_$N *strip)
+{
+    of_16_$N(c, with, strip, run_16_whole_positive_$N);
+}
 NOT_INLINED void strip_32_$N(
     const convolution_$X *c, const with_$X *with, const strip_$N *strip)
 {
@@ -251,4 +285,14 @@ NOT_INLINED void strip_32_positive_$N(
     const convolution_$X *c, const with_$X *with, const strip_$N *strip)
 {
     of_32_$N(c, with, strip, run_32_positive_$N);
+}
+NOT_INLINED void strip_32_whole_$N(
+    const convolution_$X *c, const with_$X *with, const strip_$N *strip)
+{
+    of_32_$N(c, with, strip, run_32_whole_$N);
+}
+NOT_INLINED void strip_32_whole_positive_$N(
+    const convolution_$X *c, const with_$X *with, const strip_$N *strip)
+{
+    of_32_$N(c, with, strip, run_32_whole_positive_$N);
 }

@@ -68,7 +68,8 @@ def windows(layer: RoundedConvolution) -> int:
 
 def workspace_bytes(layer: RoundedConvolution) -> int:
     """Return the bytes of the columns; those of a row kernel lie on the stack."""
-    return 0 if layer.by_rows else windows(layer) * layer.depth
+    more = _lanes(layer) - layer.depth if _reads_on(layer) else 0
+    return 0 if layer.by_rows else windows(layer) * layer.depth + more
 
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
@@ -114,6 +115,16 @@ def constants(layer: RoundedConvolution, weights: Array) -> list[Array]:
 
 def _sum(layer: RoundedConvolution) -> str:
     """The function of the library that sums up a strip."""
-    inputs = LANES if inputs_of(layer) <= LANES else 2 * LANES
+    whole = "_whole" if _reads_on(layer) else ""
     positive = "_positive" if layer.clamps_at_zero else ""
-    return f"strip_{inputs}{positive}_{layer.name}"
+    return f"strip_{_lanes(layer)}{whole}{positive}_{layer.name}"
+
+
+def _lanes(layer: RoundedConvolution) -> int:
+    """Inputs in the vectors of a window."""
+    return LANES if inputs_of(layer) <= LANES else 2 * LANES
+
+
+def _reads_on(layer: RoundedConvolution) -> bool:
+    """Whether vectors are read whole: windows fill them, or columns have room behind the last."""
+    return inputs_of(layer) == _lanes(layer) or (windows(layer) > 0 and not layer.by_rows)
