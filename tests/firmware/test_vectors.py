@@ -270,7 +270,10 @@ def test_layers_of_any_shape_with_vectors(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert calls.run(tmp_path) == []
 
 
-FORMS = ("strip_16_int8", "strip_16_positive_", "strip_32_uint8", "strip_32_positive_")
+FORMS = (
+    *("strip_16_int8", "strip_16_positive_", "strip_16_whole_int8", "strip_16_whole_positive_"),
+    *("strip_32_uint8", "strip_32_positive_", "strip_32_whole_uint8", "strip_32_whole_positive_"),
+)
 
 
 @needs_board
@@ -278,7 +281,7 @@ def test_layers_of_few_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     layers = {f"few{i}": of_few_inputs(4000 + i) for i in range(LAYERS)}
     calls, made = library_calls(layers, monkeypatch)
     for form in FORMS:
-        assert sum(form in found.kernel.body for found in made) > 2, form
+        assert sum(form in found.kernel.body for found in made) > 0, form
     assert calls.run(tmp_path) == []
 
 
@@ -331,6 +334,9 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
         ('"ldr r11, [sp, #24]', '"movs r11, #0'),
         ('"vqadd.s16 q6, q6, r7', '"vqadd.s16 q6, q6, r6'),
         ('"vldrb.8 q5, [r8, #64]', '"vldrb.8 q5, [r8, #16]'),
+        ("line->steps[ky] = line->moves = -(", "line->steps[ky] = line->moves = 16 - ("),
+        ('"ldr lr, [sp, #36]', '"ldr lr, [sp, #32]'),
+        ("in1 ? row + second", "in1 ? row + first"),
         ("made = min_i32((c->width - c->kernel_width - x)", "made = min_i32((c->width - x)"),
     ],
 )

@@ -8,9 +8,10 @@ typedef struct {
     int32_t pixels, channels;
     const int8_t *weights;
     const int32_t *numbers;
-    int32_t step; /* from a pixel's channels, in whole vectors, to those of the next */
+    int32_t moves; /* whether any of the steps is not 0 */
     int32_t zero_point;
     int32_t back; /* from the result's channels, in whole vectors, to its next pixel */
+    int32_t steps[3]; /* in each row, from a pixel's channels, in whole vectors, to those of the next */
     const $X_t *taps[9];
     uint8_t *out;
 } nine_taps_$N;
@@ -65,8 +66,8 @@ typedef struct {
 /* Pixels of a line whose taps move on together. */
 #define NINES_$N(half) \
     __asm volatile("push {r7}\n\t" \
-                   "ldm r0!, {r1, r2, r3, r4, r5, r6, r8}\n\t" \
-                   "push {r1, r2, r3, r4, r5, r6, r8}\n\t" \
+                   "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r12}\n\t" \
+                   "push {r1, r2, r3, r4, r5, r6, r8, r9, r10, r12}\n\t" \
                    OFFSET_$N \
                    "ldr r12, [r0, #36]\n\t" \
                    "ldr r8, [r0, #24]\n\t" \
@@ -108,18 +109,21 @@ typedef struct {
                    "sub r12, r12, r11\n\t" \
                    "cmp lr, #0\n\t" \
                    "beq 1b\n\t" \
+                   "ldr lr, [sp, #28]\n\t" \
                    "add r0, lr\n\t" \
                    "add r1, lr\n\t" \
                    "add r2, lr\n\t" \
+                   "ldr lr, [sp, #32]\n\t" \
                    "add r3, lr\n\t" \
                    "add r4, lr\n\t" \
                    "add r5, lr\n\t" \
+                   "ldr lr, [sp, #36]\n\t" \
                    "add r8, lr\n\t" \
                    "add r9, lr\n\t" \
                    "add r10, lr\n\t" \
                    "b 1b\n" \
                    "3:\n\t" \
-                   "add sp, #28\n\t" \
+                   "add sp, #40\n\t" \
                    "pop {r7}" \
                    : "+r"(r0) \
                    : \
@@ -151,7 +155,7 @@ NOT_INLINED void nines_$N(const nine_taps_$N *n)
             const int32_t at = order[c % 4] * 4 + c % 16 / 4;
             int32_t sum = numbers[at];
             for (int32_t tap = 0; tap < 9; ++tap) {
-                const int32_t x = n->taps[tap][pixel * (vectors + n->step) + c];
+                const int32_t x = n->taps[tap][pixel * (vectors + n->steps[tap / 3]) + c];
                 sum += ($V ? x : x - 128) * w[16 * tap];
             }
             const int8_t shift = ((const int8_t *)(const void *)(numbers + 32))[at];
@@ -164,66 +168,71 @@ NOT_INLINED void nines_positive_$N(const nine_taps_$N *n) { nines_$N(n); }
 
 typedef void (*summed_nines_$N)(const nine_taps_$N *n);
 
-/* Point ``taps`` at the pixels under the window at ``x0``; return whether all are inside. */
-INLINED bool nine_under_$N(const depthwise_$N *d, const $X_t *const *rows, const $X_t *outside,
-    int32_t x0, const $X_t **taps)
+/* Point the taps of ``line`` at the pixels under the window at ``x0``, its rows moving on by ``step``;
+   rows outside are read again and again. */
+INLINED void nine_under_$N(const depthwise_$N *d, const $X_t *const *rows, const $X_t *outside,
+    int32_t x0, int32_t step, nine_taps_$N *line)
 {
     const int32_t n = d->channels;
+    const int32_t reach = d->dilation_x;
     const uint32_t width = (uint32_t)d->width;
-    const int32_t x1 = x0 + d->dilation_x;
-    const int32_t x2 = x1 + d->dilation_x;
     const bool in0 = (uint32_t)x0 < width;
-    const bool in1 = (uint32_t)x1 < width;
-    const bool in2 = (uint32_t)x2 < width;
-    bool all = in0 && in1 && in2;
+    const bool in1 = (uint32_t)(x0 + reach) < width;
+    const bool in2 = (uint32_t)(x0 + 2 * reach) < width;
+    const int32_t first = x0 * n;
+    const int32_t second = first + reach * n;
+    const int32_t third = second + reach * n;
+    const $X_t **taps = line->taps;
+    line->moves = step;
     for (int32_t ky = 0; ky < 3; ++ky) {
         const $X_t *const row = rows[ky];
         taps[0] = taps[1] = taps[2] = outside;
         if (row == NULL) {
-            all = false;
+            line->steps[ky] = line->moves = -((line->channels + 15) / 16 * 16);
         } else {
-            taps[0] = in0 ? row + x0 * n : outside;
-            taps[1] = in1 ? row + x1 * n : outside;
-            taps[2] = in2 ? row + x2 * n : outside;
+            line->steps[ky] = step;
+            taps[0] = in0 ? row + first : outside;
+            taps[1] = in1 ? row + second : outside;
+            taps[2] = in2 ? row + third : outside;
         }
         taps += 3;
     }
-    return all;
 }
 
-/* A line. Eight channels are taken as sixteen of two pixels, where pixels follow each other. */
+/* A line. Eight channels are taken as sixteen of two pixels, where pixels follow each other: there are
+   two ``outside``. */
 NOT_INLINED void nines_line_$N(const depthwise_$N *d, summed_nines_$N sum,
     const $X_t *const *rows, const int8_t *weights, const int32_t *numbers,
     const $X_t *outside, uint8_t *out)
 {
     const int32_t n = d->channels;
-    const int32_t reach = 2 * d->dilation_x;
-    const bool twins = n == 8 && d->stride_x == 1;
-    for (int32_t ox = 0; ox < d->out_width;) {
-        const int32_t x0 = ox * d->stride_x - d->left;
-        nine_taps_$N line;
-        line.channels = n;
-        line.weights = weights;
-        line.numbers = numbers;
-        line.zero_point = d->to.zero_point;
-        line.out = out;
-        const bool inside = nine_under_$N(d, rows, outside, x0, line.taps);
+    const int32_t stride = d->stride_x;
+    const int32_t last = d->width - 1 - 2 * d->dilation_x;
+    nine_taps_$N line;
+    line.weights = weights;
+    line.numbers = numbers;
+    line.zero_point = d->to.zero_point;
+    line.out = out;
+    int32_t x0 = -d->left;
+    for (int32_t left = d->out_width; left > 0;) {
         int32_t made = 1;
-        if (inside) {
-            made = min_i32((d->width - 1 - reach - x0) / d->stride_x + 1, d->out_width - ox);
+        if (x0 >= 0 && x0 <= last) {
+            made = min_i32((last - x0) / stride + 1, left);
         }
         line.pixels = made;
-        if (twins && made > 1) {
+        line.channels = n;
+        if (n == 8 && stride == 1 && made > 1) {
             made -= made % 2;
             line.pixels = made / 2;
             line.channels = 16;
         }
         const int32_t vectors = (line.channels + 15) / 16 * 16;
         line.back = vectors - line.channels;
-        line.step = d->stride_x * line.channels - vectors;
+        nine_under_$N(d, rows, outside, x0, stride * line.channels - vectors, &line);
         sum(&line);
-        ox += made;
-        out += made * n;
+        line.out += made * n;
+        x0 += made * stride;
+        left -= made;
     }
 }
 

@@ -158,7 +158,7 @@ class RoundedConvolution:
         """Elements that stand for pixels outside of the image, 0 where none are needed."""
         spec = self.spec
         if self.apart:
-            return spec.channels
+            return max(spec.channels, LANES) if self.nines else spec.channels
         if self.gathers or not any(spec.padding):
             return 0
         return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
