@@ -13,6 +13,7 @@ SURFACE = {
     "LeanKernels",
     "SerenityChannelsLast",
     "SerenityFoldChannels",
+    "SerenityOptions",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

@@ -124,6 +124,13 @@ def called_kernel(call: relax.Expr) -> Any:
     return None
 
 
+def called_external(call: relax.Expr) -> str | None:
+    """Return the symbol of the external function that ``call`` gives its results to, or None."""
+    if op_name(call) != "relax.call_dps_packed":
+        return None
+    return str(call.args[0].global_symbol)
+
+
 def is_buffer_param(param: tirx.Var) -> bool:
     """Whether a kernel's parameter is a tensor."""
     return bool(tirx.is_buffer_var(param))
@@ -211,12 +218,12 @@ def alloc_storage(size: int) -> Any:
     return relax.op.memory.alloc_storage(relax.ShapeExpr([size]), 0, "global", "uint8")
 
 
-def alloc_in(storage: tirx.Var, offset: int, shape: Sequence[int], dtype: str) -> Any:
+def alloc_in(storage: tirx.Var, offset: int, shape: Sequence[Any], dtype: str) -> Any:
     """Return the expression that makes a tensor ``offset`` bytes into ``storage``."""
     return relax.op.memory.alloc_tensor(storage, offset, relax.ShapeExpr(list(shape)), dtype)
 
 
-def alloc_fresh(shape: Sequence[int], dtype: str) -> Any:
+def alloc_fresh(shape: Sequence[Any], dtype: str) -> Any:
     """Return the expression that allocates a tensor of its own."""
     return relax.op.builtin.alloc_tensor(relax.ShapeExpr(list(shape)), dtype, 0)
 
@@ -232,7 +239,7 @@ def kernel_arguments(call: relax.Call) -> list[Any]:
 def kernel_variable(name: str, kernel: tirx.PrimFunc) -> Any:
     """Return a GlobalVar for ``kernel``: calls are checked against the type it carries."""
     params = [
-        relax.TensorType(buffer_shape(p), buffer_dtype(p)) if is_buffer_param(p) else p.ty
+        relax.TensorType(list(p.ty.shape), buffer_dtype(p)) if is_buffer_param(p) else p.ty
         for p in kernel.params
     ]
     variable = tvm.ir.GlobalVar(name)

@@ -7,6 +7,7 @@ tvm_installed.require_relax()  # before anything that fails without
 from tvm_serenity.passes.relax.channels_last import SerenityChannelsLast
 from tvm_serenity.passes.relax.fold_channels import SerenityFoldChannels
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
+from tvm_serenity.passes.relax.options import SerenityOptions
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
 from tvm_serenity.passes.relax.quantize import SerenityQuantize
@@ -17,6 +18,7 @@ __all__ = [
     "LeanKernels",
     "SerenityChannelsLast",
     "SerenityFoldChannels",
+    "SerenityOptions",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",

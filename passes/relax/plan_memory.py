@@ -1,6 +1,6 @@
 """SerenityPlanMemory: one arena for everything a function computes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import tvm
 
@@ -23,13 +23,21 @@ class SerenityPlanMemory(ModulePass):
        are allocated apart at every call and belong to the caller; with ``outputs="arena"`` they
        lie in the arena, which is allocated at every call as well, and keep all of it alive.
 
+    5. What a region for another backend reads or writes lies at the start of a storage of its own
+       (many such functions do not look at a tensor's offset), shared by tensors that are never
+       alive together; what fits there while it is free does not take room in the arena.
+    6. Symbolic sizes are planned at the largest values that ``main`` states of them in its
+       attribute ``tir_var_upper_bound``; a call with larger ones fails before any kernel runs.
+    7. Without ``options``, the time limit is as :class:`SerenityOptions` states it.
+
     The values computed do not change: same kernels, same order, other addresses. Refused with
-    :class:`UnsupportedError`: symbolic shapes, control flow, calls that are no kernels.
+    :class:`UnsupportedError`: symbolic shapes without a bound, control flow, calls that are
+    neither kernels nor such regions.
     """
 
     outputs: str = "fresh"
     method: str = "auto"
-    options: PlanOptions = field(default_factory=PlanOptions)
+    options: PlanOptions | None = None
     target: tvm.target.Target | str | None = None
 
     def transform_module(

@@ -1,11 +1,11 @@
 """SerenitySchedule: put the operators of every dataflow block into the order of least peak."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import tvm
 
-from tvm_serenity.errors import InputError
 from tvm_serenity.passes.module_pass import ModulePass
+from tvm_serenity.relax.in_force import Stated
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.schedule import Options
@@ -29,25 +29,32 @@ class SerenitySchedule(ModulePass):
        replacement in ``on_chip_bytes`` instead (``docs/offchip.md``); inputs and outputs of the
        function are off-chip then, and ``method`` does not matter.
 
+    5. What is None is as :class:`SerenityOptions` states it in the ``PassContext``; else "auto",
+       without a limit, for the least peak.
+    6. Regions for another backend (``FuseOpsByPattern``, ``RunCodegen``) are operators like others;
+       bytes that they allocate themselves may be stated by symbol in the module's attribute
+       ``serenity.workspace_bytes``.
+    7. Symbolic sizes count at the largest values that the function states of them in its
+       attribute ``tir_var_upper_bound``.
+
     The set of bindings and every kernel stay the same, so outputs are bit-identical. Symbolic
-    shapes and control flow are refused with :class:`UnsupportedError`, which names the binding.
+    shapes without a bound and control flow are refused with :class:`UnsupportedError`, which names
+    the binding.
     """
 
-    method: str = "auto"
+    method: str | None = None
     target: tvm.target.Target | str | None = None
-    options: Options = field(default_factory=Options)
-    objective: str = "peak"
+    options: Options | None = None
+    objective: str | None = None
     on_chip_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.objective not in ("peak", "traffic"):
-            raise InputError(f"objective={self.objective!r}: there are 'peak' and 'traffic'")
-        if (self.objective == "traffic") != (self.on_chip_bytes is not None):
-            raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
+        Stated(None, self.method, self.objective, self.on_chip_bytes)  # refuses what is none
 
     def transform_module(
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
         """Return the module in its new order."""
-        order = ordering(self.method, self.options, self.on_chip_bytes)
+        method = "auto" if self.method is None and self.objective == "peak" else self.method
+        order = ordering(method, self.options, self.on_chip_bytes)
         return order_module(lowered(mod, self.target), order)

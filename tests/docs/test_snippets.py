@@ -96,7 +96,7 @@ def folder(tmp_path: Path) -> Path:
         [onnx.numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    for stem in ("model", "mlp"):
+    for stem in ("model", "mlp", "ordered"):
         onnx.save(made, str(tmp_path / f"{stem}.onnx"))
     (text,) = (b.text for b in blocks("docs/how-to/board.md") if b.language == "toml")
     (tmp_path / "my-board.toml").write_text(text)

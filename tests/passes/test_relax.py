@@ -140,7 +140,7 @@ def test_what_cannot_be_planned_says_so() -> None:
     packed = nets.module(
         (4,),
         lambda b, x: b.emit(
-            relax.op.call_dps_packed("test.kernel", (x,), relax.TensorType((4,), "float32"))
+            relax.op.call_pure_packed("test.sum", x, ty_args=relax.TensorType((4,), "float32"))
         ),
     )
     with pytest.raises(UnsupportedError, match="only kernels can run in an arena"):

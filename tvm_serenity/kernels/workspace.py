@@ -14,6 +14,7 @@ from typing import Any
 from tvm import s_tir, tirx
 
 from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.plan import Buffer, plan
 
@@ -40,6 +41,12 @@ def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -
     block = _root_block(kernel)
     if block is None or not block.alloc_buffers:
         return PackedScratch((), (), 0)
+    for buffer in block.alloc_buffers:
+        if not all(isinstance(extent, tirx.IntImm) for extent in buffer.ty.shape):
+            raise UnsupportedError(
+                f"its scratch {buffer.name!r} has a symbolic size; lean kernels "
+                "need none (LeanKernels, or lean=True in the pipeline)"
+            )
     spans = _spans(kernel, block)
     buffers = [
         Buffer(

@@ -8,7 +8,7 @@ wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -136,10 +136,13 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Planning:
-    """How kernels are ordered (``method``, ``options``) and placed (the planner's)."""
+    """How kernels are ordered (``method``, ``options``) and placed (the planner's).
 
-    method: str = "auto"
-    options: Options = field(default_factory=Options)
+    What is None is as the ``PassContext`` states it (``SerenityOptions``).
+    """
+
+    method: str | None = None
+    options: Options | None = None
     planner: str = "auto"
     plan_options: PlanOptions | None = None
 
@@ -184,7 +187,7 @@ def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) ->
 
 
 def serenity_pipeline(
-    method: str = "auto",
+    method: str | None = None,
     options: Options | None = None,
     planner: str = "auto",
     plan_options: PlanOptions | None = None,
@@ -210,9 +213,7 @@ def serenity_pipeline(
         lean=lean,
         tiling=tiling,
     )
-    planning = Planning(
-        method=method, options=options or Options(), planner=planner, plan_options=plan_options
-    )
+    planning = Planning(method=method, options=options, planner=planner, plan_options=plan_options)
 
     def run(mod: tvm.IRModule) -> Any:
         made = prepared(mod, steps)

@@ -7,16 +7,22 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
+from tvm_serenity.relax.extents import extents, guards, upper_bounds
+from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of, lowered
 from tvm_serenity.relax.read import BoundGraph, Value, read_function
+from tvm_serenity.relax.storages import SharedStorages, apart
 
 ATTRIBUTE = "serenity.arena_bytes"
 """Function attribute that holds the size of the planned arena."""
+APART = "serenity.external_bytes"
+"""Function attribute that holds the bytes of storages that external functions use."""
 
 
 def plan_module(
@@ -35,8 +41,10 @@ def plan_module(
         raise UnsupportedError("'main' has its arena already")
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
-    ranges, found = plan_graph(region.graph, method, options)
-    return _write(mod, region, ranges, found)
+    split = apart(region, live_ranges(region.graph))
+    with within(stated().time_limit_s if options is None else None):
+        found = plan(_buffers(split.arena), method, options or PlanOptions())
+    return _write(mod, region, split, found)
 
 
 def plan_graph(
@@ -47,13 +55,14 @@ def plan_graph(
 ) -> tuple[tuple[LiveRange, ...], Plan]:
     """Return the live ranges of ``graph`` under ``order``, and a plan with an offset each."""
     ranges = live_ranges(graph, order)
-    buffers = [
-        Buffer(r.name, r.start, r.stop, r.size_bytes, compat.ARENA_ALIGNMENT) for r in ranges
-    ]
-    return ranges, plan(buffers, method, options or PlanOptions())
+    return ranges, plan(_buffers(ranges), method, options or PlanOptions())
 
 
-def _write(mod: tvm.IRModule, region: BoundGraph, ranges: Sequence[LiveRange], found: Plan) -> Any:
+def _buffers(ranges: Sequence[LiveRange]) -> list[Buffer]:
+    return [Buffer(r.name, r.start, r.stop, r.size_bytes, compat.ARENA_ALIGNMENT) for r in ranges]
+
+
+def _write(mod: tvm.IRModule, region: BoundGraph, split: SharedStorages, found: Plan) -> Any:
     """Return ``mod`` with the plan in ``main`` and every kernel it calls made placeable."""
     calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     kernels, functions = {}, dict(mod.functions.items())
@@ -67,14 +76,26 @@ def _write(mod: tvm.IRModule, region: BoundGraph, ranges: Sequence[LiveRange], f
             del functions[old]
         kernels[old] = compat.kernel_variable(name, moved)
         functions[kernels[old]] = moved
+    main, checks = mod["main"], []
+    for guard, param in guards(main, upper_bounds(main)):
+        name = f"largest_{param.name}"
+        variable = compat.kernel_variable(name, guard)
+        functions[variable] = compat.renamed(guard, name)
+        checks.append(_run(variable, [param]))
     result = tvm.IRModule(functions, attrs=mod.attrs)
-    writer = _Writer(region, kernels, ranges, found)
-    main = mod["main"]
-    body = relax.SeqExpr([relax.BindingBlock(writer.bindings())], main.body.body)
-    result["main"] = compat.with_body(main, body, is_pure=False).with_attr(
-        ATTRIBUTE, found.arena_bytes
-    )
+    writer = _Writer(region, kernels, split, found)
+    bindings = [*checks, *writer.bindings()]
+    body = relax.SeqExpr([relax.BindingBlock(bindings)], main.body.body)
+    planned = compat.with_body(main, body, is_pure=False).with_attr(ATTRIBUTE, found.arena_bytes)
+    result["main"] = planned.with_attr(APART, sum(split.sizes)) if split.sizes else planned
     return result
+
+
+def _run(kernel: relax.Expr, arguments: Sequence[Any]) -> Any:
+    """The binding that runs a kernel for what it writes."""
+    return relax.VarBinding(
+        relax.Var("_", relax.TupleType([])), relax.Call(kernel, list(arguments))
+    )
 
 
 def _called_elsewhere(mod: tvm.IRModule) -> set[Any]:
@@ -93,17 +114,24 @@ class _Writer:
     """Writes the bindings of one function with every tensor at its planned place."""
 
     def __init__(
-        self, region: BoundGraph, kernels: dict[Any, Any], ranges: Sequence[LiveRange], found: Plan
+        self, region: BoundGraph, kernels: dict[Any, Any], split: SharedStorages, found: Plan
     ) -> None:
         self.region = region
         self.kernels = kernels
         self.arena = relax.Var("arena", relax.ObjectType())
         self.arena_bytes = found.arena_bytes
-        placed = list(zip(ranges, found.offsets, strict=True))
-        self.offset = {t: offset for r, offset in placed for t in r.tensors}
+        self.sizes = split.sizes
+        self.storages = [
+            relax.Var(f"storage_{index}", relax.ObjectType()) for index in range(len(split.sizes))
+        ]
+        lying = [
+            *((r, self.arena, o) for r, o in zip(split.arena, found.offsets, strict=True)),
+            *((r, self.storages[index], 0) for r, index in split.shared),
+        ]
+        self.place = {t: (storage, offset) for r, storage, offset in lying for t in r.tensors}
         self.workspace = {
-            r.workspace_of: (offset, r.size_bytes)
-            for r, offset in placed
+            r.workspace_of: (storage, offset, r.size_bytes)
+            for r, storage, offset in lying
             if r.workspace_of is not None
         }
 
@@ -111,6 +139,8 @@ class _Writer:
         result = []
         if self.arena_bytes:
             result.append(relax.VarBinding(self.arena, compat.alloc_storage(self.arena_bytes)))
+        for storage, size in zip(self.storages, self.sizes, strict=True):
+            result.append(relax.VarBinding(storage, compat.alloc_storage(size)))
         op_of = {index: op for op, index in enumerate(self.region.run)}
         for index, binding in enumerate(self.region.bindings):
             if index not in op_of:
@@ -119,6 +149,8 @@ class _Writer:
             kernel = compat.called_kernel(binding.value)
             if kernel is not None:
                 result += self.call(op_of[index], binding, self.kernels[kernel])
+            elif compat.called_external(binding.value) is not None:
+                result += self.call(op_of[index], binding, binding.value.args[0])
             elif self.region.graph.ops[op_of[index]].view_of is not None:
                 result += self.view(binding)
             else:
@@ -126,7 +158,7 @@ class _Writer:
                 raise UnsupportedError(f"op {name!r}: only kernels can run in an arena")
         return result
 
-    def call(self, op: int, binding: relax.VarBinding, kernel: relax.GlobalVar) -> list[Any]:
+    def call(self, op: int, binding: relax.VarBinding, kernel: relax.Expr) -> list[Any]:
         """The tensors that ``binding`` makes, its scratch, and the call."""
         made: list[Any] = []
         taken = compat.overwritten(binding.value)
@@ -135,13 +167,13 @@ class _Writer:
             whole = self.make(binding.var.ty, self.region.values[binding.var], binding.var, made)
         arguments = [*compat.kernel_arguments(binding.value), *(b.var for b in made)]
         if op in self.workspace:
-            offset, size = self.workspace[op]
+            storage, offset, size = self.workspace[op]
             scratch = relax.Var("workspace", relax.TensorType((size,), "uint8"))
             made.append(
-                relax.VarBinding(scratch, compat.alloc_in(self.arena, offset, (size,), "uint8"))
+                relax.VarBinding(scratch, compat.alloc_in(storage, offset, (size,), "uint8"))
             )
             arguments.append(scratch)
-        run = relax.VarBinding(relax.Var("_", relax.TupleType([])), relax.Call(kernel, arguments))
+        run = _run(kernel, arguments)
         tuples = [] if whole is None else [relax.VarBinding(binding.var, whole)]
         return [*made, run, *tuples]
 
@@ -160,14 +192,15 @@ class _Writer:
         return None
 
     def allocate(self, ty: relax.Type, tensor: int) -> Any:
-        shape, dtype = compat.static_shape(ty, str(tensor)), compat.dtype_name(ty)
-        if tensor in self.offset:
-            return compat.alloc_in(self.arena, self.offset[tensor], shape, dtype)
+        shape, dtype = extents(ty), compat.dtype_name(ty)
+        assert shape is not None  # what is read has a rank
+        if tensor in self.place:
+            return compat.alloc_in(*self.place[tensor], shape, dtype)
         return compat.alloc_fresh(shape, dtype)
 
     def view(self, binding: relax.VarBinding) -> list[Any]:
         """A reshape inside the arena is a tensor at the same offset; elsewhere it stays."""
         tensor = self.region.values[binding.var]
-        if isinstance(tensor, int) and tensor in self.offset:
+        if isinstance(tensor, int) and tensor in self.place:
             return [relax.VarBinding(binding.var, self.allocate(binding.var.ty, tensor))]
         return [binding]

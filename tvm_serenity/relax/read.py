@@ -7,7 +7,7 @@ the argument it overwrites; what reads that argument before must still do so in 
 Everything is keyed by Var objects: names are not unique after FuseOps.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,15 @@ from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.kernels.workspace import workspace_of
+from tvm_serenity.relax.extents import largest_shape, upper_bounds
 from tvm_serenity.relax.lower import lowered
 
 Value = int | tuple["Value", ...] | None
 """What a Relax variable holds: a tensor's index, a tuple of values, or nothing in memory."""
+
+
+WORKSPACES = "serenity.workspace_bytes"
+"""Module attribute: bytes that external functions allocate themselves, by symbol."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class BoundGraph:
 class _Reader:
     module: tvm.IRModule
     workspace: bool
+    bounds: Mapping[str, int] = field(default_factory=dict)
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
     run: list[int] = field(default_factory=list)
@@ -69,10 +75,23 @@ class _Reader:
             return tuple(self.declare(t, f"{name}.{i}", role) for i, t in enumerate(ty.fields))
         if not compat.is_tensor(ty):
             return None
-        shape, dtype = compat.static_shape(ty, name), compat.dtype_name(ty)
+        shape, dtype = largest_shape(ty, name, self.bounds), compat.dtype_name(ty)
         size = compat.size_bytes(shape, dtype)
         self.tensors.append(Tensor(name, size, shape, dtype, role))
         return len(self.tensors) - 1
+
+    def scratch_bytes(self, kernel: Any) -> int:
+        if kernel not in self.scratch:
+            try:
+                self.scratch[kernel] = workspace_of(self.module[kernel])
+            except UnsupportedError as error:
+                raise UnsupportedError(f"kernel {kernel.name_hint!r}: {error}") from None
+        return self.scratch[kernel]
+
+    def external_bytes(self, symbol: str) -> int:
+        """What an external function says it allocates while it runs."""
+        stated = (self.module.attrs or {}).get(WORKSPACES, None) or {}
+        return int(stated.get(symbol, 0))
 
     def value(self, expr: relax.Expr) -> Value:
         """The tensors an argument names; a literal becomes a constant of the graph."""
@@ -108,9 +127,10 @@ class _Reader:
         if kernel is not None:
             kind = kernel.name_hint
             if self.workspace:
-                if kernel not in self.scratch:
-                    self.scratch[kernel] = workspace_of(self.module[kernel])
-                workspace = self.scratch[kernel]
+                workspace = self.scratch_bytes(kernel)
+        external = compat.called_external(value)
+        if external is not None:
+            kind, workspace = external, self.external_bytes(external) if self.workspace else 0
         self.values[var] = self.declare(var.ty, name, Role.ACTIVATION)
         outputs = tuple(_flat([self.values[var]]))
         self.ops.append(Op(f"{kind}_{index}", kind, inputs, outputs, workspace, view))
@@ -124,6 +144,7 @@ def read_region(
     results: Iterable[Any],
     *,
     weights: frozenset[Any] = frozenset(),
+    bounds: Mapping[str, int] | None = None,
     workspace: bool = True,
     external_inputs: bool = True,
     external_outputs: bool = True,
@@ -131,11 +152,12 @@ def read_region(
     """Return the graph of consecutive ``bindings`` of a function of ``module``.
 
     ``params`` are the variables made before them, ``results`` those used after them; ``weights``
-    are the params that hold constants. External inputs and outputs live in the caller's memory
-    and are not counted. ``workspace`` counts what kernels allocate inside. Raises
-    :class:`UnsupportedError` on symbolic shapes and control flow, naming the binding.
+    are the params that hold constants; ``bounds`` the largest values of symbolic sizes, by name.
+    External inputs and outputs live in the caller's memory and are not counted. ``workspace``
+    counts what kernels allocate inside. Raises :class:`UnsupportedError` on unbounded shapes and
+    control flow, naming the binding.
     """
-    reader = _Reader(module, workspace)
+    reader = _Reader(module, workspace, bounds or {})
     inputs: list[int] = []
     outside = Role.EXTERNAL if external_inputs else Role.ACTIVATION
     for param in params:
@@ -201,6 +223,7 @@ def read_function(module: tvm.IRModule, name: str = "main", **options: Any) -> B
         bindings,
         [function.body.body],
         weights=weights_of(function),
+        bounds=upper_bounds(function),
         **options,
     )
 

@@ -7,8 +7,11 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
+from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import traffic_order
+from tvm_serenity.relax.extents import upper_bounds
+from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of
 from tvm_serenity.relax.read import BoundGraph, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
@@ -17,13 +20,25 @@ OrderOf = Callable[[Graph], Sequence[int]]
 """From a graph to the order its ops shall have."""
 
 
-def ordering(method: str, options: Options, on_chip_bytes: int | None = None) -> OrderOf:
-    """Return what finds orders of least peak, or of least traffic given bytes ``on_chip_bytes``."""
+def ordering(
+    method: str | None = None,
+    options: Options | None = None,
+    on_chip_bytes: int | None = None,
+) -> OrderOf:
+    """Return what finds orders of least peak, or of least traffic given bytes ``on_chip_bytes``.
+
+    What is None is as the context states it (``tvm_serenity.relax.in_force``).
+    """
+    context = stated()
+    chosen, bytes_there = method or context.method or "auto", on_chip_bytes
+    if method is None and options is None and on_chip_bytes is None:
+        bytes_there = context.on_chip_bytes
 
     def best(graph: Graph) -> Sequence[int]:
-        if on_chip_bytes is not None:
-            return traffic_order(graph, on_chip_bytes).order
-        return schedule(graph, method, options).order
+        with within(context.time_limit_s if options is None else None):
+            if bytes_there is not None:
+                return traffic_order(graph, bytes_there).order
+            return schedule(graph, chosen, options or Options()).order
 
     return best
 
@@ -50,5 +65,10 @@ def _block_region(mod: tvm.IRModule, function: relax.Function, index: int) -> Bo
     bindings = list(blocks[index].bindings)
     results = [b.var for b in bindings if not isinstance(b.var, relax.DataflowVar)]
     return read_region(
-        mod, [*function.params, *before], bindings, results, weights=weights_of(function)
+        mod,
+        [*function.params, *before],
+        bindings,
+        results,
+        weights=weights_of(function),
+        bounds=upper_bounds(function),
     )

@@ -1,0 +1,90 @@
+"""Sizes of tensors, symbolic ones at the largest values that the function states of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+from tvm import relax, tirx
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+
+UPPER_BOUNDS = "tir_var_upper_bound"
+"""Function attribute: the largest values of symbolic sizes by name; TVM's own planner reads it."""
+
+
+def upper_bounds(function: relax.Function) -> dict[str, int]:
+    """Return the largest values that a function states of its symbolic sizes, by name."""
+    stated = (function.attrs or {}).get(UPPER_BOUNDS, None) or {}
+    return {str(name): int(bound) for name, bound in stated.items()}
+
+
+def largest_shape(ty: relax.Type, name: str, bounds: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape of a tensor at the largest values of its symbolic sizes.
+
+    ``bounds``: those, by name; an extent that is a formula has the largest value that intervals
+    give it. Raises :class:`UnsupportedError` where one is not stated or decides no extent.
+    """
+    values = extents(ty)
+    if values is None:
+        raise UnsupportedError(f"tensor {name!r} has no known rank")
+    if all(isinstance(v, tvm.tirx.IntImm) for v in values):
+        return tuple(int(v) for v in values)
+    symbols = {var.name: var for var in relax.analysis.tir_vars_in_type(ty)}
+    unknown = sorted(set(symbols) - set(bounds))
+    analyzer = tvm.sym.Analyzer()
+    for symbol in set(symbols) - set(unknown):
+        analyzer.bind(symbols[symbol], tvm.ir.Range(1, bounds[symbol] + 1))
+    largest = tuple(int(analyzer.const_int_bound(v).max_value) for v in values)
+    if unknown or max(largest) >= _ENDLESS:
+        raise UnsupportedError(
+            f"tensor {name!r} has a symbolic shape ({', '.join(map(str, values))}): fix its sizes, "
+            f"or state their largest values in the function's attribute {UPPER_BOUNDS}"
+        )
+    return largest
+
+
+_ENDLESS = 2**31
+"""No extent is as large."""
+
+
+def extents(ty: relax.Type) -> tuple[Any, ...] | None:
+    """Return the extents of a tensor as expressions; None where not even the rank is known."""
+    values = getattr(ty.shape, "values", None)
+    return None if values is None else tuple(values)
+
+
+def guards(function: relax.Function, bounds: Mapping[str, int]) -> list[tuple[Any, Any]]:
+    """Return kernels that fail where a size is above what was planned for, each with its parameter.
+
+    Tensors in one arena would silently overlap. A kernel, as it needs nothing that a deployed
+    machine may lack.
+    """
+    made = []
+    for param in function.params:
+        if not isinstance(param.ty, relax.TensorType):
+            continue
+        symbols = relax.analysis.definable_tir_vars_in_type(param.ty)
+        stated = [symbol for symbol in dict.fromkeys(symbols) if symbol.name in bounds]
+        if stated:
+            made.append((_guard(param, stated, bounds), param))
+    return made
+
+
+def _guard(param: relax.Var, symbols: Sequence[Any], bounds: Mapping[str, int]) -> Any:
+    values = extents(param.ty)
+    assert values is not None
+    buffer = tirx.decl_buffer(list(values), compat.dtype_name(param.ty), param.name)
+    checks = [
+        tirx.AssertStmt(
+            symbol <= bounds[symbol.name],
+            tvm.ir.StringImm("ValueError"),
+            [
+                tvm.ir.StringImm(
+                    f"{symbol.name} is more than {bounds[symbol.name]}, for which memory is planned"
+                )
+            ],
+        )
+        for symbol in symbols
+    ]
+    return tirx.PrimFunc([buffer], tirx.SeqStmt([*checks, tirx.Evaluate(0)]))
