@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "plan/greedy.hpp"
+#include "plan/repair.hpp"
 
 namespace plan {
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kFirstEffort = 1 << 20;
 constexpr std::uint64_t kStirredEffort = 1 << 20;
 constexpr std::size_t kMaxConflicts = 30'000'000;  // memory of the exact search: 8 bytes each
+constexpr std::uint64_t kRepairRounds = 300'000;  // without a better arena
 constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
 
 // The largest unit that all canonical offsets are multiples of: offsets are sums of sizes, from 0
@@ -52,6 +54,12 @@ std::size_t meetings(const Instance& in) {
     live += starts[s];
   }
   return pairs;
+}
+
+bool shares(const Instance& in) {
+  for (int i = 0; i < in.count(); ++i)
+    if (!in.partners[i].empty() || in.paired[i]) return true;
+  return false;
 }
 
 bool fits_exact(const Instance& in) {
@@ -119,6 +127,9 @@ class Solver {
 
   Answer run() {
     std::vector<int> order = greedy();
+    if (!done() && large())
+      offer(repair(in_, answer_.offsets, answer_.bound, kRepairRounds, request_.seed, limit_),
+            "repair");
     const bool exact = request_.exact && fits_exact(in_);
     if (!done() && (!exact || !large()))
       local(order, exact ? kLocalRounds : kLongRounds);
@@ -147,10 +158,12 @@ class Solver {
     std::vector<int> best;
     offer(place_in_time(in_, limit_), "greedy");
     if (large() && limit_.now()) return best;  // sorting them takes a while
+    const bool sparse = large() && !shares(in_);
     for (auto& order : static_orders(in_)) {
       if (done() && !best.empty()) break;
       const Bytes before = answer_.arena;
-      offer(place_in_order(in_, order, &limit_), "greedy");
+      offer(sparse ? place_among_many(in_, order, limit_) : place_in_order(in_, order, &limit_),
+            "greedy");
       if (best.empty() || answer_.arena < before) best = std::move(order);
       if (limit_.now()) break;
     }

@@ -1,0 +1,60 @@
+"""Placements of many buffers: quick greedy ones, repaired; constraints kept, checked by pairs."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from tvm_serenity.errors import CheckError
+from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, native, plan
+
+needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
+MANY = 6_500
+"""More than the exact search descends into at once."""
+
+
+def crowd(count: int, seed: int, align: int = 1, fixed: int = 0) -> list[Buffer]:
+    """Buffers of log-uniform sizes and lifetimes; the first ``fixed`` lie one after the other."""
+    rng = random.Random(seed)
+    sizes = [64 * int(2 ** rng.uniform(0, 10)) for _ in range(50)]
+    made = []
+    for i in range(count):
+        start, life = rng.randrange(2 * count), 1 + int(2 ** rng.uniform(0, 8))
+        made.append(Buffer(f"b{i}", start, start + life, rng.choice(sizes), align))
+    at = 0
+    for i in range(fixed):
+        made[i] = replace(made[i], lower=0, upper=2 * count + 300, offset=at)
+        at += made[i].size_bytes + 192
+    return made
+
+
+@needs_native
+@pytest.mark.parametrize(("align", "fixed"), [(1, 0), (192, 0), (64, 5)])
+def test_a_repaired_placement_keeps_every_constraint(align: int, fixed: int) -> None:
+    buffers = crowd(MANY, seed=fixed, align=align, fixed=fixed)
+    quick = plan(buffers, options=PlanOptions(time_limit_s=0.0))
+    found = plan(buffers, options=PlanOptions(time_limit_s=3.0))
+    for one in (quick, found):
+        check_plan(buffers, one.offsets)
+        assert max(o + b.size_bytes for b, o in zip(buffers, one.offsets, strict=True)) == (
+            one.arena_bytes
+        )
+    assert lower_bound(buffers) <= found.lower_bound_bytes <= found.arena_bytes
+    assert found.arena_bytes <= quick.arena_bytes
+
+
+@needs_native
+def test_a_placement_moved_by_a_byte_is_rejected() -> None:
+    buffers = crowd(MANY, seed=4)
+    found = plan(buffers, options=PlanOptions(time_limit_s=0.0))
+    rng, rejected = random.Random(1), 0
+    for _ in range(20):
+        offsets = list(found.offsets)
+        which = rng.randrange(MANY)
+        lowest = min(b.size_bytes for b in buffers)
+        offsets[which] += rng.choice([-1, 1]) * rng.randrange(1, lowest + 1)
+        try:
+            check_plan(buffers, offsets, found.arena_bytes)
+        except CheckError:
+            rejected += 1
+    assert rejected >= 15  # a buffer with room on one side may move there
