@@ -55,11 +55,11 @@ MODELS = (
     "mlperf_tiny/ic_resnet_large_int8.tflite",
     "wild/mobilenet_v1_0.5_160_quant.tflite",
     "mcunet/mcunet_vww_int8.tflite",
-    "zoo:mobilenet-v2?size=96&width=0.35&quantised=1",
-    "zoo:mobilenet-v2?size=144&width=0.35&quantised=1",
+    "zoo:mobilenet-v2?layout=NHWC&size=96&width=0.35&quantised=1",
+    "zoo:mobilenet-v2?layout=NHWC&size=144&width=0.35&quantised=1",
     "detection/face_detection_front.tflite",
     "swiftnet/swiftnet_vww_224_uint8.tflite",
-    "zoo:mobilenet-v2?size=224&width=1.0&quantised=1",
+    "zoo:mobilenet-v2?layout=NHWC&size=224&width=1.0&quantised=1",
 )
 """Small ones first."""
 CRASHED = ("died of", "failed:", "ended with status", "gave no result")

@@ -51,25 +51,19 @@ def _stacked(problem: PlacementProblem, live: Sequence[int], step: int) -> list[
     Such two take the bytes of both, or those from the start of the lower one to the last end. No
     two of what is counted may share bytes.
     """
-    sizes, done = [], set[int]()
+    sizes, done, alive, reach = [], set[int](), set(live), problem.reach
     for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
         if i in done:
             continue
-        beside = [j for j in live if j not in done and _reach(problem, i, j)]
-        if any(j in live for j, _ in problem.partners[i]) or not beside:
+        beside = sorted((reach[i] & alive) - done)
+        if any(j in alive for j, _ in problem.partners[i]) or not beside:
             done |= {i, *(j for j, _ in problem.partners[i]), *beside}
             sizes.append(int(problem.size[i]))
             continue
         j = beside[0]
-        done |= {i, j, *(k for k, _ in problem.partners[j])}
-        done |= {k for k in live if _reach(problem, i, k) or _reach(problem, j, k)}
+        done |= {i, j, *(k for k, _ in problem.partners[j]), *reach[i], *reach[j]}
         sizes.append(min(_together(problem, i, j, step), _together(problem, j, i, step)))
     return sizes
-
-
-def _reach(problem: PlacementProblem, i: int, j: int) -> bool:
-    """Whether one of two buffers may reach the other from below."""
-    return j in problem.below[i] or i in problem.below[j]
 
 
 def _together(problem: PlacementProblem, low: int, high: int, step: int) -> int:
@@ -89,7 +83,7 @@ def _apart(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
     taken: set[int] = set()
     for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
         beside = any(j in taken for j, _ in problem.partners[i])
-        if not beside and not any(_reach(problem, i, j) for j in taken):
+        if not beside and taken.isdisjoint(problem.reach[i]):
             taken.add(i)
     return sorted(taken)
 

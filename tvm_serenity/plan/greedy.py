@@ -68,7 +68,7 @@ class Shelf:
     def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
         """The lowest aligned offset from ``at`` on that is clear of the buffers in ``meets``."""
         p = self.problem
-        if p.below[i] or i in p.reached:
+        if p.reach[i]:
             return self._lowest_of_pairs(i, meets, at)
         starts = self.starts[meets]
         ends = np.maximum.accumulate(starts + p.size[self.placed[meets]])

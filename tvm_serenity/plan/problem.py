@@ -63,13 +63,17 @@ class PlacementProblem:
         return np.cumsum(rise)[: self.sections]
 
     @cached_property
-    def reached(self) -> frozenset[int]:
-        """The buffers that another one may reach from below."""
-        return frozenset(j for found in self.below for j in found)
+    def reach(self) -> tuple[frozenset[int], ...]:
+        """For each buffer those that it may reach from below, or that may reach it."""
+        found = [set(above) for above in self.below]
+        for i, above in enumerate(self.below):
+            for j in above:
+                found[j].add(i)
+        return tuple(map(frozenset, found))
 
     def shares(self, i: int) -> bool:
         """Whether buffer ``i`` may share bytes with another one."""
-        return bool(self.partners[i] or self.below[i]) or i in self.reached
+        return bool(self.partners[i] or self.reach[i])
 
     def rise(self, i: int, j: int) -> int:
         """How far above the start of ``i`` buffer ``j`` may start at least, where it lies above."""
