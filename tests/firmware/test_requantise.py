@@ -76,7 +76,8 @@ def kernel(kind: str) -> str:
 
     types = ("int64" if kind == "wide" else "int32", "int32", "int32", "int16")
     names = ("sums", "value", "shift", "result")
-    arguments = {n: ((ELEMENTS,), t) for n, t in zip(names, types, strict=True)}
+    whole: tuple[int, ...] = (ELEMENTS,)
+    arguments = {n: (whole, t) for n, t in zip(names, types, strict=True)}
     made = write(kind, flattened({kind: written(arguments, body)})[kind]).kernel
     assert not made.support
     params = ", ".join(f"{'const ' * p.readonly}{p.dtype}_t *{p.name}" for p in made.params)
