@@ -1,0 +1,43 @@
+"""A pass that puts the nodes of an edge program into the order of least peak."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm_serenity.executorch.read import read_nodes
+from tvm_serenity.schedule import Options, Schedule, schedule
+
+
+def order_pass(
+    edge: Any,
+    name: str = "forward",
+    *,
+    method: str = "auto",
+    options: Options | None = None,
+    found: list[Schedule] | None = None,
+) -> Callable[[Any], Any]:
+    """Return the pass for the method ``name`` of an ``EdgeProgramManager``.
+
+    It goes into ``ExecutorchBackendConfig(passes=[...])``. Nodes keep their arguments and what they
+    compute; inputs of the user count until they are last read, outputs until the end, parameters
+    and buffers not at all. ``method`` and ``options`` are the scheduler's; what it found is
+    appended to ``found``. Raises :class:`UnsupportedError` on sizes that are not known.
+    """
+    signature = edge.exported_program(name).graph_signature
+    counted = frozenset(str(value) for value in signature.user_inputs)
+
+    def run(graph_module: Any) -> Any:
+        from torch.fx.passes.infra.pass_base import PassResult
+
+        region = read_nodes(graph_module.graph, counted)
+        best = schedule(region.graph, method, options or Options())
+        if found is not None:
+            found.append(best)
+        end = graph_module.graph.output_node()
+        for op in best.order:
+            for node in region.nodes[op]:
+                end.prepend(node)
+        graph_module.graph.lint()
+        graph_module.recompile()
+        return PassResult(graph_module, True)
+
+    return run
