@@ -17,10 +17,12 @@ afterwards. Names with spaces or any of
 of its tensors.
 """
 
+import gc
 import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tvm_serenity.errors import GraphError, ParseError
@@ -55,6 +57,23 @@ _ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
 
 def parse(text: str, name: str = "graph") -> Graph:
     """Return the graph that ``text`` describes; :class:`ParseError` names the line."""
+    with _without_collection():
+        return _parsed(text, name)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep the collector of cycles from walking a graph over and over while it is read."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def _parsed(text: str, name: str) -> Graph:
     reader = _Reader(name)
     for number, line in enumerate(text.splitlines(), start=1):
         try:
@@ -226,8 +245,8 @@ def _dims(rest: Iterator[str]) -> tuple[list[int], str, str | None]:
 
 
 def _tokens(line: str) -> Iterator[str]:
-    at = 0
-    while at < len(line.rstrip()):
+    at, end = 0, len(line.rstrip())
+    while at < end:
         match = _TOKEN.match(line, at)
         if match is None:
             raise ParseError(f"cannot read {line[at:].strip()[:20]!r}")

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tvm_serenity.schedule.instance import profile, segment
+from tvm_serenity.arrays import ints
+from tvm_serenity.schedule.instance import OrderProfile, profile, segment
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
 from tvm_serenity.schedule.windows import Lives, lives_of, window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
+LARGE_SHIFT = 8
+"""A segment of a large order is first asked to get below the peak by a 256th of that."""
 WINDOW_OPS = (32, 64, 96, 128, 192, 256, 512)
 WINDOW_PLACES = 3
 WINDOW_PROBES = 6
@@ -22,39 +25,65 @@ def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -
     Each segment is an exact instance: every peak in it is removed at once, or cannot be within
     ``states`` states.
     """
-    instance, order = part.instance, list(part.order)
-    before = part.peak
-    found = profile(instance, order)
-    live, need = list(found.live), list(found.need)
-    position = [0] * len(order)
-    for step, op in enumerate(order):
-        position[op] = step
-    while run.seconds_left > 0:
-        peak = max(need)
-        if peak <= part.bound:
-            break
-        step = need.index(peak)
-        for first, last in _segments(step, len(order)):
-            run.count("segments")
-            piece, ops = segment(instance, order, position, first, last)
-            offset = live[first] - piece.start_bytes
-            answer = core_of(piece, run.rules).decide(
-                peak - 1 - offset, states, run.seconds_left, run.memory_bytes, run.reporter
-            )
-            run.states += answer[3]
-            if answer[0] != "feasible":
-                continue
-            local = profile(piece, answer[1])
-            order[first:last] = [ops[i] for i in answer[1]]
-            live[first : last + 1] = [offset + b for b in local.live]
-            need[first:last] = [offset + b for b in local.need]
-            for i in range(first, last):
-                position[order[i]] = i
-            break
-        else:
-            break
-    part.offer(order)
+    before, segments = part.peak, _Segments(part)
+    try:
+        while run.seconds_left > 0 and segments.peak > part.bound:
+            if not _lowered(segments, run, states):
+                break
+    finally:  # what was reached is kept on Ctrl-C too
+        part.offer(segments.order)
     return part.peak < before
+
+
+class _Segments:
+    """An order whose segments are re-ordered in place; costs no more than the segment does."""
+
+    def __init__(self, part: Part) -> None:
+        self.instance, self.order = part.instance, list(part.order)
+        found = profile(self.instance, self.order)
+        self.live, self.need = ints(found.live), ints(found.need)
+        self.position = [0] * len(self.order)
+        for step, op in enumerate(self.order):
+            self.position[op] = step
+
+    @property
+    def peak(self) -> int:
+        """The most bytes at any step."""
+        return int(self.need.max())
+
+    def replace(self, first: int, last: int, ops: list[int], local: OrderProfile) -> None:
+        """Put ``ops`` at steps ``first`` to ``last - 1``; ``local`` is their own profile."""
+        offset = int(self.live[first]) - local.live[0]
+        self.order[first:last] = ops
+        self.live[first : last + 1] = offset + ints(local.live)
+        self.need[first:last] = offset + ints(local.need)
+        for step, op in enumerate(ops, start=first):
+            self.position[op] = step
+
+
+def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
+    """Re-order one segment so that the highest step gets below the peak; whether one can be.
+
+    In an order of many steps each is brought below some more than that: the next peak is near.
+    """
+    order, peak = segments.order, segments.peak
+    step = int(segments.need.argmax())
+    lower = peak - 1 - (peak >> LARGE_SHIFT if len(order) > DENSE_OPS else 0)
+    for budget in dict.fromkeys((lower, peak - 1)):
+        for first, last in _segments(step, len(order)):
+            if run.seconds_left <= 0:
+                return False
+            run.count("segments")
+            piece, ops = segment(segments.instance, order, segments.position, first, last)
+            within = budget - (int(segments.live[first]) - piece.start_bytes)
+            status, found, _, done = core_of(piece, run.rules).decide(
+                within, states, run.seconds_left, run.memory_bytes, run.reporter
+            )
+            run.states += done
+            if status == "feasible":
+                segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
+                return True
+    return False
 
 
 def relax_windows(

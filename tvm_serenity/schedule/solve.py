@@ -1,5 +1,6 @@
 """The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
 
+from tvm_serenity.deadline import within
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
@@ -13,6 +14,7 @@ GROWTH = 8
 WINDOW_STATES = 4_000
 """States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
 LARGE_ROUNDS = 3
+ORDER_SHARE = 0.6
 """Rounds on a part that is too large for probes of the whole."""
 BACKWARD = 4
 """On parts of few ops forward probes mostly win: the rest gets this share of the states."""
@@ -87,7 +89,8 @@ def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None, round
     """Orders and bounds for a part that is large for probes of the whole."""
     for step in (round_, round_ + 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
-            reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
+            with within(None, ORDER_SHARE):  # the rest of the time is the bound's
+                reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
         if run.out_of_time():
             return
         if run.rules["windows"] and not part.closed(floor, ceiling):

@@ -1,0 +1,92 @@
+"""Large graphs: certificates that hold, tampered ones that do not, counts that stay linear."""
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.random_graphs import windowed_graph
+from tvm_serenity.errors import CheckError
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_ranges, peak_bytes, profile
+from tvm_serenity.schedule import Options, naive_peak, schedule
+from tvm_serenity.schedule.certificate import certificate, check_certificate
+
+Tamper = Callable[[dict[str, Any]], None]
+
+
+def _too_early(claims: dict[str, Any]) -> None:
+    claims["order"].reverse()
+
+
+def _twice(claims: dict[str, Any]) -> None:
+    claims["order"][-1] = claims["order"][0]
+
+
+def _lower_peak(claims: dict[str, Any]) -> None:
+    claims["peak_bytes"] -= 1
+
+
+def _higher_bound(claims: dict[str, Any]) -> None:
+    claims["lower_bound_bytes"] = claims["peak_bytes"] + 1
+
+
+def _called_optimal(claims: dict[str, Any]) -> None:
+    claims["outcome"] = "optimal"
+    claims["lower_bound_bytes"] = claims["peak_bytes"] - 1
+
+
+def _no_such_proof(claims: dict[str, Any]) -> None:
+    claims["proof"] = {"kind": "op", "op": len(claims["order"])}
+
+
+def _smaller_proof(claims: dict[str, Any]) -> None:
+    claims["proof"] = {"kind": "start"}
+
+
+TAMPERED: tuple[Tamper, ...] = (
+    _too_early,
+    _twice,
+    _lower_peak,
+    _higher_bound,
+    _called_optimal,
+    _no_such_proof,
+    _smaller_proof,
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_certificates_of_large_graphs_hold_and_tampered_ones_do_not(seed: int) -> None:
+    graph = windowed_graph(random.Random(seed), 3_500, 10 + 4 * seed)
+    found = schedule(graph, "exact", Options(time_limit_s=2.0))
+    written = json.dumps(certificate(graph, found))
+    confirmed = check_certificate(graph, json.loads(written), states=20_000)
+    assert confirmed.peak_bytes == found.peak_bytes == naive_peak(graph, found.order)
+    assert confirmed.lower_bound_bytes <= confirmed.peak_bytes
+    for tamper in TAMPERED:
+        claims = json.loads(written)
+        tamper(claims)
+        with pytest.raises(CheckError):
+            check_certificate(graph, claims, states=20_000)
+
+
+def _far(count: int) -> Graph:
+    """Every op is read by the last one too: all that is made stays live to the end."""
+    graph = windowed_graph(random.Random(1), count, 4)
+    last = graph.ops[-1]
+    reads = tuple(range(1, count))
+    ops = (*graph.ops[:-1], type(last)(last.name, last.kind, reads, last.outputs))
+    return graph.replace(ops=ops)
+
+
+def test_profiles_of_long_lives_take_memory_for_the_ranges_alone() -> None:
+    count = 20_000
+    graph = _far(count)
+    shown = profile(graph)
+    assert len(shown.steps) == count
+    assert len(shown.ranges) == len(live_ranges(graph)) == count + 1
+    assert shown.peak_bytes == peak_bytes(graph) == naive_peak(graph, range(count))
+    assert shown.peak_step is not None
+    assert sum(r.size_bytes for r in shown.peak_ranges) == shown.peak_bytes
