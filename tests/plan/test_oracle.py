@@ -20,6 +20,7 @@ from tvm_serenity.plan import (
     native,
     plan,
 )
+from tvm_serenity.plan.bound import problem_bound, section_bound
 from tvm_serenity.plan.problem import prepare
 
 cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="ortools is not installed")
@@ -159,6 +160,14 @@ def test_agrees_with_cp_sat(kind: str) -> None:
         assert result.arena_bytes == oracle_arena(buffers), (case, buffers)
         assert lower_bound(buffers) <= result.arena_bytes
         decides(buffers, result.arena_bytes)
+
+
+@pytest.mark.parametrize("kind", ["plain", "aligned", "fixed", "overlap", "mixed", "below"])
+def test_sections_that_are_left_out_of_the_bound_do_not_raise_it(kind: str) -> None:
+    for seed in range(200):
+        problem = prepare(random_buffers(random.Random(seed), kind, count=12))
+        known = max((section_bound(problem, live) for live in problem.live), default=0)
+        assert problem_bound(problem) == known
 
 
 def decides(buffers: list[Buffer], least: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.rows.nets import model
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import CheckError, GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -40,6 +41,16 @@ def chain(height: int = 6) -> Network:
         Layer("sum", "MEAN", (2,), (3,), (everything(1, height),), sums=True),
     )
     return Network("chain", (*features, Feature("s", 1, 4)), layers, (0,), (3,))
+
+
+def test_no_time_is_left_and_there_is_an_answer() -> None:
+    layers = tuple(replace(layer, over=(0,)) for layer in chain().layers[:2])
+    over = replace(chain(), layers=(*layers, chain().layers[2]))
+    for streamed in (False, True):
+        with within(0.0):
+            found = stream(over, heights_of(over, 1), streamed=streamed)
+        found.check()
+        assert found.arena_bytes >= found.lower_bound_bytes > 0
 
 
 def test_what_rows_need() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.building import Origin, finished
@@ -61,7 +62,7 @@ def fitted(
     module, file = opened(model, settings)
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     search = _Search(Maker(module, name, target, settings), goal, started + goal.seconds)
-    with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
+    with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.seconds):
         points = search.points(Path(folder))
     if not points:
         raise InputError(

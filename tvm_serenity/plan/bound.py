@@ -1,10 +1,12 @@
 """How small an arena can be at best: what is live together must fit together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd
 
+import numpy as np
+
 from tvm_serenity.plan.buffers import Buffer
-from tvm_serenity.plan.problem import PlacementProblem, prepare
+from tvm_serenity.plan.problem import Ints, PlacementProblem, prepare
 
 _LARGE = 20_000_000  # memberships in sections, beyond which only sums are taken
 
@@ -27,7 +29,27 @@ def problem_bound(problem: PlacementProblem) -> int:
     if int((problem.upper - problem.lower).sum()) > _LARGE:
         ends = problem.fixed[problem.fixed >= 0] + problem.size[problem.fixed >= 0]
         return max(int(problem.load.max(initial=0)), int(ends.max(initial=0)))
-    return max((section_bound(problem, live) for live in problem.live), default=0)
+    bound, at_most = 0, _at_most(problem)
+    for section in np.argsort(-at_most, kind="stable"):
+        if at_most[section] <= bound:
+            break  # no section that is left can raise it
+        bound = max(bound, section_bound(problem, problem.live[section]))
+    return bound
+
+
+def _at_most(problem: PlacementProblem) -> Ints:
+    """For each section a number that its bound cannot exceed.
+
+    All that is live, in multiples of the largest alignment; of what is fixed, once the last end.
+    """
+    step, fixed = int(problem.alignment.max(initial=1)), problem.fixed >= 0
+    padded = -(-problem.size // step) * step
+    ends = np.zeros(problem.sections, dtype=np.int64)
+    for i in np.flatnonzero(fixed):
+        live = slice(problem.lower[i], problem.upper[i])
+        ends[live] = np.maximum(ends[live], problem.fixed[i] + problem.size[i])
+    beside = problem.total(np.where(fixed, 0, padded)) + ends
+    return np.maximum(problem.total(padded), beside)
 
 
 def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
@@ -35,13 +57,13 @@ def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
     apart = _apart(problem, live)
     step = 0
     for i in live if any(problem.below) else apart:
-        step = gcd(step, int(problem.alignment[i]))
-    raw = [int(problem.size[i]) for i in apart]
+        step = gcd(step, problem.plain.alignment[i])
+    raw = [problem.plain.size[i] for i in apart]
     if any(problem.below):
         raw = _stacked(problem, live, step)
     padded = [-(-size // step) * step for size in raw]
     bound = sum(padded) - max((p - r for p, r in zip(padded, raw, strict=True)), default=0)
-    fixed = [i for i in live if problem.fixed[i] >= 0]
+    fixed = [i for i in live if problem.plain.fixed[i] >= 0]
     return max(bound, _bound_beside_fixed(problem, apart, fixed)) if fixed else bound
 
 
@@ -51,14 +73,15 @@ def _stacked(problem: PlacementProblem, live: Sequence[int], step: int) -> list[
     Such two take the bytes of both, or those from the start of the lower one to the last end. No
     two of what is counted may share bytes.
     """
-    sizes, done, alive, reach = [], set[int](), set(live), problem.reach
-    for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
+    done, alive, reach = set[int](), set(live), problem.reach
+    sizes = [problem.plain.size[i] for i in live if i not in problem.sharing]
+    for i in _largest_first(problem, alive & problem.sharing):
         if i in done:
             continue
         beside = sorted((reach[i] & alive) - done)
         if any(j in alive for j, _ in problem.partners[i]) or not beside:
             done |= {i, *(j for j, _ in problem.partners[i]), *beside}
-            sizes.append(int(problem.size[i]))
+            sizes.append(problem.plain.size[i])
             continue
         j = beside[0]
         done |= {i, j, *(k for k, _ in problem.partners[j]), *reach[i], *reach[j]}
@@ -66,10 +89,14 @@ def _stacked(problem: PlacementProblem, live: Sequence[int], step: int) -> list[
     return sizes
 
 
+def _largest_first(problem: PlacementProblem, chosen: Iterable[int]) -> list[int]:
+    return sorted(chosen, key=lambda i: (-problem.plain.size[i], i))
+
+
 def _together(problem: PlacementProblem, low: int, high: int, step: int) -> int:
     """Bytes from the start of ``low`` to the last end, ``high`` starting no lower than it may."""
     rise = -(-problem.rise(low, high) // step) * step
-    one, two = int(problem.size[low]), int(problem.size[high])
+    one, two = problem.plain.size[low], problem.plain.size[high]
     return min(one + two, max(rise + two, one))
 
 
@@ -78,10 +105,9 @@ def _apart(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
 
     Any such choice gives a sound bound; this one is the best where permissions come in pairs.
     """
-    if not any(problem.shares(i) for i in live):
-        return list(live)
-    taken: set[int] = set()
-    for i in sorted(live, key=lambda i: (-int(problem.size[i]), i)):
+    alive = set(live)
+    taken = alive - problem.sharing
+    for i in _largest_first(problem, alive & problem.sharing):
         beside = any(j in taken for j, _ in problem.partners[i])
         if not beside and taken.isdisjoint(problem.reach[i]):
             taken.add(i)
@@ -96,15 +122,17 @@ def _bound_beside_fixed(
     A gap narrower than the narrowest free buffer holds nothing. Free buffers that may share
     bytes with a fixed one need no gap, so they are left out.
     """
-    spans = sorted((int(problem.fixed[i]), int(problem.fixed[i] + problem.size[i])) for i in fixed)
+    size, place, there = problem.plain.size, problem.plain.fixed, set(fixed)
+    spans = sorted((place[i], place[i] + size[i]) for i in fixed)
     free = [
-        int(problem.size[i])
+        size[i]
         for i in apart
-        if problem.fixed[i] < 0 and not any(j in fixed for j, _ in problem.partners[i])
+        if place[i] < 0 and there.isdisjoint(j for j, _ in problem.partners[i])
     ]
     end = room = 0
+    narrowest = min(free, default=0)
     for start, stop in spans:
-        if free and start - end >= min(free):
+        if free and start - end >= narrowest:
             room += start - end
         end = max(end, stop)
     return end + max(0, sum(free) - room)

@@ -17,6 +17,15 @@ from tvm_serenity.plan.buffers import Buffer, Overlap, check_buffers
 Ints = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The same as in the arrays, for loops over single ones."""
+
+    size: list[int]
+    alignment: list[int]
+    fixed: list[int]
+
+
 @dataclass(frozen=True)
 class PlacementProblem:
     """The buffers that take memory; ``index`` is their position among ``buffers``.
@@ -43,6 +52,11 @@ class PlacementProblem:
         return tuple(self.buffers[i].name for i in self.index)
 
     @cached_property
+    def plain(self) -> Numbers:
+        """Sizes, alignments and fixed offsets as lists."""
+        return Numbers(self.size.tolist(), self.alignment.tolist(), self.fixed.tolist())
+
+    @cached_property
     def live(self) -> tuple[tuple[int, ...], ...]:
         """For each section, the buffers live in it, ascending."""
         members: list[list[int]] = [[] for _ in range(self.sections)]
@@ -57,9 +71,13 @@ class PlacementProblem:
         alone = np.array(
             [0 if self.shares(i) else 1 for i in range(len(self.index))], dtype=np.int64
         )
+        return self.total(self.size * alone)
+
+    def total(self, values: Ints) -> Ints:
+        """For each section, the sum of what ``values`` says of the buffers live in it."""
         rise = np.zeros(self.sections + 1, dtype=np.int64)
-        np.add.at(rise, self.lower, self.size * alone)
-        np.add.at(rise, self.upper, -self.size * alone)
+        np.add.at(rise, self.lower, values)
+        np.add.at(rise, self.upper, -values)
         return np.cumsum(rise)[: self.sections]
 
     @cached_property
@@ -70,6 +88,11 @@ class PlacementProblem:
             for j in above:
                 found[j].add(i)
         return tuple(map(frozenset, found))
+
+    @cached_property
+    def sharing(self) -> frozenset[int]:
+        """The buffers that may share bytes with another one."""
+        return frozenset(i for i in range(len(self.index)) if self.shares(i))
 
     def shares(self, i: int) -> bool:
         """Whether buffer ``i`` may share bytes with another one."""

@@ -1,12 +1,12 @@
 """Order and placement of bands: from a network and band heights to an arena, with its bound."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tvm_serenity.arena import Joint, improve_arena
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
@@ -26,15 +26,20 @@ WORKSPACE_ALIGNMENT = 16
 SEARCHES = 4
 """About so many searches one after the other choose bands."""
 BASES = 12
-"""Places for the inputs that are tried, and the share of the peak they may cost."""
+"""Places for the inputs that are tried first, and the share of the peak they may cost."""
 SLACK = 75
+BASES_SHARE = 0.3
+"""Of a time limit, for looking for such a place."""
+PARTS = 3
+"""Time limits of one network: an order, its placement, that with inputs elsewhere."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to look: for the order and again for the placement, in seconds; ``seed``.
+    """How long to look: for the order and for each of two placements, in seconds; ``seed``.
 
-    ``progress`` is called by the order search now and then.
+    What rows that lie over others save is looked for as long again. ``progress`` is called by the
+    order search now and then.
     """
 
     time_limit_s: float = 10.0
@@ -108,18 +113,27 @@ def stream(
     """Return the bands of ``network`` ordered and placed for the least arena found.
 
     The segment program's order is improved by the exact search and its neighbourhoods; where the
-    placement leaves gaps, nearby orders are placed as well.
+    placement leaves gaps, nearby orders are placed as well. What is found when the time is over is
+    the result; there is always one.
     """
     limits = limits or Limits()
+    over, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
+    with within(2 * part if over else part):
+        with within(part):
+            apart = _apart(network, heights, streamed, limits)
+        return _overlapping(network, apart, limits) if over else apart
+
+
+def _apart(network: Network, heights: Sequence[int], streamed: bool, limits: Limits) -> Streaming:
+    """The bands, none of which lies over another."""
     started = time.perf_counter()
-    banded = split(network, heights, streamed=streamed)
-    if any(op.over for op in banded.graph.ops):
-        return _overlapping(banded, limits)
+    layers = tuple(replace(layer, over=()) for layer in network.layers)
+    banded = split(replace(network, layers=layers), heights, streamed=streamed)
     first = segment_order(banded)
     found = order_from(banded, first, limits)
 
     best, at = _best_joint(banded, found, first, 0, limits), 0
-    if best.outcome is not Outcome.OPTIMAL and _held(banded):
+    if best.outcome is not Outcome.OPTIMAL and _held(banded) and seconds_left():
         base = _promising_base(banded, found.order, found.peak_bytes, limits)
         joint = _best_joint(banded, found, first, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
@@ -137,28 +151,29 @@ def stream(
     )
 
 
-def _overlapping(banded: Banded, limits: Limits) -> Streaming:
+def _overlapping(network: Network, apart: Streaming, limits: Limits) -> Streaming:
     """The bands with rows that lie over others, or as they lie apart where that is no larger.
 
     The search for an order begins with the best one of bands that lie apart.
     """
-    layers = tuple(replace(layer, over=()) for layer in banded.network.layers)
-    network = replace(banded.network, layers=layers)
-    streamed = banded.feeding is not None
-    apart = stream(network, banded.heights, streamed=streamed, limits=limits)
+    started = time.perf_counter()
+    heights, streamed = apart.banded.heights, apart.banded.feeding is not None
+    banded = split(network, heights, streamed=streamed)
+    if not any(op.over for op in banded.graph.ops):
+        return apart
     order, problem = apart.schedule.order, problem_of(banded.graph)
     found = order_from(banded, order, limits)
     begun = replace(found, order=order, peak_bytes=peak_of(problem, _positions(problem.ops, order)))
     ranges = live_ranges(banded.graph, order)
     named = named_over(apart.plan.buffers, pairs_over(banded, order, ranges))
     best = Joint.of(begun, ranges, replace(apart.plan, buffers=tuple(named)), 1)
-    at = apart.input_base
-    bases = [apart.input_base, *_below_inputs(banded)]
-    if _held(banded):
-        bases.append(_promising_base(banded, order, begun.peak_bytes, limits))
-    for base in dict.fromkeys(bases):
-        if best.outcome is Outcome.OPTIMAL:
+    at, tried = apart.input_base, set[int]()
+    for base in _bases_over(banded, apart, begun, limits):
+        if best.outcome is Outcome.OPTIMAL or (tried and seconds_left() == 0):
             break
+        if base in tried:
+            continue
+        tried.add(base)
         joint = _best_joint(banded, found, order, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
@@ -169,9 +184,17 @@ def _overlapping(banded: Banded, limits: Limits) -> Streaming:
         plan=best.plan,
         outcome=best.outcome,
         start_bytes=apart.start_bytes,
-        seconds=apart.seconds + best.schedule.seconds,
+        seconds=apart.seconds + time.perf_counter() - started,
         input_base=at,
     )
+
+
+def _bases_over(banded: Banded, apart: Streaming, begun: Schedule, limits: Limits) -> Iterator[int]:
+    """Where inputs may begin that rows lie over: as without, just above a row, the best of some."""
+    yield apart.input_base
+    yield from _below_inputs(banded)
+    if _held(banded) and seconds_left():
+        yield _promising_base(banded, begun.order, begun.peak_bytes, limits)
 
 
 def _below_inputs(banded: Banded) -> list[int]:
@@ -230,14 +253,28 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
 def _promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
     """Where inputs should begin: the best of some places between the arena's start and its end.
 
-    Further up, rows that are done with leave one free block with what lies below.
+    Further up, rows that are done with leave one free block with what lies below. Around the best
+    place it is looked ever closer until time ends.
     """
     align = max([1, *(banded.network.features[f].align for f in banded.resident)])
-    room = max(0, peak + peak // SLACK - _held(banded))
+    room = max(0, peak + peak // SLACK - _held(banded)) // align
     quick = PlanOptions(time_limit_s=limits.time_limit_s / 40, seed=limits.seed)
-    bases = sorted({room * k // BASES // align * align for k in range(1, BASES + 1)})
-    arenas = [(place_bands(banded, order, quick, base)[1].arena_bytes, base) for base in bases]
-    return min(arenas)[1]
+    arenas: dict[int, int] = {}
+    with within(BASES_SHARE * limits.time_limit_s):
+        step = max(1, room // BASES)
+        near = range(step, room + 1, step) or range(room, room + 1)
+        while True:
+            for base in near:
+                if arenas and seconds_left() == 0:
+                    return align * min(arenas, key=lambda b: (arenas[b], b))
+                if base not in arenas:
+                    placed = place_bands(banded, order, quick, base * align)[1]
+                    arenas[base] = placed.arena_bytes
+            best = min(arenas, key=lambda b: (arenas[b], b))
+            if step == 1:
+                return align * best
+            step = (step + 1) // 2
+            near = range(max(0, best - step), min(room, best + step) + 1, step)
 
 
 def _held(banded: Banded) -> int:
