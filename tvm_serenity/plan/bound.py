@@ -49,7 +49,8 @@ def _at_most(problem: PlacementProblem) -> Ints:
         live = slice(problem.lower[i], problem.upper[i])
         ends[live] = np.maximum(ends[live], problem.fixed[i] + problem.size[i])
     beside = problem.total(np.where(fixed, 0, padded)) + ends
-    return np.maximum(problem.total(padded), beside)
+    found: Ints = np.maximum(problem.total(padded), beside)
+    return found
 
 
 def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
