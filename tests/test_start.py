@@ -1,5 +1,6 @@
 """What a command imports before it refuses a model: little, whatever the clock says."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,41 @@ def test_integers_are_refused_by_what_their_reader_lacks(tmp_path: Path) -> None
     modules, error = imported("compile", str(path), "-o", str(tmp_path / "m.so"))
     assert "EXP" in error
     assert "tvm" not in modules
+
+
+def test_a_small_graph_is_ordered_with_few_imports(tmp_path: Path) -> None:
+    path = tmp_path / "net.txt"
+    path.write_text("input x[10]\na RELU: x -> y[10]\noutput y\n")
+    modules, error = imported("schedule", str(path))
+    assert error == ""
+    assert not modules & set(SLOW)
+    assert "tvm_serenity.operators" not in modules
+    assert "tvm_serenity.rewrite" not in modules
+
+
+def test_importing_the_package_loads_nothing_that_is_slow() -> None:
+    code = "import sys, tvm_serenity; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(found.stdout.split()) & {*SLOW, "numpy", "onnx", "typer", "rich"}
+
+
+def test_shells_complete_commands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        settings = {
+            "_SERENITY_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }
+        code = "import sys; sys.argv = ['serenity']; from tvm_serenity.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **settings},
+        )
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert completed("serenity sch") == ["schedule"]
+    assert completed("serenity schedule --memory") == ["--memory-limit"]

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order
-from tvm_serenity.operators import MemoryUse, operator
+
+
+def _may(op: Op, use: str) -> bool:
+    """Whether the memory of an operator of this kind may look like ``use``, a ``MemoryUse``."""
+    from tvm_serenity.operators import MemoryUse, operator  # slow to load, for who asks alone
+
+    return operator(op.kind).memory is MemoryUse[use]
 
 
 @dataclass(frozen=True)
@@ -74,11 +80,7 @@ def alias_copies(reduced: Reduced) -> Reduced:
     """Make every no-op copy a view of what it copies."""
 
     def view(graph: Graph, op: Op) -> Op:
-        if (
-            operator(op.kind).memory is not MemoryUse.COPY
-            or len(op.outputs) != 1
-            or op.view_of is not None
-        ):
+        if not _may(op, "COPY") or len(op.outputs) != 1 or op.view_of is not None:
             return op
         sources = [t for t in op.inputs if graph.in_profile[t]]
         made = graph.tensors[op.outputs[0]]
@@ -94,11 +96,7 @@ def in_place(reduced: Reduced) -> Reduced:
     """Let elementwise ops write over any input of the output's shape that dies there."""
 
     def permit(graph: Graph, op: Op) -> Op:
-        if (
-            operator(op.kind).memory is not MemoryUse.ELEMENTWISE
-            or len(op.outputs) != 1
-            or op.view_of is not None
-        ):
+        if not _may(op, "ELEMENTWISE") or len(op.outputs) != 1 or op.view_of is not None:
             return op
         made = graph.tensors[op.outputs[0]]
         same = [
@@ -139,18 +137,9 @@ def fold_concat(reduced: Reduced) -> Reduced:
     return Reduced(folded, reduced.original, tuple(kept))
 
 
-def _is(op: Op, memory: MemoryUse) -> bool:
-    """Whether an op has one output, and a kind whose memory may look like that."""
-    return operator(op.kind).memory is memory and len(op.outputs) == 1
-
-
 def _can_fold(graph: Graph, index: int) -> bool:
     op = graph.ops[index]
-    if (
-        operator(op.kind).memory is not MemoryUse.CONCAT
-        or len(op.outputs) != 1
-        or not graph.in_profile[op.outputs[0]]
-    ):
+    if not _may(op, "CONCAT") or len(op.outputs) != 1 or not graph.in_profile[op.outputs[0]]:
         return False
     made = op.outputs[0]
     readers = graph.consumers[made]

@@ -7,7 +7,6 @@ from tvm_serenity import __version__
 app = typer.Typer(
     name="serenity",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

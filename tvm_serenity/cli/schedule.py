@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
-from tvm_serenity.cli import app, onnx_session, show, tflm
+from tvm_serenity.cli import app, onnx_session, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Alias,
@@ -26,7 +26,6 @@ from tvm_serenity.cli.options import (
     sized,
 )
 from tvm_serenity.cli.reduce import Meaning, meaning
-from tvm_serenity.cli.rewrite import run_rewrite
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -38,7 +37,6 @@ from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule
-from tvm_serenity.schedule.certificate import certificate
 from tvm_serenity.transform import Reduced
 
 OBJECTIVES = ("peak", "arena")
@@ -130,7 +128,10 @@ def schedule_command(
         asked = onnx_session.Asked(output, method, limits, check, json, named)
         onnx_session.run_for(runtime, opened, source(model, dim or ()).dims, asked)
         return
-    tflm.check_request(plan_for, opened, choices)
+    if plan_for is not None:
+        from tvm_serenity.cli import tflm
+
+        tflm.check_request(plan_for, opened, choices)
     show.warn_without_core()
     # What is checked, printed and written after the searches takes time as well.
     with within(None if time_limit is None else SEARCH_SHARE * time_limit):
@@ -151,6 +152,8 @@ def schedule_command(
         check_plan(best_plan.buffers, best_plan.offsets)
     order = choices.file_order(reduced, found.order)
     if proof_file is not None:
+        from tvm_serenity.schedule.certificate import certificate
+
         claims = {**certificate(reduced.graph, found), "options": choices.options()}
         write_bytes(proof_file, json_module.dumps(claims, indent=1).encode())
     planned = None
@@ -197,6 +200,8 @@ def _rewrite(
         raise InputError("a file cannot hold rewritten ops: leave out -o, or use compile --rewrite")
     if choices != Meaning():
         raise InputError("--rewrite chooses copies, concats and in place by its --rules itself")
+    from tvm_serenity.cli.rewrite import run_rewrite
+
     run_rewrite(model, dims, rules, time_limit, json=json, check=check, align=align)
 
 

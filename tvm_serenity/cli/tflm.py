@@ -24,10 +24,8 @@ from tvm_serenity.tflm.scratch import KERNELS, Margin, margin_of
 PLANS = ("tflm",)
 
 
-def check_request(plan_for: str | None, opened: ModelFile, choices: Meaning) -> None:
+def check_request(plan_for: str, opened: ModelFile, choices: Meaning) -> None:
     """Raises :class:`InputError` where a file or its meaning cannot carry the plan asked for."""
-    if plan_for is None:
-        return
     if plan_for not in PLANS:
         raise InputError(f"--plan {plan_for!r}: there is {', '.join(PLANS)}")
     if not isinstance(opened, TfliteFile):

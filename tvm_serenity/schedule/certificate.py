@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
-
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.outcome import Outcome
@@ -321,6 +319,8 @@ def _least_need(problem: Problem, op: int) -> int:
 
 
 def _least_live(problem: Problem, inside: set[int], outside: set[int]) -> int:
+    import networkx as nx  # it takes longer to load than a small search
+
     net = nx.DiGraph()
     net.add_nodes_from(["in", "out"])
 
