@@ -19,7 +19,6 @@ from tvm_serenity.operators import operator
 
 COUNTED = ("CONCATENATION", "SLICE")
 """Operators whose result has other extents at every turn of a loop."""
-_VECTORS = {"CONCATENATION", "EXPAND_DIMS", "GATHER", "PACK", "RESHAPE", "SLICE", "SQUEEZE"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Reshaped:
 
 def vector(kind: str, values: Sequence[Array], options: Table) -> Array | None:
     """Return what an operator makes of integers in scalars and vectors, which index others."""
-    if kind not in _VECTORS or any(v.dtype == np.bool_ for v in values):
+    if kind not in VALUES or any(v.dtype == np.bool_ for v in values):
         return None
     try:
         found = np.asarray(VALUES[kind]([v.astype(np.int64) for v in values], options))
