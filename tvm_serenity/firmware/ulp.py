@@ -34,5 +34,5 @@ def ulps(a: Array, b: Array) -> Array:
 
 
 def _ordered(x: Array) -> Array:
-    bits = np.ascontiguousarray(x).view(np.int32).astype(np.int64)
+    bits = np.asarray(x, order="C").view(np.int32).astype(np.int64)
     return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)

@@ -60,6 +60,10 @@ _MATH = {
     "fmod": "fmod",
 }
 
+_EXACT = {"nearbyint", "round", "trunc", "floor", "ceil", "fabs", "sqrt", "fmod"}
+APPROXIMATED = frozenset(_MATH) - _EXACT | {"sigmoid", "rsqrt"}
+"""Functions that one library rounds otherwise than another."""
+
 
 def dtype_of(expr: tirx.Expr) -> str:
     """Return numpy's name of an expression's type."""
