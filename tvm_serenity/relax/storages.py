@@ -2,9 +2,7 @@
 
 A tensor in the arena starts at an offset, which DLPack states apart from the address and which
 many functions of other backends do not look at; TVM gives them tensors that start where their
-storage does. So these tensors share storages, each at offset 0 of one: the largest first, into the
-first storage that is free all its life (Pisarchyk and Lee 2020, "greedy by size" for shared
-objects).
+storage does. So these tensors share storages, each at offset 0 of one (``plan.pools``).
 """
 
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 
 from tvm_serenity import compat
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan.pools import share
 from tvm_serenity.relax.read import BoundGraph
 
 
@@ -39,30 +38,19 @@ def apart(region: BoundGraph, ranges: Sequence[LiveRange]) -> SharedStorages:
     touched = {t for op in outside for t in (*ops[op].inputs, *ops[op].outputs)}
     placed = [r for r in ranges if r.workspace_of not in outside]
     own = [r for r in placed if r.workspace_of is None and touched & set(r.tensors)]
-    held: list[list[LiveRange]] = []
-    shared = [(r, _into(held, r, opened=True)) for r in _largest_first(own)]
-    sizes = tuple(others[0].size_bytes for others in held)
-    rest = [(r, _into(held, r, opened=False)) for r in _largest_first(placed) if r not in own]
-    within = [(r, index) for r, index in rest if index is not None]
-    lent = {id(r) for r, _ in (*shared, *within)}
+    pools = share(own)
+    lying = list(zip(own, pools.pool_of, strict=True))
+    for r in sorted(placed, key=lambda r: (-r.size_bytes, r.start, r.name)):
+        free = (i for i, size in enumerate(pools.sizes) if _fits(r, i, size, lying))
+        index = None if r in own else next(free, None)
+        if index is not None:
+            lying.append((r, index))
+    lent = {id(r) for r, _ in lying}
     arena = tuple(r for r in placed if id(r) not in lent)
-    return SharedStorages(
-        arena, tuple((r, i) for r, i in (*shared, *within) if i is not None), sizes
-    )
+    return SharedStorages(arena, tuple(lying), pools.sizes)
 
 
-def _largest_first(ranges: Sequence[LiveRange]) -> list[LiveRange]:
-    return sorted(ranges, key=lambda r: (-r.size_bytes, r.start, r.name))
-
-
-def _into(held: list[list[LiveRange]], new: LiveRange, *, opened: bool) -> int | None:
-    """Put ``new`` into the first storage that is free and large enough, or ``opened`` for it."""
-    for index, others in enumerate(held):
-        fits = new.size_bytes <= others[0].size_bytes
-        if fits and all(o.stop <= new.start or new.stop <= o.start for o in others):
-            others.append(new)
-            return index
-    if not opened:
-        return None
-    held.append([new])
-    return len(held) - 1
+def _fits(new: LiveRange, index: int, size: int, lying: Sequence[tuple[LiveRange, int]]) -> bool:
+    """Whether a storage is large enough, and free while ``new`` lives."""
+    there = [r for r, storage in lying if storage == index]
+    return new.size_bytes <= size and all(r.stop <= new.start or new.stop <= r.start for r in there)
