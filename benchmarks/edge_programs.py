@@ -87,8 +87,8 @@ def main() -> None:
     for name in names:
         try:
             print(row(name, NETWORKS[name]), flush=True)
-        except ImportError as error:
-            print(f"| {name} | needs {error.name} |", flush=True)
+        except (ImportError, RuntimeError) as error:  # torchvision of another PyTorch raises these
+            print(f"| {name} | {' '.join(str(error).split())[:80]} |", flush=True)
 
 
 if __name__ == "__main__":
