@@ -74,7 +74,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
         ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
-        ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check"),
+        ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check", "--why"),
     ),
     "fit": (("fit", "conv.tflite", *BOARD), ("fit", "conv.tflite", "--ram", "1")),
     "fit---boards": (

@@ -1,13 +1,11 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
@@ -85,7 +83,10 @@ def build_command(
     opaque: Opaque = None,
     time_limit: TimeLimit = None,
     why: Annotated[
-        bool, typer.Option("--why", help="Say which kernel each operator has, and why no other.")
+        bool,
+        typer.Option(
+            "--why", help="Say which kernel each operator has, its cycles, and why no other."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -141,12 +142,20 @@ def build_command(
         else:
             show.facts(f"{model} {error}", _refused(error.facts))
         raise typer.Exit(1) from None
-    if json:
+    from tvm_serenity.cli import kernel_choices, latency_line
+
+    if json and not why:
         show.print_json(project.facts)
-    else:
-        show.facts(f"{model} on {target.name}: {output}", _built(project, formats, output))
-        if why:
-            _why(project.facts["choices"])
+        return
+    found = latency_line.estimated(project)
+    if json:
+        show.print_json({**project.facts, "choices": kernel_choices.priced(project, found)})
+        return
+    rows_said = {**_built(project), **latency_line.rows(found)}
+    rows_said["next"] = advice(formats, output, project.metadata["name"])
+    show.facts(f"{model} on {target.name}: {output}", rows_said)
+    if why:
+        kernel_choices.show_choices(kernel_choices.priced(project, found), found)
 
 
 def advice(formats: str, output: str, name: str) -> str:
@@ -184,18 +193,6 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _why(choices: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(box=None)
-    for column in ("operator", "kernel", "made by", "workspace", "not taken"):
-        table.add_column(column, justify="right" if column == "workspace" else "left")
-    for one in choices:
-        words = (one["operator"], one["kernel"], one["made_by"])
-        table.add_row(
-            *map(escape, words), f"{one['workspace_bytes']:,}", escape("; ".join(one["others"]))
-        )
-    show.console.print(table)
-
-
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """In which ways it was tried, where it does not fit as it is."""
     from tvm_serenity.firmware.fit import Way
@@ -216,8 +213,7 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
-    from tvm_serenity.cli.latency_line import rows as estimated
+def _built(project: "Project") -> dict[str, str]:
     from tvm_serenity.firmware import image
     from tvm_serenity.firmware.toolchain import PACKAGES
 
@@ -231,6 +227,4 @@ def _built(project: "Project", formats: str, output: str) -> dict[str, str]:
     if not image.linkable():
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
     rows["checked"] = facts["check"]["text"]
-    rows |= estimated(project)
-    rows["next"] = advice(formats, output, project.metadata["name"])
     return rows

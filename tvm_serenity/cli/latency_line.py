@@ -1,5 +1,7 @@
 """An estimate in one line, for ``serenity latency`` and at the end of ``build`` and ``run``."""
 
+from dataclasses import dataclass
+
 from tvm_serenity.boards import board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.cycles.estimate import CycleEstimate
@@ -19,20 +21,34 @@ def line(found: CycleEstimate) -> str:
     )
 
 
-def rows(project: Project) -> dict[str, str]:
-    """Return the line of a project under "estimate", none where nothing can be estimated.
+@dataclass(frozen=True)
+class Unpriced:
+    """Why a project has no estimate; ``usual``: a part is missing, which is not worth a line."""
 
-    Its board has a timing, and Unicorn, the driver and a compiler are installed; why a program
-    cannot be priced is said.
+    reason: str
+    usual: bool = True
+
+
+def estimated(project: Project) -> CycleEstimate | Unpriced:
+    """Return the estimate of a project, or why there is none.
+
+    Its board has a timing, and Unicorn, the driver and a compiler are installed.
     """
     if not linkable() or not installed():
-        return {}
+        return Unpriced("the extra 'cycles' or the board's compiler is not installed")
     if project.directory is None or not (project.directory / "Makefile").is_file():
-        return {}
+        return Unpriced("it has no Makefile")
     try:
         target = board(project.metadata["board"])
         if target.timing is None:
-            return {}
-        return {"estimate": line(latency(project, target))}
+            return Unpriced(f"{target.name} has no [timing]")
+        return latency(project, target)
     except SerenityError as error:
-        return {"not estimated": str(error)}
+        return Unpriced(str(error), usual=False)
+
+
+def rows(found: CycleEstimate | Unpriced) -> dict[str, str]:
+    """Return the line under "estimate", or why a program cannot be priced."""
+    if isinstance(found, CycleEstimate):
+        return {"estimate": line(found)}
+    return {} if found.usual else {"not estimated": found.reason}

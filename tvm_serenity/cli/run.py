@@ -66,7 +66,7 @@ def run_command(
     if found.instructions is not None:
         rows["instructions"] = f"{found.instructions:,} emulated (not cycles)"
         rows["stack"] = f"{found.stack_bytes:,} bytes"
-    rows |= latency_line.rows(project)
+    rows |= latency_line.rows(latency_line.estimated(project))
     show.facts(f"{project.metadata['name']} on {where}", rows)
 
 

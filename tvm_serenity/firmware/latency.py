@@ -39,6 +39,16 @@ def latency(
     return replace(found, operators=_named(project, found.operators), flags=flags(project))
 
 
+def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]:
+    """Return what each of the operators of ``metadata.json`` took, as they stand there.
+
+    None of one that the estimate does not tell from others.
+    """
+    names = [str(o["name"]) for o in project.metadata["operators"]]
+    parts = {part.name: part for part in found.operators}
+    return tuple(parts.get(n) if names.count(n) == 1 else None for n in names)
+
+
 def flags(project: Project) -> str:
     """Return the compiler's flags of the project's Makefile."""
     lines = (project.folder / "Makefile").read_text(encoding="utf-8").splitlines()

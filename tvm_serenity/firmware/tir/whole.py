@@ -90,7 +90,7 @@ def compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=of_whole(least, writer),
+        choices=of_whole(least, writer, order),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 

@@ -18,7 +18,10 @@ BEHIND = "the library goes before it"
 
 @dataclass(frozen=True, kw_only=True)
 class KernelChoice:
-    """The kernel of an operator and who made it; ``others``: what was not taken, with reasons."""
+    """The kernel of an operator and who made it; ``others``: what was not taken, with reasons.
+
+    What it takes is known once it is linked: JSON has places for that.
+    """
 
     operator: str
     kernel: str
@@ -34,19 +37,17 @@ class KernelChoice:
             "made_by": self.made_by,
             "workspace_bytes": self.workspace_bytes,
             "others": list(self.others),
+            "instructions": None,
+            "cycles": None,
         }
 
 
-def of_whole(least: Kernels, taken: Kernels) -> tuple[KernelChoice, ...]:
-    """Return the choices of a network that runs whole, in the given order.
+def of_whole(least: Kernels, taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
+    """Return the choices of a network that runs whole, in the ``order`` in which it does.
 
     ``least``: the kernels with the least workspace, from which ``taken`` were made.
     """
-    return tuple(
-        _whole(least, taken, i)
-        for i, op in enumerate(taken.region.graph.ops)
-        if taken.calls[i] is not None and op.view_of is None
-    )
+    return tuple(_whole(least, taken, i) for i in order if taken.calls[i] is not None)
 
 
 def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
@@ -70,6 +71,8 @@ def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
         return _choice(op.name, op.kind, USER, 0, [])
     in_c = taken.settings.codegen == "c"
     reason = taken.not_covered.get(index, "off") if in_c else "LLVM compiles all kernels"
+    if op.view_of is not None:
+        reason = "has no kernel that overwrites"
     workspace = taken.written[op.kind].workspace_bytes
     return _choice(op.name, op.kind, TIR if in_c else LLVM, workspace, [f"library: {reason}"])
 

@@ -1,0 +1,50 @@
+"""``serenity build --why``: the kernel of each operator, why no other, and what it takes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from tvm_serenity.cli import show
+from tvm_serenity.cli.latency_line import Unpriced
+from tvm_serenity.cycles.estimate import CycleEstimate
+from tvm_serenity.firmware.latency import spent_on
+from tvm_serenity.firmware.result import Project
+
+COLUMNS = ("operator", "kernel", "made by", "workspace", "instructions", "cycles", "not taken")
+NUMBERS = ("workspace", "instructions", "cycles")
+
+
+def priced(project: Project, found: CycleEstimate | Unpriced) -> list[dict[str, Any]]:
+    """Return the choices of a project with the instructions and cycles of one run of each.
+
+    They are null where there is no estimate, or where it does not tell an operator from others.
+    """
+    choices = [dict(choice) for choice in project.facts["choices"]]
+    if isinstance(found, Unpriced):
+        return choices
+    for choice, spent in zip(choices, spent_on(project, found), strict=True):
+        if spent is not None:
+            choice |= {"instructions": spent.instructions, "cycles": list(spent.cycles)}
+    return choices
+
+
+def show_choices(choices: Sequence[Mapping[str, Any]], found: CycleEstimate | Unpriced) -> None:
+    """Print the choices, and why nothing is priced where it is not."""
+    known = isinstance(found, CycleEstimate)
+    table = Table(box=None)
+    for column in COLUMNS:
+        if known or column not in NUMBERS[1:]:
+            table.add_column(column, justify="right" if column in NUMBERS else "left")
+    for one in choices:
+        words = [escape(one[key]) for key in ("operator", "kernel", "made_by")]
+        figures = [f"{one['workspace_bytes']:,}"]
+        if known:
+            count, cycles = one["instructions"], one["cycles"]
+            figures.append("" if count is None else f"{count:,}")
+            figures.append("" if cycles is None else f"{cycles[0]:,} to {cycles[1]:,}")
+        table.add_row(*words, *figures, escape("; ".join(one["others"])))
+    show.console.print(table)
+    if isinstance(found, Unpriced):
+        show.console.print(f"cycles are not known: {found.reason}", markup=False)
