@@ -20,6 +20,7 @@ from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.verify import run_qemu
 from tvm_serenity.fitting.candidates import BuildCandidate
+from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.validation.isolated import Death, isolated
 
 CYCLES, INSTRUCTIONS = "cycles", "instructions"
@@ -94,12 +95,15 @@ def unlinked(
     )
 
 
-def linked(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
+def linked(
+    board: Board, shared: SharedConstants, candidate: BuildCandidate, place: Path
+) -> BuildFigures:
     """Return the same with the code it is linked to; its files are written to ``place``."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
     layout = Layout(board, stack, candidate.settings.external_arena)
     place.mkdir()
     write_files(project(program, layout), place)
+    shared.compile(program, place)
     return unlinked(
         board, candidate, image.measured(place, program, board, stack) - program.constant_bytes
     )
@@ -112,7 +116,7 @@ def all_linked(
     places = [folder / str(i) for i in range(len(candidates))]
     pool = ThreadPoolExecutor(jobs)
     try:
-        yield from pool.map(partial(linked, board), candidates, places)
+        yield from pool.map(partial(linked, board, SharedConstants()), candidates, places)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
 CHOSEN = ("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order")
 """Settings that are left to the search."""
-SEARCHES = 20
+SEARCHES = 30
 """Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
 
 
@@ -114,6 +115,7 @@ class _Search:
     bounds: list[int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     complete: bool = True
+    until: float = inf
 
     @property
     def left(self) -> float:
@@ -132,7 +134,7 @@ class _Search:
         points: list[BuildFigures] = []
         flash_is_enough = False
         try:
-            for one in self.candidates():
+            for one in self.in_time():
                 notify(f"{one.how}: an arena of {one.arena_bytes:,} bytes")
                 found.append(one)
                 flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
@@ -152,6 +154,16 @@ class _Search:
         except KeyboardInterrupt:
             self.complete = False
         return points
+
+    def in_time(self) -> Iterator[BuildCandidate]:
+        """The same as ``candidates``; ``until`` ends the searches for one kind of input."""
+        candidates = self.candidates()
+        while True:
+            with within(max(0.0, self.until - time.perf_counter())):
+                one = next(candidates, None)
+            if one is None:
+                return
+            yield one
 
     def measure(self, points: list[BuildFigures], folder: Path) -> None:
         """Link and time ``points``, each in its place, as far as time allows."""
@@ -173,9 +185,12 @@ class _Search:
     def candidates(self) -> Iterator[BuildCandidate]:
         """Every way the network can be built, plain ones first, with the bounds they show."""
         arrivals = ARRIVALS[self.goal.stream_input]
-        limits = Limits(self.left * BANDS_SHARE / SEARCHES / len(arrivals))
+        bands_until = self.deadline - (1 - BANDS_SHARE) * self.left
         fits = False
-        for streamed in arrivals:
+        for begun, streamed in enumerate(arrivals):
+            now = time.perf_counter()
+            share = max(0.0, bands_until - now) / (len(arrivals) - begun)
+            self.until, limits = now + share, Limits(share / SEARCHES)
             if not streamed:
                 for one in whole(self.maker):
                     self.bounds.append(one.made.lower_bound_bytes)

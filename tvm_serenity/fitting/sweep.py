@@ -22,6 +22,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
+from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.rows.stream import Limits
 from tvm_serenity.sweeps import PointFile, Row
 from tvm_serenity.validation.isolated import Death, isolated
@@ -172,7 +173,9 @@ class ModelOnBoards:
 def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
     """What a candidate takes: with its code where that can decide."""
     one = unlinked(board, candidate)
-    return linked(board, candidate, place) if one.fits and image.linkable() else one
+    if not one.fits or not image.linkable():
+        return one
+    return linked(board, SharedConstants(), candidate, place)
 
 
 def _flash_is_short(one: BuildFigures) -> bool:

@@ -61,7 +61,10 @@ def numbers(array: Array) -> Iterable[str]:
         return (_real(v, "") for v in array.reshape(-1))
     if array.dtype == np.bool_:
         return ("true" if v else "false" for v in array.reshape(-1))
-    return (_whole(int(v), str(array.dtype)) for v in array.reshape(-1))
+    values, dtype = array.reshape(-1).tolist(), str(array.dtype)
+    if array.dtype.itemsize < 4:  # millions of weights
+        return map(str, values)
+    return (_whole(v, dtype) for v in values)
 
 
 def _whole(value: int, dtype: str) -> str:

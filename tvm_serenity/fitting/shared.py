@@ -1,0 +1,39 @@
+"""Constants compiled once for all builds that have the same."""
+
+import shutil
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+
+from tvm_serenity.firmware.emit.c import file
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.toolchain import make
+
+
+@dataclass
+class _Text:
+    """One text of constants: the first object of it, and who may compile it."""
+
+    lock: Lock = field(default_factory=Lock)
+    compiled: Path | None = None
+
+
+@dataclass
+class SharedConstants:
+    """Objects of ``weights.c``, for projects that are compiled alike, from several threads."""
+
+    known: dict[bytes, _Text] = field(default_factory=dict)
+
+    def compile(self, program: Program, folder: Path) -> None:
+        """Leave the object of the constants in the project in ``folder``, newer than its files."""
+        source = folder / file(program, "weights.c")
+        made = folder / "build" / f"{source.stem}.o"
+        text = self.known.setdefault(sha256(source.read_bytes()).digest(), _Text())
+        with text.lock:
+            if text.compiled is None:
+                make(folder, str(made.relative_to(folder)))
+                text.compiled = made
+                return
+        made.parent.mkdir()
+        shutil.copyfile(text.compiled, made)
