@@ -29,11 +29,18 @@ def lower_and_fuse(target: tvm.target.Target) -> Any:
     """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
     return tvm.transform.Sequential(
         [
+            legalized({"relax.topk"}),  # before it becomes a call of TVM's runtime
             *cpu.library_dispatch_passes(target),
             *cpu.legalize_passes(target),
             relax.transform.DeadCodeElimination(),
         ]
     )
+
+
+def legalized(names: set[str]) -> Any:
+    """Return the pass that makes kernels of the operators of these names, and of no other."""
+    others = [str(name) for name in tvm.ir.Op.list_op_names() if str(name) not in names]
+    return relax.transform.LegalizeOps(skip_ops=others)
 
 
 def before_planning() -> Any:

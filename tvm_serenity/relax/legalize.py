@@ -3,6 +3,8 @@
 ``relax.full`` of an infinite value (the mask of every attention from PyTorch) ends in a TypeError
 inside of ``topi.full``.
 
+``relax.topk`` calls a function of TVM's runtime, which firmware does not have.
+
 ``relax.nn.conv2d_transpose`` has kernels of NCHW alone; here of NHWC too, weights in HWIO.
 """
 
@@ -13,6 +15,7 @@ from typing import Any
 import tvm
 from tvm import relax, te, tirx
 
+from tvm_serenity.kernels.largest import largest
 from tvm_serenity.kernels.transposed import real_transposed
 
 LEVEL = 11
@@ -24,6 +27,8 @@ def register() -> None:
     for name in ("relax.full", "relax.full_like"):
         stock = tvm.ir.Op.get(name).get_attr("FLegalize")
         tvm.ir.register_op_attr(name, "FLegalize", _full(stock), LEVEL)
+    stock = tvm.ir.Op.get("relax.topk").get_attr("FLegalize")
+    tvm.ir.register_op_attr("relax.topk", "FLegalize", _topk(stock), LEVEL)
     name = "relax.nn.conv2d_transpose"
     stock = tvm.ir.Op.get(name).get_attr("FLegalize")
     tvm.ir.register_op_attr(name, "FLegalize", _conv2d_transpose(stock), LEVEL)
@@ -43,6 +48,27 @@ def _conv2d_transpose(stock: Callable[..., Any]) -> Any:
             return real_transposed(x, weight, made, (strides[0], strides[1]), (top, left))
 
         return builder.call_te(compute, *call.args, primfunc_name_hint="conv2d_transpose")
+
+    return legalize
+
+
+def _topk(stock: Callable[..., Any]) -> Any:
+    def legalize(builder: relax.BlockBuilder, call: relax.Call) -> Any:
+        attrs, given = call.attrs, call.args[0]
+        extents = getattr(given.ty.shape, "values", None)
+        if extents is None or not all(isinstance(e, tirx.IntImm) for e in extents):
+            return stock(builder, call)
+        shape = tuple(int(e) for e in extents)
+        axis = int(attrs.axis) % len(shape)
+        count = int(attrs.k) if 0 < int(attrs.k) < shape[axis] else shape[axis]
+        dtype, index = str(given.ty.dtype.dtype), str(attrs.dtype)
+        kernel = largest(shape, dtype, count, axis, index, not bool(attrs.largest))
+        made = (*shape[:axis], count, *shape[axis + 1 :])
+        types = [relax.TensorType(made, dtype), relax.TensorType(made, index)]
+        found = relax.call_tir(builder.add_func(kernel, "topk"), [given], types)
+        if str(attrs.ret_type) == "both":
+            return found
+        return relax.TupleGetItem(builder.emit(found), ("values", "indices").index(attrs.ret_type))
 
     return legalize
 

@@ -138,8 +138,10 @@ class _Writer:
             return [*lines, f"{pad}}}"]
         if kind is tirx.AttrStmt:
             return self.statement(s.body, depth)
-        if kind is tirx.Evaluate:
+        if kind is tirx.Evaluate and isinstance(s.value, tirx.IntImm):
             return []
+        if kind is tirx.Evaluate:
+            raise UnsupportedError(f"{self.where}: {_called(s.value)} has no form in C")
         raise UnsupportedError(f"{self.where}: statement {kind.__name__} has no form in C")
 
     def _nested(self, s: tirx.Stmt, depth: int) -> list[str]:
@@ -194,6 +196,13 @@ def _data_owner(data: tirx.Expr) -> Any:
     if isinstance(data, tirx.Var):
         return data
     return data.args[0] if hasattr(data, "args") and len(data.args) else None
+
+
+def _called(value: tirx.Expr) -> str:
+    """What a statement calls, in words."""
+    held = [getattr(argument, "value", None) for argument in getattr(value, "args", [])]
+    named = [name for name in held if isinstance(name, str)]
+    return f"a call of {named[0]!r}" if named else f"statement {value}"
 
 
 def _dtype(var: tirx.Var) -> str:

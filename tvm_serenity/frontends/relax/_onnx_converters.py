@@ -46,8 +46,6 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
         return "over all axes"
     if name == "SpaceToDepth" and attributes.get("mode", b"DCR") != b"DCR":
         return "of mode CRD"
-    if name == "TopK" and _dtype(inputs[0]) not in ("float32", "float64", "int32", "int64"):
-        return f"of {_dtype(inputs[0])}"
     if name == "Split" and 0 in _numbers(inputs, 1):
         return "into parts of no elements"
     if name == "RoiAlign" and attributes.get("mode", b"avg") == b"max":

@@ -1,0 +1,60 @@
+"""The largest, or the smallest, elements along an axis and where they stand, without a sort.
+
+TVM's own calls a packed function that sorts, which only its virtual machine has. Of equal elements
+the first comes first, as in LiteRT and onnxruntime. The places that are found are all that is kept:
+each is looked for among the elements behind the one before it in that order.
+"""
+
+import math
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T  # noqa: N812
+
+from tvm_serenity.kernels.build import written_for_any
+
+Shape = tuple[int, ...]
+
+
+def largest(
+    shape: Shape, dtype: str, count: int, axis: int, index: str = "int32", smallest: bool = False
+) -> tirx.PrimFunc:
+    """Return the kernel ``(x, values, places)``: ``count`` elements along ``axis`` of ``x``."""
+    around, extent, within = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    made = (*shape[:axis], count, *shape[axis + 1 :])
+    whole, part = (around, extent, within), (around, count, within)
+
+    def body(given: Any, results: Any, found: Any) -> None:
+        x = T.decl_buffer(whole, dtype, data=given.data)
+        values = T.decl_buffer(part, dtype, data=results.data)
+        places = T.decl_buffer(part, index, data=found.data)
+        with T.grid(around, within, count) as (o, i, k):
+            _look(x, places, (o, k, i), extent, index, smallest)
+            T.buffer_store(values, x[o, _place(places[o, k, i]), i], [o, k, i])
+
+    held = {"x": (shape, dtype), "values": (made, dtype), "places": (made, index)}
+    return written_for_any(held, body)
+
+
+def _place(found: Any) -> Any:
+    return found.astype("int64")
+
+
+def _look(x: Any, places: Any, at: tuple[Any, ...], extent: int, index: str, low: bool) -> None:
+    """Put the place of the next element into ``places[at]``; where all are NaN, its number."""
+    o, k, i = at
+    none = tirx.const(-1, index)
+    T.buffer_store(places, none, [o, k, i])
+    with T.serial(extent) as j:
+        value = x[o, j, i]
+        before = _place(places[o, tirx.max(k - 1, tirx.const(0, "int64")), i])
+        last = x[o, tirx.max(before, tirx.const(0, "int64")), i]
+        behind = last < value if low else value < last
+        follows = tirx.any(behind, tirx.all(value.equal(last), before < j))
+        best = x[o, tirx.max(_place(places[o, k, i]), tirx.const(0, "int64")), i]
+        better = value < best if low else best < value
+        taken = tirx.any(places[o, k, i] < tirx.const(0, index), better)
+        with T.If(tirx.all(tirx.any(k.equal(0), follows), taken)), T.Then():
+            T.buffer_store(places, j.astype(index), [o, k, i])
+    with T.If(places[o, k, i] < tirx.const(0, index)), T.Then():
+        T.buffer_store(places, k.astype(index), [o, k, i])
