@@ -130,7 +130,9 @@ def nested(kind: str, most: int, inner: int) -> bytes:
     return tflite(tensors, nodes, [0, 1], [6], [bounds[0], outer, bounds[1], innermost])
 
 
-def sequence(steps: int, width: int, backward: bool, signature: tuple[int, ...]) -> bytes:
+def sequence(
+    steps: int, width: int, backward: bool, signature: tuple[int, ...], layers: int = 1
+) -> bytes:
     """A loop that writes each of its steps into the whole of all of them, as Keras's layers do.
 
     The slices before and behind the step are as long as the counter says: of no elements at the
@@ -144,7 +146,8 @@ def sequence(steps: int, width: int, backward: bool, signature: tuple[int, ...])
         return T((len(values),), "int32", data=np.array(values, np.int32))
 
     tensors = [COUNTER, whole, row, whole, number(1), COUNTER, row, row, one, ints, part]
-    tensors += [one, ints, part, T((1, 1, width), "float32"), whole]
+    joined_here = T((steps, 1, width), "float32", signature=(-1, 1, width))
+    tensors += [one, ints, part, T((1, 1, width), "float32"), joined_here]
     tensors += [stored(1), stored(1, width), stored(0, 0, 0), stored(0, 0), stored(-1, -1, -1)]
     tensors += [stored(1, 1, width)]
     joined = {"axis": 0}
@@ -171,27 +174,36 @@ def sequence(steps: int, width: int, backward: bool, signature: tuple[int, ...])
     turned = T((1,), "int32", data=np.array([0], np.int32))
     main = [whole, whole, number(0), zeros, start, COUNTER, whole, row, whole, whole, turned]
     options = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
-    nodes = [
-        Node("REVERSE_V2", [0, 10], [1]),
-        Node("WHILE", [2, 3, 4, 1 if backward else 0], [5, 6, 7, 8], options),
-        Node("TANH", [6], [9]),
-    ]
-    return tflite(main, nodes[0 if backward else 1 :], [0], [9], [ends, turn])
+    nodes = [Node("REVERSE_V2", [0, 10], [1])] if backward else []
+    read = 1 if backward else 0
+    for _ in range(layers):
+        made = [len(main) + i for i in range(4)]
+        main += [COUNTER, whole, row, whole]
+        nodes.append(Node("WHILE", [2, 3, 4, read], made, options))
+        read = made[1]
+    return tflite(main, [*nodes, Node("TANH", [read], [9])], [0], [9], [ends, turn])
 
 
 @pytest.mark.parametrize("signature", [(-1, -1, -1), (-1, 1, -1)])
 @pytest.mark.parametrize(
-    ("steps", "width", "backward"), [(1, 3, False), (2, 1, True), (5, 4, True), (9, 2, False)]
+    ("steps", "width", "backward", "layers"),
+    [(1, 3, False, 1), (2, 1, True, 2), (5, 4, True, 1), (9, 2, False, 3)],
 )
 def test_loops_that_return_sequences_give_what_litert_gives(
-    tmp_path: Path, steps: int, width: int, backward: bool, signature: tuple[int, ...]
+    tmp_path: Path,
+    steps: int,
+    width: int,
+    backward: bool,
+    layers: int,
+    signature: tuple[int, ...],
 ) -> None:
-    data = sequence(steps, width, backward, signature)
+    data = sequence(steps, width, backward, signature, layers)
     model = loaded(data, tmp_path / "sequence.tflite")
     made = [t for t in model.graph.tensors if t.shape and 0 in t.shape and t.size_bytes]
     assert not made
     kinds = [op.kind for op in model.graph.ops]
-    assert (kinds.count("SLICE"), kinds.count("CONCATENATION")) == (2 * steps - 2, steps)
+    turns = layers * steps
+    assert (kinds.count("SLICE"), kinds.count("CONCATENATION")) == (2 * turns - 2 * layers, turns)
     model.check_operators()
     (expected,), (found,) = litert_outputs(data), litert_outputs(model.data)
     np.testing.assert_array_equal(found, expected)

@@ -23,10 +23,17 @@ COUNTED = ("CONCATENATION", "SLICE")
 
 @dataclass(frozen=True)
 class Reshaped:
-    """A tensor of the file, of another shape than is stored there."""
+    """A tensor of the file whose shape is not read from there."""
 
     table: Table
     shape: Shape
+
+
+def is_reshaped(tensor: object) -> bool:
+    """Return whether a tensor has another shape than the file stores."""
+    if not isinstance(tensor, Reshaped):
+        return False
+    return tensor.shape != tensor.table.ints(TensorField.SHAPE)
 
 
 def vector(kind: str, values: Sequence[Array], options: Table) -> Array | None:

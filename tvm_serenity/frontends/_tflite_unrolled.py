@@ -22,7 +22,7 @@ import numpy as np
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
 from tvm_serenity.frontends._tflite_extents import Extents, Shape
-from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, shape_of, vector
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, is_reshaped, shape_of, vector
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
     BufferField,
@@ -260,7 +260,7 @@ class Unrolling:
         """The shape of the one result, where it is not as the file stores it."""
         if len(old) != 1 or op.table is None:
             return None
-        follows = any(t >= 0 and isinstance(self.tensors[t], Reshaped) for t in op.inputs)
+        follows = any(t >= 0 and is_reshaped(self.tensors[t]) for t in op.inputs)
         shapes = [self._form(t)[1] if t >= 0 else () for t in op.inputs]
         values = [self._known(t) for t in op.inputs]
         options = op.table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
