@@ -55,6 +55,7 @@ MODULES = (
     "moves",
     "mul",
     "neg",
+    "one_hot",
     "pad",
     "prelu",
     "quantize",

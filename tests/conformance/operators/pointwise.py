@@ -1,6 +1,7 @@
 """Operators of two or three tensors, element by element; conversions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -211,13 +212,17 @@ def _power(draw: Any) -> Case:
 @st.composite
 def _one_hot(draw: Any) -> Case:
     d = Draw(draw)
-    rank, depth, dtype = d.number(0, 3), d.number(1, 6), d.one(("float32", "int32", "int8", "bool"))
+    rank, depth = d.number(0, 3), d.number(1, 6)
+    dtype = d.one(("float32", "int32", "int64", "int16", "int8", "uint8", "bool"))
+    scaled = dtype in ("int16", "int8", "uint8") and d.chance()
     shape = d.shape(rank, 4)
     axis = d.number(-1, rank)
     place = rank if axis == -1 else axis
     made = (*shape[:place], depth, *shape[place:])
-    on, off = (constant(v, dtype) for v in ((1, 0) if dtype == "bool" else (3, -2)))
+    on, off = (constant(v, dtype) for v in ((1, 0) if dtype in ("bool", "uint8") else (3, -2)))
     tensors = [T(shape, "int32"), constant(depth), on, off, T(made, dtype)]
+    if scaled:
+        tensors[2:] = [replace(t, scale=0.1, zero=0) for t in tensors[2:]]
     feeds = tuple((np.asarray(d.rng().integers(-1, depth + 1, shape), np.int32),) for _ in range(3))
     node = Node("ONE_HOT", [0, 1, 2, 3], [4], {"axis": axis})
     return case("ONE_HOT", tensors, node, feeds=feeds)

@@ -74,4 +74,5 @@ def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
         return None
     if str(source.ty.dtype.dtype) not in _PLAIN:
         return None
-    return relax.const(np.ascontiguousarray(move(source.value.numpy(), call)))
+    moved = np.ascontiguousarray(move(source.value.numpy(), call))
+    return relax.const(moved, str(moved.dtype))  # without it 64-bit integers become 32-bit ones

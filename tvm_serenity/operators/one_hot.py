@@ -1,0 +1,29 @@
+"""ONE_HOT: a value where an index stands, another one elsewhere."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Calls, Expr, Scene
+
+_INDICES, _DEPTH, _ON, _OFF = range(4)
+_AXIS = 0
+
+
+def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
+    """Stored values are moved as they are: LiteRT does not look at scales."""
+    depth, rank = scene.constant(_DEPTH)[0], len(scene.shape(_INDICES)) + 1
+    axis = scene.options.i32(_AXIS)
+    if depth < 0 or not -1 <= axis < rank:
+        raise UnsupportedError(f"a depth of {depth} along axis {axis} of {rank}")
+    axis %= rank
+    places = np.arange(depth, dtype=scene.dtype(_INDICES))
+    places = places.reshape([depth if i == axis else 1 for i in range(rank)])
+    here = calls.apply("equal", calls.apply("expand_dims", values[_INDICES], axis), places)
+    on, off = (calls.apply("reshape", values[i], [1] * rank) for i in (_ON, _OFF))
+    return calls.apply("where", here, on, off)
+
+
+OPERATORS = (Operator(kinds=("ONE_HOT",), relax=("one_hot",), plain=_plain, moves=True),)
