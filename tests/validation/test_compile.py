@@ -1,6 +1,7 @@
 """``compile`` with one thing broken: always status 1, one line, nothing written."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
 
 from tvm_serenity.errors import WrongResultError  # noqa: E402
+from tvm_serenity.plan import PlanOptions, plan  # noqa: E402
 from tvm_serenity.relax import lean_kernels, plan_memory  # noqa: E402
 from tvm_serenity.replay import replay  # noqa: E402
 from tvm_serenity.runtime import build  # noqa: E402
@@ -135,14 +137,19 @@ def test_overlapping_places_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     def overlapping(*given: Any, **options: Any) -> Any:
         from dataclasses import replace
 
-        ranges, found = plan_graph(*given, **options)
-        return ranges, replace(found, offsets=(0,) * len(found.offsets))
+        found = plan(*given, **options)
+        return replace(found, offsets=(0,) * len(found.offsets))
 
-    monkeypatch.setattr(build, "plan_graph", overlapping)
+    def planned(by: Any, *given: Any, **options: Any) -> Any:
+        ranges, _ = plan_graph(*given, **options)
+        return ranges, by(plan_memory._buffers(ranges), "auto", PlanOptions())
+
+    monkeypatch.setattr(build, "plan_graph", partial(planned, overlapping))
     with pytest.raises(WrongResultError, match="the plan is wrong"):
         compiled(tmp_path)
     monkeypatch.undo()
-    monkeypatch.setattr(plan_memory, "plan_graph", overlapping)
+    monkeypatch.setattr(plan_memory, "plan", overlapping)
+    monkeypatch.setattr(build, "plan_graph", partial(planned, plan))
     with pytest.raises(WrongResultError, match="computes something else"):
         compiled(tmp_path)
 
