@@ -1,6 +1,7 @@
 """Tiles: results stay bit for bit, whatever the tile; measured ones are found and used."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def test_tiles_are_measured(tmp_path: Path) -> None:
         with pytest.raises(MissingPartError, match="apache-tvm-ffi below"):
             tune.tune(KERNELS, LLVM, 2)
         pytest.skip(str(error))
+    logging.getLogger("tvm.s_tir.meta_schedule").addHandler(logging.NullHandler())
     (found,) = tune.tune({"conv": KERNELS["NCHW"]}, LLVM, 2)
     assert found.trials == 2
     assert found.seconds > 0

@@ -67,7 +67,10 @@ def tune(
     if trials < 1:
         raise InputError(f"--trials {trials}: at least 1")
     check_serialisation()
-    logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.WARNING)
+    logger = logging.getLogger("tvm.s_tir.meta_schedule")
+    logger.setLevel(logging.WARNING)
+    for handler in [h for h in logger.handlers if h.get_name() is None]:
+        logger.removeHandler(handler)  # of others: MetaSchedule sets its own up, by their names
     found = []
     for index, (name, kernel) in enumerate(kernels.items()):
         if not spaces(kernel, target):
