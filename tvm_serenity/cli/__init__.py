@@ -44,7 +44,6 @@ def main() -> None:
     register(sys.argv[1:])
     gc.freeze()  # what is imported stays; large models are many objects without cycles
     gc.set_threshold(200_000, 50, 1000)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
         with _without_torch():
@@ -53,8 +52,6 @@ def main() -> None:
         _end(" ".join(str(error).split()), error.exit_status)
     except typer.Abort:
         _end("interrupted", INTERRUPTED)
-    except KeyboardInterrupt:
-        _end("interrupted", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -62,6 +59,7 @@ def main() -> None:
         if hasattr(error, "format_message"):  # click's own: a wrong option or argument
             _end(error.format_message(), 2)
         raise
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done: its status is the answer
     sys.exit(status if isinstance(status, int) else 0)
 
 

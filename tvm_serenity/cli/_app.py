@@ -1,11 +1,48 @@
 """The Typer application that every command registers with."""
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from tvm_serenity import __version__
 
+
+class Commands(TyperGroup):
+    """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
+
+    Typer's own answer differs between its versions, and newer ones end without a word.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that ``ctx`` names."""
+        try:
+            with _interrupts_raise():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise typer.Abort from interrupt
+
+
+@contextmanager
+def _interrupts_raise() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` at Ctrl-C (only a main thread may say so), then as before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 app = typer.Typer(
     name="serenity",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
