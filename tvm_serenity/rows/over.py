@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
-from tvm_serenity.rows.slots import Lies, in_slots
+from tvm_serenity.rows.slots import Lies, in_slots, live_bytes
 from tvm_serenity.rows.split import Banded
 
 
@@ -57,7 +56,7 @@ def place_over(
     pairs = pairs_over(banded, order, ranges)
     if not pairs:
         return plan(buffers, options=options)
-    steps, peak = _live_apart(ranges, len(order)), peak_bytes(banded.graph, order)
+    steps, peak = live_bytes(buffers), peak_bytes(banded.graph, order)
     full = [pair for pair in pairs if steps[ranges[pair.made].start] > peak]
     found = plan(named_over(buffers, full), options=options)
     named = tuple(named_over(buffers, pairs))
@@ -68,12 +67,3 @@ def place_over(
             outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
             found = replace(slots, lower_bound_bytes=peak, outcome=outcome)
     return replace(found, buffers=named)
-
-
-def _live_apart(ranges: Sequence[LiveRange], steps: int) -> list[int]:
-    """Bytes that are live at each step where nothing shares any."""
-    change = [0] * (steps + 2)
-    for found in ranges:
-        change[found.start] += found.size_bytes
-        change[found.stop] -= found.size_bytes
-    return list(accumulate(change))

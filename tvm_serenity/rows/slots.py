@@ -7,11 +7,11 @@ lives, and saves a row at the one where its two rows meet. For a limit on what m
 slots there must be follows: each step above it needs its own, and none can be undone by another.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
 
 TRIED = 3
@@ -69,21 +69,22 @@ def in_slots(
     live at the last step of the one that is read. What is made over buffers of fixed places may
     reach them from below, and is no slot. The result's buffers and bound are those of its blocks.
     """
-    best, started, seconds = known, time.perf_counter(), options.time_limit_s
+    best, seconds = known, options.time_limit_s
     free = [p for p in pairs if buffers[p.read].offset is None and _pays(buffers, p)]
     fixed = [p for p in pairs if buffers[p.read].offset is not None]
     if len(buffers) > MANY and seconds is not None and seconds < MANY_SECONDS:
         return known
-    for limit in _limits(buffers, free, fixed, known):
-        if seconds is not None and time.perf_counter() - started > seconds:
-            break
-        chosen = _needed(buffers, free, fixed, limit)
-        if not chosen or limit >= best.arena_bytes:
-            continue
-        share = None if seconds is None else seconds / TRIED
-        found = _placed(buffers, chosen, fixed, replace(options, time_limit_s=share))
-        if found.arena_bytes < best.arena_bytes:
-            best = found
+    share = None if seconds is None else seconds / TRIED
+    with within(seconds):
+        for limit in _limits(buffers, free, fixed, known):
+            if seconds_left() == 0:
+                break
+            chosen = _needed(buffers, free, fixed, limit)
+            if not chosen or limit >= best.arena_bytes:
+                continue
+            found = _placed(buffers, chosen, fixed, replace(options, time_limit_s=share))
+            if found.arena_bytes < best.arena_bytes:
+                best = found
     return best
 
 
@@ -143,17 +144,20 @@ def _slots(buffers: Sequence[Buffer], chosen: Sequence[Lies]) -> _Slots:
 
 def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[Lies]) -> list[int]:
     """Bytes that are live at each step."""
-    blocks = [slots.block(buffers, chain) for chain in slots.members]
-    change = [0] * (max((b.upper for b in blocks), default=0) + 1)
-    for block in blocks:
-        change[block.lower] += block.size_bytes
-        change[block.upper] -= block.size_bytes
+    live = live_bytes([slots.block(buffers, chain) for chain in slots.members])
     for pair in fixed:
         made = buffers[pair.made]
         saved = min(made.size_bytes, buffers[pair.read].size_bytes)
-        saved = saved if pair.far == 0 else max(0, made.size_bytes - pair.far)
-        change[made.lower] -= saved
-        change[made.lower + 1] += saved
+        live[made.lower] -= saved if pair.far == 0 else max(0, made.size_bytes - pair.far)
+    return live
+
+
+def live_bytes(buffers: Sequence[Buffer]) -> list[int]:
+    """Bytes that are live at each step where nothing shares any, to the end of the last buffer."""
+    change = [0] * (max((b.upper for b in buffers), default=0) + 1)
+    for buffer in buffers:
+        change[buffer.lower] += buffer.size_bytes
+        change[buffer.upper] -= buffer.size_bytes
     return list(accumulate(change))
 
 

@@ -11,8 +11,10 @@ from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan
+from tvm_serenity.rows.bases import bases_below, promising_base
 from tvm_serenity.rows.network import Network
-from tvm_serenity.rows.over import named_over, pairs_over, place_over
+from tvm_serenity.rows.over import named_over, pairs_over
+from tvm_serenity.rows.place import held_bytes, input_offsets, place_bands
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import Banded, split
 from tvm_serenity.schedule import Options as SearchOptions
@@ -21,15 +23,8 @@ from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
 from tvm_serenity.schedule.result import Progress
 
-WORKSPACE_ALIGNMENT = 16
-"""What kernels expect of their workspace, whatever they keep there; no core asks for more."""
 SEARCHES = 4
 """About so many searches one after the other choose bands."""
-BASES = 12
-"""Places for the inputs that are tried first, and the share of the peak they may cost."""
-SLACK = 75
-BASES_SHARE = 0.3
-"""Of a time limit, for looking for such a place."""
 PARTS = 3
 """Time limits of one network: an order, its placement, that with inputs elsewhere."""
 
@@ -75,6 +70,22 @@ class Streaming:
     seconds: float
     input_base: int = 0
     """Where the inputs begin that lie in memory from the start."""
+
+    @staticmethod
+    def of(
+        banded: Banded, joint: Joint, start_bytes: int, seconds: float, input_base: int
+    ) -> "Streaming":
+        """Return a network split, ordered and placed as ``joint`` is."""
+        return Streaming(
+            banded=banded,
+            schedule=joint.schedule,
+            ranges=joint.ranges,
+            plan=joint.plan,
+            outcome=joint.outcome,
+            start_bytes=start_bytes,
+            seconds=seconds,
+            input_base=input_base,
+        )
 
     @property
     def arena_bytes(self) -> int:
@@ -133,22 +144,16 @@ def _apart(network: Network, heights: Sequence[int], streamed: bool, limits: Lim
     found = order_from(banded, first, limits)
 
     best, at = _best_joint(banded, found, first, 0, limits), 0
-    if best.outcome is not Outcome.OPTIMAL and _held(banded) and seconds_left():
-        base = _promising_base(banded, found.order, found.peak_bytes, limits)
+    if best.outcome is not Outcome.OPTIMAL and held_bytes(banded) and seconds_left():
+        base = promising_base(
+            banded, found.order, found.peak_bytes, limits.time_limit_s, limits.seed
+        )
         joint = _best_joint(banded, found, first, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
     problem = problem_of(banded.graph)
-    return Streaming(
-        banded=banded,
-        schedule=best.schedule,
-        ranges=best.ranges,
-        plan=best.plan,
-        outcome=best.outcome,
-        start_bytes=peak_of(problem, _positions(problem.ops, first)),
-        seconds=time.perf_counter() - started,
-        input_base=at,
-    )
+    peak = peak_of(problem, _positions(problem.ops, first))
+    return Streaming.of(banded, best, peak, time.perf_counter() - started, at)
 
 
 def _overlapping(network: Network, apart: Streaming, limits: Limits) -> Streaming:
@@ -177,36 +182,22 @@ def _overlapping(network: Network, apart: Streaming, limits: Limits) -> Streamin
         joint = _best_joint(banded, found, order, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
-    return Streaming(
-        banded=banded,
-        schedule=best.schedule,
-        ranges=best.ranges,
-        plan=best.plan,
-        outcome=best.outcome,
-        start_bytes=apart.start_bytes,
-        seconds=apart.seconds + time.perf_counter() - started,
-        input_base=at,
-    )
+    seconds = apart.seconds + time.perf_counter() - started
+    return Streaming.of(banded, best, apart.start_bytes, seconds, at)
 
 
 def _bases_over(banded: Banded, apart: Streaming, begun: Schedule, limits: Limits) -> Iterator[int]:
     """Where inputs may begin that rows lie over: as without, just above a row, the best of some."""
     yield apart.input_base
-    yield from _below_inputs(banded)
-    if _held(banded) and seconds_left():
-        yield _promising_base(banded, begun.order, begun.peak_bytes, limits)
+    yield from bases_below(banded)
+    if held_bytes(banded) and seconds_left():
+        yield promising_base(
+            banded, begun.order, begun.peak_bytes, limits.time_limit_s, limits.seed
+        )
 
 
-def _below_inputs(banded: Banded) -> list[int]:
-    """Where inputs begin so that the first row that is made of them begins below."""
-    far = {
-        distance
-        for layer in banded.network.layers
-        for feature, distance in zip(layer.inputs, layer.over, strict=False)
-        if feature in banded.resident and distance is not None
-    }
-    align = max([1, *(banded.network.features[f].align for f in banded.resident)])
-    return [-(-distance // align) * align for distance in sorted(far)]
+def _promising(banded: Banded, found: Schedule, limits: Limits) -> int:
+    return promising_base(banded, found.order, found.peak_bytes, limits.time_limit_s, limits.seed)
 
 
 def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
@@ -237,53 +228,10 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
     plain = [Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)]
     buffers = tuple(named_over(plain, pairs_over(banded, order, ranges)))
     others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
-    proved = memory.arena_bytes == found.lower_bound_bytes
-    return Streaming(
-        banded=banded,
-        schedule=replace(found, order=order, peak_bytes=peak),
-        ranges=ranges,
-        plan=replace(memory.plan, buffers=buffers, offsets=offsets),
-        outcome=Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
-        start_bytes=peak,
-        seconds=memory.seconds + found.seconds,
-        input_base=min((places[t] for t in others), default=0),
-    )
-
-
-def _promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
-    """Where inputs should begin: the best of some places between the arena's start and its end.
-
-    Further up, rows that are done with leave one free block with what lies below. Around the best
-    place it is looked ever closer until time ends.
-    """
-    align = max([1, *(banded.network.features[f].align for f in banded.resident)])
-    room = max(0, peak + peak // SLACK - _held(banded)) // align
-    quick = PlanOptions(time_limit_s=limits.time_limit_s / 40, seed=limits.seed)
-    arenas: dict[int, int] = {}
-    with within(BASES_SHARE * limits.time_limit_s):
-        step = max(1, room // BASES)
-        near = range(step, room + 1, step) or range(room, room + 1)
-        while True:
-            for base in near:
-                if arenas and seconds_left() == 0:
-                    return align * min(arenas, key=lambda b: (arenas[b], b))
-                if base not in arenas:
-                    placed = place_bands(banded, order, quick, base * align)[1]
-                    arenas[base] = placed.arena_bytes
-            best = min(arenas, key=lambda b: (arenas[b], b))
-            if step == 1:
-                return align * best
-            step = (step + 1) // 2
-            near = range(max(0, best - step), min(room, best + step) + 1, step)
-
-
-def _held(banded: Banded) -> int:
-    """Bytes of the inputs that lie in memory from the start."""
-    ends = [
-        place + banded.graph.tensors[tensor].size_bytes
-        for tensor, place in input_offsets(banded).items()
-    ]
-    return max(ends, default=0)
+    placed = replace(memory.plan, buffers=buffers, offsets=offsets)
+    joint = Joint.of(replace(found, order=order, peak_bytes=peak), ranges, placed, 1)
+    base = min((places[t] for t in others), default=0)
+    return Streaming.of(banded, joint, peak, memory.seconds + found.seconds, base)
 
 
 def _best_joint(
@@ -334,44 +282,6 @@ def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule
         seconds=found.seconds,
         statistics=found.statistics,
     )
-
-
-def place_bands(
-    banded: Banded, order: Sequence[int], options: PlanOptions, base: int = 0
-) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of an order and an offset for each.
-
-    The bands of the inputs that lie in memory from the start are at fixed offsets, each input as
-    one block from ``base`` on.
-    """
-    ranges = live_ranges(banded.graph, order)
-    fixed = input_offsets(banded, base)
-    features = banded.network.features
-    buffers = []
-    for index, live in enumerate(ranges):
-        align = max([1, *(features[banded.bands[t].feature].align for t in live.tensors)])
-        align = align if live.workspace_of is None else WORKSPACE_ALIGNMENT
-        place = fixed.get(live.tensors[0]) if live.tensors else None
-        name = f"{index} {live.name}"
-        buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
-    found = place_over(banded, order, ranges, buffers, options)
-    # Rows that nothing reads are in memory at the start all the same.
-    held = base + _held(banded) if fixed else 0
-    return ranges, replace(found, arena_bytes=max(found.arena_bytes, held))
-
-
-def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
-    """Where the bands of the resident inputs lie, the first input from ``base`` on."""
-    features, places, start = banded.network.features, {}, base
-    bases: dict[int, int] = {}
-    for feature in banded.resident:
-        align = features[feature].align
-        bases[feature] = start = -(-start // align) * align
-        start += features[feature].size_bytes
-    for tensor in banded.graph.inputs:
-        band = banded.bands[tensor]
-        places[tensor] = bases[band.feature] + band.first * features[band.feature].row_bytes
-    return places
 
 
 def _positions(ops: Sequence[int], order: Sequence[int]) -> list[int]:

@@ -7,8 +7,9 @@ from tvm_serenity.firmware.memory import Placed, Room, spread
 from tvm_serenity.firmware.program import Place
 from tvm_serenity.graph import Role
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.rows.place import input_offsets
 from tvm_serenity.rows.split import Banded
-from tvm_serenity.rows.stream import Streaming, input_offsets
+from tvm_serenity.rows.stream import Streaming
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""Where the inputs that are in memory from the start should begin."""
+
+from collections.abc import Sequence
+
+from tvm_serenity.deadline import seconds_left, within
+from tvm_serenity.plan import PlanOptions
+from tvm_serenity.rows.place import held_bytes, input_alignment, place_bands
+from tvm_serenity.rows.split import Banded
+
+BASES = 12
+"""Places that are tried first."""
+SLACK = 75
+"""One part in so many of the peak is what a place may cost."""
+BASES_SHARE = 0.3
+"""Of a time limit, for looking for such a place."""
+
+
+def bases_below(banded: Banded) -> list[int]:
+    """Where inputs begin so that the first row that is made of them begins below."""
+    far = {
+        distance
+        for layer in banded.network.layers
+        for feature, distance in zip(layer.inputs, layer.over, strict=False)
+        if feature in banded.resident and distance is not None
+    }
+    align = input_alignment(banded)
+    return [-(-distance // align) * align for distance in sorted(far)]
+
+
+def promising_base(
+    banded: Banded, order: Sequence[int], peak: int, seconds: float, seed: int
+) -> int:
+    """Where inputs should begin: the best of some places between the arena's start and its end.
+
+    Further up, rows that are done with leave one free block with what lies below. Around the best
+    place it is looked ever closer until time ends: a share of ``seconds``, a placement's limit.
+    """
+    align = input_alignment(banded)
+    room = max(0, peak + peak // SLACK - held_bytes(banded)) // align
+    quick = PlanOptions(time_limit_s=seconds / 40, seed=seed)
+    arenas: dict[int, int] = {}
+
+    def best() -> int:
+        return min(arenas, key=lambda base: (arenas[base], base))
+
+    with within(BASES_SHARE * seconds):
+        step = max(1, room // BASES)
+        near = range(step, room + 1, step) or range(room, room + 1)
+        while True:
+            for base in near:
+                if arenas and seconds_left() == 0:
+                    return align * best()
+                if base not in arenas:
+                    placed = place_bands(banded, order, quick, base * align)[1]
+                    arenas[base] = placed.arena_bytes
+            if step == 1:
+                return align * best()
+            step = (step + 1) // 2
+            near = range(max(0, best() - step), min(room, best() + step) + 1, step)
