@@ -49,7 +49,7 @@ _ONNX = """
     Abs Acos Acosh Add AffineGrid AllClassNMS And ArgMax ArgMin Asin Asinh Atan Atanh Attention
     AveragePool BatchNormalization BiasGelu BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
     Cast CastLike Ceil Clip Compress Concat ConcatFromSequence Constant ConstantOfShape Conv
-    ConvTranspose Cos Cosh CumSum DepthToSpace DequantizeLinear Div Dropout
+    ConvInteger ConvTranspose Cos Cosh CumSum DepthToSpace DequantizeLinear Div Dropout
     DynamicQuantizeLinear Einsum Elu EmbedLayerNormalization Equal Erf Exp Expand EyeLike
     FastGelu Flatten Floor GRU Gather GatherElements GatherND Gelu Gemm GlobalAveragePool
     GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid

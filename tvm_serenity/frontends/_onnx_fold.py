@@ -33,6 +33,7 @@ _NAMES = """
     Unsqueeze Where Xor
 """
 _FOLDED = frozenset(_NAMES.split())
+_QUANTISING = ("QuantizeLinear", "DequantizeLinear")
 NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 """TensorProto.DataType of the types that numpy has."""
 
@@ -43,6 +44,8 @@ class KnownValues:
 
     types: dict[str, Any]
     values: dict[str, Array] = field(default_factory=dict)
+    scalars: dict[str, Array] = field(default_factory=dict)
+    """Single values that are quantised, or were: the operators that say so stay."""
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The extents of a tensor, or None where one is not known."""
@@ -104,6 +107,8 @@ def _visit(
         extents = known.shape(node.input[0])
         if extents is not None:
             known.values[node.output[0]] = np.array(_elements(extents), np.int64)
+    elif node.op_type in _QUANTISING:
+        known.scalars.update(_scalar(known, node))
     elif _can_compute(known, node):
         known.values.update(_computed(known, node, version))
 
@@ -152,6 +157,27 @@ def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
         if name and kind is not None and kind.tensor_type.elem_type not in NUMBERS:
             return False
     return True
+
+
+def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
+    """What quantising a single value gives, or taking it back; nothing of what is not known.
+
+    ONNX's reference implementation wraps around where a value is far outside.
+    """
+    held = [known.scalars.get(n, known.values.get(n)) for n in node.input if n]
+    if len(held) < 2 or any(value is None or value.size != 1 for value in held):
+        return {}
+    value, scale, *zeros = (np.asarray(v).reshape(()) for v in held)
+    if node.op_type == "DequantizeLinear":
+        lacking = value.astype(np.int64) - sum(zeros)
+        return {node.output[0]: lacking.astype(scale.dtype) * scale}
+    zero = zeros[0] if zeros else np.uint8(0)
+    if zero.dtype.kind not in "iu" or (node.attribute and not zeros):  # another type is asked for
+        return {}
+    limits = np.iinfo(zero.dtype)
+    with np.errstate(all="ignore"):
+        found = np.clip(np.rint(value / scale) + zero, limits.min, limits.max)
+    return {} if np.isnan(found) else {node.output[0]: found.astype(zero.dtype)}
 
 
 def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:

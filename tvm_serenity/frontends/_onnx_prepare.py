@@ -8,7 +8,8 @@
    for them.
 4. Values that constants and shapes decide are computed (``_onnx_fold``); an If whose condition is
    among them is replaced by its branch.
-5. Nodes that nothing reads are dropped.
+5. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
+   become such of whole numbers (``_onnx_integer``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, followed
 from tvm_serenity.frontends._onnx_half import widened
+from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
@@ -68,7 +70,9 @@ def prepared(
         if not _choose_branches(made.graph, known):
             break
     _leave_out_empty(made.graph, known)
+    _write_pad_values(made.graph, known)
     _fold(made.graph, known)
+    in_whole_numbers(made.graph, known)
     _state_types(made.graph, known)
     return made, known.types
 
@@ -188,6 +192,17 @@ def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
             value = known.values.get(node.input[index])
             if value is not None and value.size == 0:
                 node.input[index] = ""
+
+
+def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
+    """Store the real number that a Pad writes, where the model quantises it: it must be known."""
+    from onnx import numpy_helper
+
+    for node in graph.node:
+        if node.op_type == "Pad" and len(node.input) > 2 and node.input[2] in known.scalars:
+            name = f"{node.output[0]}:value"
+            graph.initializer.append(numpy_helper.from_array(known.scalars[node.input[2]], name))
+            node.input[2] = name
 
 
 def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:

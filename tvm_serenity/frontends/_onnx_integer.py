@@ -1,0 +1,59 @@
+"""``ConvInteger``, which onnxruntime's dynamic quantiser writes, as a convolution of integers.
+
+ONNX infers no sizes of such convolutions, so they become one after all sizes are known.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tvm_serenity.frontends._onnx_fold import KnownValues
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def in_whole_numbers(graph: "onnx.GraphProto", known: KnownValues) -> None:
+    """Replace each ``ConvInteger``: values and weights less their zero points, then the sums.
+
+    What is padded is the zero point, so it is 0 then, as ``Conv`` pads.
+    """
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "ConvInteger" and node.domain in ("", "ai.onnx"):
+            nodes += _sums(graph, known, node)
+        else:
+            nodes.append(type(node).FromString(node.SerializeToString()))
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _sums(
+    graph: "onnx.GraphProto", known: KnownValues, node: "onnx.NodeProto"
+) -> "list[onnx.NodeProto]":
+    from onnx import TensorProto, helper, numpy_helper
+
+    made, result = [], node.output[0]
+
+    def less(value: str, zero: str, side: str) -> str:
+        whole = f"{result}:{side}"
+        made.append(helper.make_node("Cast", [value], [whole], to=TensorProto.INT32))
+        if not zero:
+            return whole
+        point = f"{whole}_zero"
+        made.append(helper.make_node("Cast", [zero], [point], to=TensorProto.INT32))
+        if known.shape(zero) not in ((), (1,)):  # one for each of the weights' channels
+            spread, shape = f"{whole}_zeros", f"{whole}_shape"
+            rank = len(known.shape(value) or ())
+            extents = np.array([-1, *[1] * (rank - 1)], np.int64)
+            graph.initializer.append(numpy_helper.from_array(extents, shape))
+            made.append(helper.make_node("Reshape", [point, shape], [spread]))
+            point = spread
+        made.append(helper.make_node("Sub", [whole, point], [f"{whole}_less"]))
+        return f"{whole}_less"
+
+    values, weights, zero, zeros = (*node.input, "", "")[:4]
+    given = [less(values, zero, "values"), less(weights, zeros, "weights")]
+    made.append(helper.make_node("Conv", given, [result]))
+    made[-1].attribute.extend(node.attribute)
+    return made
