@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.firmware.library_form import library_form
+from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir import direct, dsp, library, short, tuned
+from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -75,7 +76,7 @@ class Case:
     """A kernel of a layer, whole or of a row."""
 
     layer: Drawn
-    found: tuned.Tuned
+    found: Tuned
     by_rows: bool
 
     def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
@@ -197,13 +198,12 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
-            found = library_form(f"l{number}_{form}", given, rows, **(core or {"dsp": True}))
-            while found is not None:
+            name = f"l{number}_{form}"
+            for found in library_forms(name, given, rows, **(core or {"dsp": True})):
                 if "short.h" in found.kernel.support:
-                    name = f"l{number}_{form}_{len(made)}"
-                    kernel = replace(found.kernel, name=name)
-                    made[name] = Case(layer, replace(found, kernel=kernel), rows is not None)
-                found = found.roomy
+                    kernel = replace(found.kernel, name=f"{name}_{len(made)}")
+                    case = Case(layer, replace(found, kernel=kernel), rows is not None)
+                    made[kernel.name] = case
     return made
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.firmware.library_form import library_form
+from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_host
 from tvm_serenity.firmware import pack
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
+from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -148,18 +149,19 @@ def test_layers_of_any_shape(
     monkeypatch.setattr(pack, "LEAST_NARROW", 1 if bits == 4 else 256)
     layers = {f"layer{i}": drawn(seed + i, bits) for i in range(LAYERS)}
     kernels: dict[str, Kernel] = {}
-    calls: dict[str, tuple[Drawn, tuned.Tuned, bool]] = {}
+    calls: dict[str, tuple[Drawn, Tuned, bool]] = {}
     for name, layer in layers.items():
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         arguments = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slot = RowParam(0, ())
         slots = (slot,) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
-            found = library_form(f"{name}_{form}", arguments, rows, vectors=vectors)
-            if found is not None:
-                kernels[found.kernel.name] = found.kernel
-                calls[found.kernel.name] = (layer, found, rows is not None)
-    assert sum(not by_rows for *_, by_rows in calls.values()) == LAYERS
+            made = library_forms(f"{name}_{form}", arguments, rows, vectors=vectors)
+            for number, found in enumerate(made):
+                kernel = replace(found.kernel, name=f"{found.kernel.name}_{number}")
+                kernels[kernel.name] = kernel
+                calls[kernel.name] = (layer, found, rows is not None)
+    assert sum(not by_rows for *_, by_rows in calls.values()) >= LAYERS
     assert sum(by_rows for *_, by_rows in calls.values()) > LAYERS * 3 // 4
     packed = [found for _, found, _ in calls.values() if "w4" in found.kernel.body]
     assert (len(packed) > LAYERS) == (bits == 4)

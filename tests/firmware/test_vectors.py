@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.firmware.library_form import library_form
+from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
+from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.sums import sum_with_vectors
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Pair, Requantise, Sum
@@ -39,14 +40,18 @@ class Calls:
         self.kernels: dict[str, Kernel] = {}
         self.arrays: list[str] = []
         self.calls: list[str] = []
+        self.held: dict[tuple[str, bytes], str] = {}
 
-    def array(self, array: Any, const: bool = True) -> str:
-        name, ctype = f"a{len(self.arrays)}", f"{array.dtype}_t"
-        values = ",".join(map(str, np.ravel(array).tolist())) if const else ""
-        body = f"[{max(array.size, 1)}]" + (f" = {{{values}}}" if const and array.size else "")
-        kind = "static const" if const else "static"
-        self.arrays.append(f"{kind} __attribute__((aligned(16))) {ctype} {name}{body};")
-        return name
+    def array(self, array: Any) -> str:
+        """The name of a static array; equal ones are one."""
+        key = (str(array.dtype), array.tobytes())
+        if key not in self.held:
+            name = self.held[key] = f"a{len(self.arrays)}"
+            values = ",".join(map(str, np.ravel(array).tolist()))
+            body = f"[{max(array.size, 1)}]" + (f" = {{{values}}}" if array.size else "")
+            kind = f"static const __attribute__((aligned(16))) {array.dtype}_t"
+            self.arrays.append(f"{kind} {name}{body};")
+        return self.held[key]
 
     def add(self, kernel: Kernel, given: list[Any], expected: Any, scratch: int, tail: str) -> None:
         """A call of ``kernel`` with ``given``, its result, workspace, and ``tail`` arguments."""
@@ -118,7 +123,7 @@ int main(void)
 
 def library_calls(
     layers: dict[str, Drawn], monkeypatch: pytest.MonkeyPatch
-) -> tuple[Calls, list[tuned.Tuned]]:
+) -> tuple[Calls, list[Tuned]]:
     """Calls of the library's kernels of ``layers``, whole and by rows."""
     calls, made = Calls(), []
     for name, layer in layers.items():
@@ -128,24 +133,19 @@ def library_calls(
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
             with monkeypatch.context() as patched:
                 patched.setattr(tuned, "spec_of", lambda _function, _given, spec=spec: spec)
-                found = library_form(f"{name}_{form}", arguments, rows, vectors=True)
-            if found is None:
-                continue
-            made.append(found)
-            if rows is None:
-                given = [*layer.inputs, *found.constants]
-                calls.add(found.kernel, given, layer.expected, found.workspace_bytes, "")
-                more = found.roomy
-                if more is not None:
-                    made.append(replace(more, kernel=replace(more.kernel, name=f"{name}_roomy")))
-                    given, size = [*layer.inputs, *more.constants], more.workspace_bytes
-                    calls.add(made[-1].kernel, given, layer.expected, size, "")
-                continue
-            several = found.kernel.params[-1].name == library.COUNT
-            tail = ", (const uint32_t[]){1}" if several else ""
-            y = layer.expected.shape[0] // 2
-            given = [*rows_under(spec, y, layer.inputs), *found.constants]
-            calls.add(found.kernel, given, layer.expected[y], 0, tail)
+                forms = library_forms(f"{name}_{form}", arguments, rows, vectors=True)
+            for number, found in enumerate(forms):
+                kernel = replace(found.kernel, name=f"{found.kernel.name}_{number}")
+                made.append(replace(found, kernel=kernel))
+                if rows is None:
+                    given = [*layer.inputs, *found.constants]
+                    calls.add(kernel, given, layer.expected, found.workspace_bytes, "")
+                    continue
+                several = kernel.params[-1].name == library.COUNT
+                tail = ", (const uint32_t[]){1}" if several else ""
+                y = layer.expected.shape[0] // 2
+                given = [*rows_under(spec, y, layer.inputs), *found.constants]
+                calls.add(kernel, given, layer.expected[y], 0, tail)
     return calls, made
 
 

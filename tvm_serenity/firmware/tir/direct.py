@@ -26,18 +26,11 @@ WHOLE = 0.9
 
 
 def direct(name: str, layer: RoundedConvolution) -> Fast | None:
-    """Return the kernel, None where there is none or planes take fewer instructions."""
+    """Return the kernel, None where there is none."""
     spec, dtype = layer.spec, layer.spec.dtype
     if not short.has_planes(layer) or spec.channels % LANES:
         return None
-    (_, height, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
-    lines = 1 if layer.by_rows else spec.output_shape[1]
-    here = lines * out_width * (PIXEL + channels // LANES * PIXEL_LANES)
-    rows = min(3, height) if layer.by_rows else height
-    made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
-    planes = channels * (CHANNEL + rows * (ROW + width * COPIED) + made)
-    if here > planes * (1 if layer.by_rows else WHOLE):
-        return None
+    (_, _, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
     fields = {
         "width": width,
         "out_width": out_width,
@@ -61,7 +54,19 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
     body = "".join(f"    {line}\n" for line in text)
     files = ("dot.h", "requantise.h", "short.h", f"rows.h:{dtype}", f"direct.h:{dtype}")
     constants = (numbers_of(layer), np.full(channels, spec.input_zero, dtype))
-    return Fast(Kernel(name, tuple(params), body, files), constants, 0)
+    return Fast("direct", Kernel(name, tuple(params), body, files), constants, 0)
+
+
+def fewer(layer: RoundedConvolution) -> bool:
+    """Return whether a layer is estimated to take fewer instructions so than by planes."""
+    spec = layer.spec
+    (_, height, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
+    lines = 1 if layer.by_rows else spec.output_shape[1]
+    here = lines * out_width * (PIXEL + channels // LANES * PIXEL_LANES)
+    rows = min(3, height) if layer.by_rows else height
+    made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
+    planes = channels * (CHANNEL + rows * (ROW + width * COPIED) + made)
+    return here <= planes * (1 if layer.by_rows else WHOLE)
 
 
 def numbers_of(layer: RoundedConvolution) -> Array:

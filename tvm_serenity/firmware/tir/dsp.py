@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir import library, short
-from tvm_serenity.firmware.tir.direct import direct
+from tvm_serenity.firmware.tir.direct import direct, fewer
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 from tvm_serenity.firmware.tir.short import (
     Fast,
@@ -34,37 +34,49 @@ FIRST_SUMS = 1 << 23
 """Sums of the first output of a pair are below this: the difference that holds them has 24 bits."""
 
 
-def convolved(
-    name: str, layer: RoundedConvolution, weights: Any, *, little: bool = False
-) -> Fast | None:
-    """Return the kernel of a convolution, None where there is none.
+def convolved(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
+    """Return the kernel of a convolution that reads windows as the layer says, if there is one.
 
-    ``weights`` ``[inputs, outputs]`` stand in the order in which windows are read. ``little``: the
-    kernel with the least workspace.
+    ``weights`` ``[inputs, outputs]`` stand in the order in which windows are read.
     """
-    words = paired_words(weights)
-    if words is None or not is_short(layer) or layer.spec.channels % 2 or layer.narrow:
+    words = _words(layer, weights)
+    if words is None:
         return None
-    if int(largest(layer)[::2].max(initial=0)) >= FIRST_SUMS:
-        return None
-    if not layer.by_rows and layer.spec.output_shape[1:3] == (1, 1):
+    if _alone(layer):
         return _quads(name, layer, words)
     if layer.how.name != "ROUND_TWICE_SMALL":
         return None
-    fast = _triples(name, layer, weights)
-    if fast is None or (little and fast.workspace_bytes):
-        core = WindowForm("twos", ("twos.h",), words, _pair_numbers(layer))
-        return by_windows(name, layer, core)
-    return fast
+    core = WindowForm("twos", ("twos.h",), words, _pair_numbers(layer))
+    return by_windows(name, layer, core)
 
 
-def apart(name: str, layer: RoundedConvolution, *, little: bool = False) -> Fast | None:
-    """Return the kernel of a depthwise convolution, None where there is none.
+def widened(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
+    """Return the kernel of a convolution that widens its inputs, None where there is none."""
+    if _words(layer, weights) is None or _alone(layer) or layer.how.name != "ROUND_TWICE_SMALL":
+        return None
+    return _triples(name, layer, weights)
 
-    ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
-    """
-    found = direct(name, layer)
-    return found or planes(name, layer, ("plane_pairs.h",), little=little)
+
+def _words(layer: RoundedConvolution, weights: Any) -> npt.NDArray[np.int32] | None:
+    """The weights in words, None where the layer has no kernel for the DSP extension."""
+    words = paired_words(weights)
+    if words is None or not is_short(layer) or layer.spec.channels % 2 or layer.narrow:
+        return None
+    return None if int(largest(layer)[::2].max(initial=0)) >= FIRST_SUMS else words
+
+
+def _alone(layer: RoundedConvolution) -> bool:
+    """Whether a layer has one window."""
+    return not layer.by_rows and layer.spec.output_shape[1:3] == (1, 1)
+
+
+def apart(name: str, layer: RoundedConvolution) -> list[Fast]:
+    """Return the kernels of a depthwise convolution."""
+    found = planes(name, layer, ("plane_pairs.h",))
+    in_place = direct(name, layer)
+    if in_place is not None:
+        found.insert(0 if fewer(layer) else len(found), in_place)
+    return found
 
 
 def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:
@@ -119,7 +131,7 @@ def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     words = paired_words(blocks_first(layer, weights))
     assert words is not None, "the same weights in another order"
     return written_out(
-        LibraryText(name, ("widening.h", "triples.h"), names, [*lines, *calls]),
+        LibraryText("triples", name, ("widening.h", "triples.h"), names, [*lines, *calls]),
         layer,
         [words, _pair_numbers(layer), *zeros(layer, outside)],
         0 if on_stack else room,
@@ -165,4 +177,4 @@ def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     files = ("dot.h", "requantise.h", "short.h", f"quads.h:{dtype}")
     body = "".join(f"    {line}\n" for line in lines)
     kernel = Kernel(name, (*params, Param("out", dtype, False)), body, files)
-    return Fast(kernel, (np.ascontiguousarray(blocks), _pair_numbers(layer)), 0)
+    return Fast("quads", kernel, (np.ascontiguousarray(blocks), _pair_numbers(layer)), 0)

@@ -1,6 +1,6 @@
 """The kernels of a region in C: from the library where it covers them, else from TIR."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -12,13 +12,14 @@ from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.tir.candidates import Extensions, NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
 from tvm_serenity.firmware.tir.over import Permissions, by_lines, windows_of
 from tvm_serenity.firmware.tir.over import allowed as may_overlap
 from tvm_serenity.firmware.tir.statements import Written, write
-from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, NotCovered, Tuned, tuned
+from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, tuned
 from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.firmware.windows import Passage
 from tvm_serenity.graph import Graph, Op
@@ -38,15 +39,16 @@ class Kernels:
         self.region = region
         self.settings = settings
         self.alignment = board.core.alignment_bytes
-        self.vectors = board.core.mve
-        self.dsp = board.core.dsp and not board.core.mve
-        self.thumb = board.core.thumb
+        self.core = Extensions.of(board.core)
         self.calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
         self.functions = {v.name_hint: lean[v] for v in self.calls if v is not None}
         self.objects: dict[str, bytes] = {}
         in_c = settings.codegen == "c"
         self.not_covered: dict[int, str] = {}
-        self.tuned: dict[int, Tuned] = self._tuned() if settings.tuned and in_c else {}
+        self.candidates = self._candidates() if settings.tuned and in_c else {}
+        self.tuned = _named(
+            {i: (self.region.graph.ops[i].kind, least(c)) for i, c in self.candidates.items()}
+        )
         others = [
             i
             for i, op in enumerate(region.graph.ops)
@@ -67,33 +69,26 @@ class Kernels:
             made = compile_kernels(plain, llvm_target(board), prefix, self.alignment)
             self.written, self.objects = made.kernels, {OBJECT: made.object}
 
-    def _tuned(self) -> dict[int, Tuned]:
-        """The calls of the kernel library, by operator; equal kernels share a name.
+    def _candidates(self) -> dict[int, tuple[Tuned, ...]]:
+        """What the kernel library has for each operator, the fastest first.
 
-        None where all of them together are little work. ``not_covered`` says why of the others.
+        Nothing where all of it together is little work. ``not_covered`` says why of the others.
         """
-        found: dict[int, Tuned] = {}
-        names: dict[Kernel, str] = {}
+        found: dict[int, tuple[Tuned, ...]] = {}
         for i, op in enumerate(self.region.graph.ops):
             if op.view_of is not None:
                 continue  # a view, or a kernel that overwrites: the library has none
-            arrays = self.constants_of(i)
-            function = self.functions[op.kind]
             try:
-                made = self._form(op.kind, function, arrays)
+                found[i] = tuned(
+                    op.kind, self.functions[op.kind], self.constants_of(i), core=self.core
+                )
             except NotCovered as reason:
                 self.not_covered[i] = str(reason)
-                continue
-            found[i] = _named(made, op.kind, names)
-        if sum(made.products for made in found.values()) >= FEW_PRODUCTS:
+        if sum(made[0].products for made in found.values()) >= FEW_PRODUCTS:
             return found
         little = f"serves networks of {FEW_PRODUCTS} products or more"
         self.not_covered |= dict.fromkeys(found, little)
         return {}
-
-    def _form(self, name: str, function: Any, arrays: Sequence[Array | None]) -> Tuned:
-        """The library's form of a kernel for the board's core."""
-        return tuned(name, function, arrays, vectors=self.vectors, dsp=self.dsp, thumb=self.thumb)
 
     def _forms(self, ops: Sequence[int]) -> dict[str, dict[int, tuple[str, int]]]:
         """The forms of a kernel's narrow constants by position, for each kernel."""
@@ -121,11 +116,11 @@ class Kernels:
         """The arguments of an operator's call."""
         return compat.kernel_arguments(self.region.bindings[self.region.run[op]].value)
 
-    def taking(self, ops: Iterable[int]) -> "Kernels":
-        """Return the same kernels with the faster forms of ``ops``, which take more workspace."""
+    def taking(self, chosen: Mapping[int, Tuned]) -> "Kernels":
+        """Return the same kernels with these candidates of some operators."""
         made = copy(self)
-        roomy = {i: self.tuned[i].roomy for i in ops}
-        made.tuned = {**self.tuned, **{i: t for i, t in roomy.items() if t is not None}}
+        taken = {**self.tuned, **chosen}
+        made.tuned = _named({i: (self.region.graph.ops[i].kind, t) for i, t in taken.items()})
         return made
 
     def graph(self) -> Graph:
@@ -207,11 +202,16 @@ class Kernels:
         return tuple(found)
 
 
-def _named(made: Tuned, kind: str, names: dict[Kernel, str]) -> Tuned:
-    """``made``, and its faster form, under names that equal kernels share."""
-    name = names.setdefault(made.kernel, _next(kind, names.values()))
-    roomy = None if made.roomy is None else _named(made.roomy, kind, names)
-    return replace(made, kernel=replace(made.kernel, name=name), roomy=roomy)
+def _named(chosen: Mapping[int, tuple[str, Tuned]]) -> dict[int, Tuned]:
+    """The kernels, each with its operator's kind, under names that equal ones share."""
+    names: dict[Kernel, str] = {}
+    found = {}
+    for i, (kind, made) in chosen.items():
+        plain = replace(made.kernel, name=kind)
+        name = names.get(plain) or _next(kind, names.values())
+        names[plain] = name
+        found[i] = replace(made, kernel=replace(plain, name=name))
+    return found
 
 
 def _next(name: str, taken: Iterable[str]) -> str:

@@ -52,7 +52,8 @@ class RoundedConvolution:
     """A convolution with its weights less their zero point, and how its sums are rounded.
 
     ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions. ``narrow``:
-    weights fit into 4 bits, which the library then reads.
+    weights fit into 4 bits, which the library then reads. ``gathered``: windows are gathered into
+    columns, also where they need not be.
     """
 
     spec: Convolution
@@ -62,6 +63,7 @@ class RoundedConvolution:
     by_rows: bool = False
     vectors: bool = False
     narrow: bool = False
+    gathered: bool = False
 
     @property
     def name(self) -> str:
@@ -97,28 +99,38 @@ class RoundedConvolution:
             return 0
         return self.spec.weight_shape[0] * self.spec.weight_shape[1] // 2
 
-    @cached_property
+    @property
     def gathers(self) -> bool:
-        """Whether windows are gathered into columns: they must be, or that is faster.
+        """Whether windows are gathered into columns."""
+        return self.gathered or self.must_gather
+
+    @property
+    def must_gather(self) -> bool:
+        """Whether windows cannot be read where they lie."""
+        if self.grouped:
+            return self._groups_must_gather
+        return any(shape[3] % BLOCK for shape in self.spec.pieces)
+
+    @cached_property
+    def prefers_gathering(self) -> bool:
+        """Whether gathering is faster where either can be.
 
         Vectors take columns whole. Otherwise copying two windows is set against starting anew at
         each further row for every pair of outputs, in instructions of a Cortex-M4.
         """
         if self.grouped:
-            return self._groups_gather
-        if any(shape[3] % BLOCK for shape in self.spec.pieces):
-            return True
-        if self.by_rows or self.sources == 1:
-            return False
+            columns = in_vectors([self.depth])
+            return not self.by_rows and in_vectors(self.stretches) > MOST_LONGER * columns
         anew = 8 * (self.sources - 1) * self.spec.channels
-        return self.vectors or anew > 2.5 * self.depth + 60 * self.sources
+        return not self.by_rows and (self.vectors or anew > 2.5 * self.depth + 60 * self.sources)
 
     @property
     def grouped(self) -> bool:
         """Whether groups of four outputs are summed with vectors (``library/groups.h``)."""
         if not self.vectors or self.narrow or self.apart or not self.how.name.endswith("_SMALL"):
             return False
-        return not (self.by_rows and self._groups_gather and 2 * self.depth > MOST_COLUMN_BYTES)
+        gathers = self.gathered or self._groups_must_gather
+        return not (self.by_rows and gathers and 2 * self.depth > MOST_COLUMN_BYTES)
 
     @property
     def clamps_at_zero(self) -> bool:
@@ -143,15 +155,12 @@ class RoundedConvolution:
         kh, kw = self.spec.weight_shape[:2]
         return [kw * shape[3] for shape in self.spec.pieces for _ in range(kh)]
 
-    @cached_property
-    def _groups_gather(self) -> bool:
-        """Whether windows of groups are gathered: their runs would be ragged, or far more."""
-        spec, columns = self.spec, in_vectors([self.depth])
-        may_leave = any(spec.padding[1::2]) or spec.dilation[1] != 1
-        ragged = any(shape[3] % LANES for shape in spec.pieces)
-        if ragged and may_leave and spec.weight_shape[1] > 1:
-            return True
-        return not self.by_rows and in_vectors(self.stretches) > MOST_LONGER * columns
+    @property
+    def _groups_must_gather(self) -> bool:
+        """Whether windows of groups are gathered: their runs would be ragged at a border."""
+        may_leave = any(self.spec.padding[1::2]) or self.spec.dilation[1] != 1
+        ragged = any(shape[3] % LANES for shape in self.spec.pieces)
+        return ragged and may_leave and self.spec.weight_shape[1] > 1
 
     @cached_property
     def outside(self) -> int:

@@ -12,6 +12,7 @@ from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import banded_program, sources
+from tvm_serenity.firmware.tir.candidates import Extensions
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
@@ -66,14 +67,11 @@ class Maker:
         ``write_over``: rows may lie over rows that die as they are made.
         """
         if write_over not in self.cut:
-            core = self.board.core
             kernels = row_kernels(
                 self._read,
                 tuned=self.settings.tuned,
-                alignment=core.alignment_bytes,
-                dsp=core.dsp and not core.mve,
-                vectors=core.mve,
-                thumb=core.thumb,
+                alignment=self.board.core.alignment_bytes,
+                core=Extensions.of(self.board.core),
                 write_over=write_over,
             )
             check_splittable(kernels.network)

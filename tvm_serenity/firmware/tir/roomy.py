@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tvm_serenity.firmware.tir.candidates import Tuned, faster
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.memory import LiveRange, profile
 from tvm_serenity.plan import Plan
@@ -15,31 +16,36 @@ def with_room(
 ) -> tuple[Kernels, Ordered]:
     """Return the fastest of ``kernels`` that take no larger arena than the smallest, and the order.
 
-    A kernel's workspace lies beside what is live while it runs: where both are within the arena
-    they are tried together, and where those do not fit after all, one after the other.
+    A kernel's workspace lies beside what is live while it runs: the fastest where both are within
+    the arena are tried together, and where those do not fit after all, one after the other.
     """
     graph = kernels.graph()
     least = ordered(kernels, None)
     arena_bytes = least[2].arena_bytes
     live = {step.op: step.live_bytes for step in profile(graph, least[0]).steps}
-    more = {
-        i: made.roomy.workspace_bytes - made.workspace_bytes
-        for i, made in kernels.tuned.items()
-        if made.roomy is not None
-    }
     over = kernels.settings.write_over  # then less is live than the sum of sizes
-    wanted = [i for i, size in more.items() if over or live[i] + size <= arena_bytes]
+    room = {
+        i: arena_bytes if over else arena_bytes - live[i] + made.workspace_bytes
+        for i, made in kernels.tuned.items()
+    }
+    wanted: dict[int, list[Tuned]] = {}
+    for i, found in kernels.candidates.items():
+        held = [made for made in faster(found) if made.workspace_bytes <= room[i]]
+        if held:
+            wanted[i] = held
     if not wanted:
         return kernels, least
-    chosen = kernels.taking(wanted)
-    found = ordered(chosen, arena_bytes)
-    if found[2].arena_bytes <= arena_bytes:
-        return chosen, found
-    taken: list[int] = []
+    chosen = kernels.taking({i: held[0] for i, held in wanted.items()})
+    placed = ordered(chosen, arena_bytes)
+    if placed[2].arena_bytes <= arena_bytes:
+        return chosen, placed
+    taken: dict[int, Tuned] = {}
     best = least
-    for op in wanted:
-        found = ordered(kernels.taking([*taken, op]), arena_bytes)
-        if found[2].arena_bytes <= arena_bytes:
-            taken.append(op)
-            best = found
+    for i, held in wanted.items():
+        for made in held:
+            placed = ordered(kernels.taking({**taken, i: made}), arena_bytes)
+            if placed[2].arena_bytes <= arena_bytes:
+                taken[i] = made
+                best = placed
+                break
     return kernels.taking(taken), best

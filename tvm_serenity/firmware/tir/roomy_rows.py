@@ -23,8 +23,16 @@ class _Found:
     placed: Placed
     alignment: int
 
-    def free(self, live: Sequence[int], region: str, size_bytes: int) -> int | None:
-        """Return the lowest free offset beside the ``live`` ranges, None where there is none."""
+    def place(self, live: Sequence[int], size_bytes: int) -> Place | None:
+        """Return the first place beside the ``live`` ranges, None where there is none."""
+        for region in self.placed.arena_bytes:
+            at = self._free(live, region, size_bytes)
+            if at is not None:
+                return Place(region, at)
+        return None
+
+    def _free(self, live: Sequence[int], region: str, size_bytes: int) -> int | None:
+        """The lowest free offset in a region."""
         taken = sorted(
             (self.placed.offsets[i], self.placed.offsets[i] + self.placed.ranges[i].size_bytes)
             for i in live
@@ -47,14 +55,13 @@ def with_room_by_rows(
         calls.setdefault(streaming.banded.calls[op].layer, []).append(position)
     found, code, places = _Found(placed, alignment), list(kernels.code), {}
     for layer, made in enumerate(kernels.code):
-        roomy = made.roomy if made is not None else None
-        if roomy is None or layer not in calls:
+        if made is None or not made.faster or layer not in calls:
             continue
         live = [i for i, r in enumerate(placed.ranges) if _meets(r, calls[layer])]
-        for region in placed.arena_bytes:
-            at = found.free(live, region, roomy.workspace_bytes)
-            if at is not None:
-                code[layer], places[layer] = roomy, Place(region, at)
+        for one in made.faster:
+            place = found.place(live, one.workspace_bytes)
+            if place is not None:
+                code[layer], places[layer] = one, place
                 break
     return replace(kernels, code=_shared(code)), replace(lying, by_rows=places)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Array, Kernel
+from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, faster, least
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
 from tvm_serenity.firmware.tir.over_rows import (
@@ -16,7 +17,6 @@ from tvm_serenity.firmware.tir.over_rows import (
     of_library,
 )
 from tvm_serenity.firmware.tir.statements import Written, write
-from tvm_serenity.firmware.tir.tuned import NotCovered
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.spec_read import spec_of
@@ -30,9 +30,10 @@ class LayerCode:
 
     ``data`` are the positions of tensors among tensors and constants: before all constants where
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not, or not one for the board's core alone. ``roomy``: a faster one
-    with more workspace, if there is one. ``passages``: how it goes over a row of each input, where
-    rows may lie over what they are made of.
+    ``not_covered`` why it is not, or not one for the board's core alone; ``form``: which of the
+    library's. ``faster``: those with more workspace, the fastest first; ``slower``: the forms that
+    are not. ``passages``: how it goes over a row of each input, where rows may lie over what they
+    are made of.
     """
 
     kernels: tuple[Kernel, ...]
@@ -41,7 +42,9 @@ class LayerCode:
     workspace_bytes: int = 0
     library: bool = False
     not_covered: str = ""
-    roomy: "LayerCode | None" = None
+    form: str = ""
+    faster: "tuple[LayerCode, ...]" = ()
+    slower: tuple[str, ...] = ()
     passages: Passages = ()
 
 
@@ -59,16 +62,12 @@ def row_kernels(
     *,
     tuned: bool = True,
     alignment: int = 16,
-    dsp: bool = False,
-    vectors: bool = False,
-    thumb: int = 0,
+    core: Extensions = PLAIN,
     write_over: bool = False,
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
-    ``dsp``: the core has the DSP extension, and no vector instructions; ``vectors``: it has those;
-    ``thumb``: it has neither, but this instruction set. ``write_over``: rows may lie over rows that
-    die as they are made, but for kernels with vectors.
+    ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
 
     Raises :class:`UnsupportedError` where a row kernel needs workspace.
     """
@@ -76,7 +75,7 @@ def row_kernels(
     code: list[LayerCode | None] = [None] * len(rows.kernels)
     for index, kernel in enumerate(rows.kernels if tuned else ()):
         try:
-            code[index] = _from_library(kernel, dsp=dsp, vectors=vectors, thumb=thumb)
+            code[index] = _from_library(kernel, core)
         except NotCovered as reason:
             reasons[index] = str(reason)
     others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
@@ -98,7 +97,7 @@ def row_kernels(
         if made is not None:
             if made.workspace_bytes and _splits(rows.kernels[index]):
                 raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
-            if write_over and not vectors and _splits(rows.kernels[index]):
+            if write_over and not core.vectors and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
@@ -113,7 +112,7 @@ def _lying(
 ) -> tuple[LayerCode, tuple[int | None, ...]]:
     """The kernels of a layer that say how they go over rows, and how far apart these must be.
 
-    Of two kernels the one with more workspace is left out where it stays apart and the other not.
+    A kernel with more workspace is left out where it stays apart and that with the least does not.
     """
     layer, kernel = rows.network.layers[index], rows.kernels[index]
     assert kernel is not None
@@ -127,38 +126,36 @@ def _lying(
     if not isinstance(spec, Convolution) or len(spec.pieces) != len(layer.inputs):
         return made, ()
     made = replace(made, passages=of_library(spec, made.kernels[0]))
-    far, roomy = distances(made.passages), made.roomy
-    if roomy is None:
-        return made, far
-    roomy = replace(roomy, passages=of_library(spec, roomy.kernels[0]))
-    both = farther(far, distances(roomy.passages))
-    return replace(made, roomy=None if both is None else roomy), far if both is None else both
+    far, kept = distances(made.passages), []
+    for one in made.faster:
+        one = replace(one, passages=of_library(spec, one.kernels[0]))
+        both = farther(far, distances(one.passages))
+        if both is not None:
+            far = both
+            kept.append(one)
+    return replace(made, faster=tuple(kept)), far
 
 
 def _splits(kernel: LayerKernel | None) -> bool:
     return kernel is not None and kernel.rows is not None
 
 
-def _from_library(kernel: LayerKernel | None, **core: Any) -> LayerCode | None:
+def _from_library(kernel: LayerKernel | None, core: Extensions) -> LayerCode | None:
     if kernel is None or kernel.source is None:
         return None
     arguments = _arguments(kernel)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
-    found = from_library(name, kernel.source, arguments, kernel.rows, **core)
+    found = from_library(name, kernel.source, arguments, kernel.rows, core)
     first = tuple(range(len(kernel.data)))
-    code = LayerCode(
-        (found.kernel,), found.constants, first, found.workspace_bytes, True, found.refused
-    )
-    more = found.roomy
-    if more is None:
-        return code
-    roomy = replace(
-        code,
-        kernels=(more.kernel,),
-        constants=more.constants,
-        workspace_bytes=more.workspace_bytes,
-    )
-    return replace(code, roomy=roomy)
+
+    def code(made: Tuned) -> LayerCode:
+        kernels, size = (made.kernel,), made.workspace_bytes
+        return LayerCode(kernels, made.constants, first, size, True, made.refused, made.form)
+
+    little = least(found)
+    more = faster(found)
+    slower = tuple(made.form for made in found[len(more) + 1 :])
+    return replace(code(little), faster=tuple(map(code, more)), slower=slower)
 
 
 def _arguments(kernel: LayerKernel) -> list[Any]:

@@ -24,35 +24,51 @@ WORD_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Fast:
-    """A kernel, the constants it takes after its tensors, workspace."""
+    """A kernel, the constants it takes after its tensors, workspace; ``form``: its name."""
 
+    form: str
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int
 
 
 def planes(
-    name: str, layer: RoundedConvolution, making: Sequence[str], *, little: bool, lifted: int = 0
-) -> Fast | None:
-    """Return the kernel of a depthwise convolution of 3x3, None where there is none.
+    name: str, layer: RoundedConvolution, making: Sequence[str], *, lifted: int = 0
+) -> list[Fast]:
+    """Return the kernels of a depthwise convolution of 3x3, one channel at a time.
 
-    One channel at a time; the plane's rows are as long as windows reach, and a little longer.
-    ``making``: the files that make lines from a plane, in which inputs are ``lifted`` more.
-    ``little``: the plane has few rows and lies on the stack; a row kernel's always does.
+    The plane holds all rows, in workspace where that is too much for the stack, or a ring of few;
+    they are as long as windows reach, and a little longer. ``making``: the files that make lines
+    from a plane, in which inputs are ``lifted`` more.
     """
     if not has_planes(layer):
-        return None
-    little = little or layer.by_rows
+        return []
+    pitch = _pitch(layer)
+    most, held = _rows_read(layer), PLANE_BYTES // (2 * pitch)
+    rows = [most] if most <= held else [most] * (not layer.by_rows) + [held] * (held >= 3)
+    return [_planes(name, layer, making, count, lifted) for count in rows]
+
+
+def _pitch(layer: RoundedConvolution) -> int:
+    """Inputs from a row of a plane to the next."""
+    stride, width = layer.spec.strides[1], layer.spec.output_shape[2]
+    return -(-max(width * stride + 4 - stride, 4) // BLOCK) * BLOCK
+
+
+def _rows_read(layer: RoundedConvolution) -> int:
+    """The rows of a plane that holds all that are read."""
+    lines = 1 if layer.by_rows else layer.spec.output_shape[1]
+    return (lines - 1) * layer.spec.strides[0] + 3
+
+
+def _planes(
+    name: str, layer: RoundedConvolution, making: Sequence[str], rows: int, lifted: int
+) -> Fast:
+    """The kernel with so many rows in the plane."""
     spec, dtype = layer.spec, layer.spec.dtype
     _, lines, width, channels = spec.output_shape
     lines = 1 if layer.by_rows else lines
-    pitch = -(-max(width * spec.strides[1] + 4 - spec.strides[1], 4) // BLOCK) * BLOCK
-    most = (lines - 1) * spec.strides[0] + 3
-    rows = (
-        min(most, PLANE_BYTES // (2 * pitch)) if little or 2 * pitch * most <= PLANE_BYTES else most
-    )
-    if rows < 3:
-        return None
+    pitch = _pitch(layer)
     on_stack = 2 * rows * pitch <= PLANE_BYTES
     height = 3 if layer.by_rows else spec.pieces[0][1]
     fields = {
@@ -90,7 +106,8 @@ def planes(
     typed = (f"{file}:{dtype}" for file in ("plane.h", *making, "planes.h"))
     kernel = Kernel(name, tuple(params), body, ("dot.h", "requantise.h", "short.h", *typed))
     given_numbers = _channel_numbers(layer, lifted)
-    return Fast(kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch)
+    form = "planes in a ring" if rows < _rows_read(layer) else "planes"
+    return Fast(form, kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch)
 
 
 def has_planes(layer: RoundedConvolution) -> bool:
@@ -187,6 +204,7 @@ def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast |
     elif column_bytes:
         columns = f"({dtype}_t *)(void *)workspace"
     runs = library.most_runs(layer)
+    form = core.making.removesuffix("_alone") + ", gathered" * layer.gathers
     lines = [
         f"static const convolution_{dtype} c = "
         f"{library.convolution_fields(layer, library.reader(layer))};",
@@ -198,7 +216,7 @@ def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast |
     ]
     names, calls = library.calls(layer, called("convolve_twos", dtype, 2))
     return written_out(
-        LibraryText(name, ("windows.h", *core.files), names, [*lines, *calls]),
+        LibraryText(form, name, ("windows.h", *core.files), names, [*lines, *calls]),
         layer,
         [core.weights, core.numbers, *zeros(layer, layer.outside)],
         0 if layer.by_rows else column_bytes,
@@ -217,8 +235,9 @@ def zeros(layer: RoundedConvolution, count: int) -> list[Array]:
 
 @dataclass(frozen=True)
 class LibraryText:
-    """A kernel's name, the library's files it needs, its inputs and lines."""
+    """A kernel's form and name, the library's files it needs, its inputs and lines."""
 
+    form: str
     name: str
     files: tuple[str, ...]
     inputs: list[str]
@@ -243,4 +262,4 @@ def written_out(
     files = ["dot.h", "requantise.h", *(f"{f}:{dtype}" for f in typed), "short.h"]
     files += [f"{file}:{dtype}" for file in written.files]
     kernel = Kernel(written.name, tuple(params), body, tuple(files))
-    return Fast(kernel, tuple(constants), workspace_bytes)
+    return Fast(written.form, kernel, tuple(constants), workspace_bytes)

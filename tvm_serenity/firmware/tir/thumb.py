@@ -38,10 +38,10 @@ def convolved(name: str, layer: RoundedConvolution, weights: Any, thumb: int) ->
     return by_windows(name, layer, core)
 
 
-def apart(name: str, layer: RoundedConvolution, thumb: int, *, little: bool) -> Fast | None:
-    """Return the kernel of a depthwise convolution, None where there is none."""
+def apart(name: str, layer: RoundedConvolution, thumb: int) -> list[Fast]:
+    """Return the kernels of a depthwise convolution."""
     lifted = LIFTED if thumb == 1 and layer.spec.dtype == "int8" else 0
-    return planes(name, layer, ("finish.h", "plane_taps.h"), little=little, lifted=lifted)
+    return planes(name, layer, ("finish.h", "plane_taps.h"), lifted=lifted)
 
 
 def in_fours(weights: npt.NDArray[np.int8], depth: int, more: int = 0) -> Array:

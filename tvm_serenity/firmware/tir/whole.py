@@ -71,9 +71,8 @@ def compiled(
     writer = Kernels(kernels, region, settings, board, identifier(name))
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
-    least = writer
     writer, (order, ranges, whole, bound, peak) = with_room(
-        least, lambda tried, wanted: _ordered(tried, settings, alignment, wanted)
+        writer, lambda tried, wanted: _ordered(tried, settings, alignment, wanted)
     )
     graph = writer.graph()
     placed = place(ranges, whole, room, alignment)
@@ -90,7 +89,7 @@ def compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=of_whole(least, writer, order),
+        choices=of_whole(writer, order),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 

@@ -1,19 +1,21 @@
 """Which kernel makes each operator, what stood beside it, and why that was not taken.
 
-The choice is a rule, nothing is costed: the kernel library before kernels from TIR, and of two
-forms of the library the one with more workspace where the arena does not grow for it.
+The choice is a rule, nothing is costed: the kernel library before kernels from TIR, and of its
+forms the first in the order of ``candidates`` for whose workspace the arena does not grow.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.kernels.opaque import opaque
 
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
 BEHIND = "the library goes before it"
+GROWS, NO_PLACE = "the arena would grow", "no place is free in all of its calls"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,30 +44,20 @@ class KernelChoice:
         }
 
 
-def of_whole(least: Kernels, taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
-    """Return the choices of a network that runs whole, in the ``order`` in which it does.
-
-    ``least``: the kernels with the least workspace, from which ``taken`` were made.
-    """
-    return tuple(_whole(least, taken, i) for i in order if taken.calls[i] is not None)
+def of_whole(taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
+    """Return the choices of a network that runs whole, in the ``order`` in which it does."""
+    return tuple(_whole(taken, i) for i in order if taken.calls[i] is not None)
 
 
-def _whole(least: Kernels, taken: Kernels, index: int) -> KernelChoice:
+def _whole(taken: Kernels, index: int) -> KernelChoice:
     op = taken.region.graph.ops[index]
     made = taken.tuned.get(index)
     if made is not None:
-        little = least.tuned[index]
-        others = [f"TIR: {BEHIND}"]
+        others = _beside(taken.candidates[index], made)
         if made.refused:
             others.insert(0, f"library for this core: {made.refused}")
-        if little.roomy is not None and made is little:
-            more = little.roomy.workspace_bytes
-            others.insert(0, f"library with {more:,} bytes of workspace: the arena would grow")
-        elif made is not little:
-            few = little.workspace_bytes
-            others.insert(0, f"library with {few:,} bytes of workspace: this arena holds more")
         by, name, workspace = LIBRARY, made.kernel.name, made.workspace_bytes
-        return _choice(op.name, name, by, workspace, others)
+        return _choice(op.name, name, by, workspace, [*others, f"TIR: {BEHIND}"])
     function = taken.functions[op.kind]
     if opaque(function) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
@@ -88,7 +80,7 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
         if code is None or kernel is None:
             continue
         if code.library:
-            by, others = LIBRARY, [*_beside(little, code), f"TIR: {BEHIND}"]
+            by, others = LIBRARY, [*_beside_rows(little, code), f"TIR: {BEHIND}"]
             if code.not_covered:
                 others.insert(0, f"library for this core: {code.not_covered}")
         else:
@@ -99,14 +91,30 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
     return tuple(found)
 
 
-def _beside(little: LayerCode | None, taken: LayerCode) -> list[str]:
-    """The library's other form of a layer, and why it was not taken."""
-    if little is None or little.roomy is None:
+def _beside(found: Sequence[Tuned], taken: Tuned) -> list[str]:
+    """The library's other forms, and why none of them was taken."""
+    at = [made.form for made in found].index(taken.form)
+    before = [(made.form, made.workspace_bytes) for made in found[:at]]
+    return [_no_room(*one, GROWS) for one in before] + [_slower(m.form) for m in found[at + 1 :]]
+
+
+def _beside_rows(little: LayerCode | None, taken: LayerCode) -> list[str]:
+    """The same of a layer in rows."""
+    if little is None:
         return []
-    if taken is little:
-        more = little.roomy.workspace_bytes
-        return [f"library with {more:,} bytes of workspace: no place is free in all of its calls"]
-    return [f"library with {little.workspace_bytes:,} bytes of workspace: this arena holds more"]
+    forms = [one.form for one in (*little.faster, little)]
+    at = forms.index(taken.form)
+    before = [(one.form, one.workspace_bytes) for one in little.faster[:at]]
+    after = [*forms[at + 1 :], *little.slower]
+    return [_no_room(*one, NO_PLACE) for one in before] + [_slower(form) for form in after]
+
+
+def _no_room(form: str, workspace_bytes: int, why: str) -> str:
+    return f"library, {form}, with {workspace_bytes:,} bytes of workspace: {why}"
+
+
+def _slower(form: str) -> str:
+    return f"library, {form}: comes after it"
 
 
 def _choice(
