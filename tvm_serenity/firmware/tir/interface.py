@@ -48,11 +48,14 @@ def interface(
     results = _results(function.body.body, bindings)
     given = list(_names(function, INPUTS, function.params))
     first = len(inputs) - len(initial)
-    names = list(_names(function, OUTPUTS, results))[: len(outputs) - len(initial)]
+    names = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
     names += [f"{name}_next" for name in given[first:]]
     scales = _scales(function, OUTPUT_SCALES)
-    for tensor, name, value in zip(outputs, names, results, strict=True):
-        found[tensor] = Known(name, next(scales, None) or _output(value, bindings))
+    listed: dict[Any, Known] = {}  # a result that is listed twice is one tensor, of the first name
+    for name, value in zip(names, results, strict=True):
+        known = Known(name, next(scales, None) or _output(value, bindings))
+        listed.setdefault(value, known)
+    found |= zip(outputs, listed.values(), strict=True)
     scales = _scales(function, INPUT_SCALES)
     for i, (tensor, name) in enumerate(zip(inputs, given, strict=True)):
         state = initial[i - first] if i >= first else None
