@@ -17,6 +17,7 @@ from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
 from tests.conformance.writer import T
 from tests.docs.json_tables import Tables, tables
+from tests.frontends.programs import program
 from tests.onnx_session.nets import wired
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import random_module  # noqa: F401  (imports TVM once, before the clock)
@@ -34,12 +35,13 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "schedule": (
         ("schedule", "conv.tflite", "--certificate", "certificate.json"),
         ("schedule", "conv.tflite", "--plan", "tflm", "-o", "planned.tflite"),
+        ("schedule", "program.pte"),
     ),
     "schedule-for-onnxruntime": (
         ("schedule", "wired.onnx", "-o", "ordered.onnx", "--for", "onnxruntime"),
     ),
     "check": (("check", "conv.tflite", "certificate.json"),),
-    "inspect": (("inspect", "conv.tflite"),),
+    "inspect": (("inspect", "conv.tflite"), ("inspect", "program.pte")),
     "explain": (
         ("explain", "conv.tflite", "--board", "microbit"),
         ("explain", CELL, "--board", "microbit"),
@@ -122,6 +124,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
     (made / "barren.tflite").write_bytes(barren())
     wired(made / "wired.onnx", n=8, size=16)
+    (made / "program.pte").write_bytes(program())
     (made / "copies.txt").write_text(COPIES)
     (made / "buffers.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,3,4\n")
     return made

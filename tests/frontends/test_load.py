@@ -29,7 +29,11 @@ def bad(tmp_path: Path, name: str, content: bytes | None) -> Path:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("model.h5", b"x", "suffix '.h5'; known model files end in .tflite, .onnx, .txt, .graph"),
+        (
+            "model.h5",
+            b"x",
+            "suffix '.h5'; known model files end in .tflite, .onnx, .pte, .txt, .graph",
+        ),
         ("model", b"x", "no suffix"),
         ("missing.tflite", None, "No such file"),
         ("empty.onnx", b"", "the file is empty"),

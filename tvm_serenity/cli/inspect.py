@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from tvm_serenity.cli import app, show
+from tvm_serenity.cli import app, program, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Alias,
@@ -78,11 +78,14 @@ def inspect_command(
     if plot is not None:
         plot_profiles(Path(model).name, both, plot)
     if json:
-        show.print_json(_json(model, reduced, shown, first=choices.first or 0))
+        said = _json(model, reduced, shown, first=choices.first or 0)
+        show.print_json({**said, **program.program_json(opened)})
     elif compact:
         _print_compact(model, reduced, both)
     else:
         _print(model, reduced, shown, first=choices.first or 0)
+        if facts := program.program_facts(opened):
+            show.facts("ExecuTorch", facts)
 
 
 def _json(model: str, reduced: Reduced, shown: Profile, first: int) -> dict[str, object]:
@@ -137,5 +140,6 @@ def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
     rows = {
         r.name: f"{r.size_bytes:,} bytes, steps {r.start} to {r.stop - 1}"
         for r in shown.peak_ranges
+        if r.size_bytes
     }
     show.facts(f"peak {shown.peak_bytes:,} bytes, made of", rows)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
-from tvm_serenity.cli import app, onnx_session, show
+from tvm_serenity.cli import app, onnx_session, program, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
     Alias,
@@ -114,6 +114,8 @@ def schedule_command(
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     opened = source(model, dim or (), opaque or ()).file()
     _check_suffix(opened, output)
+    if output is not None and program.allocated(opened) is not None:
+        opened.reordered(range(len(opened.graph.ops)))  # refused before the search
     if runtime is not None:
         limits = Options(time_limit_s=time_limit, memory_limit_bytes=memory_limit)
         others = {
@@ -167,12 +169,13 @@ def schedule_command(
         "objective": objective,
         "checked": check,
         **({} if planned is None else {"plan": planned}),
+        **program.program_json(opened),
         "output": output,
     }
     if json:
         show.print_json(result)
     else:
-        _print(model, reduced, joint, given_plan)
+        _print(model, opened, reduced, joint, given_plan)
         if planned is not None:
             show.facts("TensorFlow Lite Micro", tflm.plan_text(planned))
         if output is not None:
@@ -274,19 +277,22 @@ def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list
     return [*range(choices.first), *order, *range(choices.last + 1, len(graph.ops))]
 
 
-def _print(model: str, reduced: Reduced, joint: Joint, given_plan: Plan) -> None:
+def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_plan: Plan) -> None:
     found, best_plan = joint.schedule, joint.plan
     before, after = peak_bytes(reduced.graph), found.peak_bytes
     saved = f" ({1 - after / before:.1%} less)" if after < before else ""
+    fixed = program.allocated(opened) is not None
+    following = program.NEXT if fixed else NO_ORDER_HELPS
     show.facts(
         f"{model}: {reduced.nodes} ops",
         {
+            **program.program_facts(opened),
             "given order": f"peak {before:,} bytes, arena {given_plan.arena_bytes:,}",
             "best order": f"peak {after:,} bytes{saved}, arena {best_plan.arena_bytes:,}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
             "peak at": _peak_text(reduced.graph, joint),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
-            **({} if after < before else {"next": NO_ORDER_HELPS}),
+            **({"next": following} if fixed or after >= before else {}),
         },
     )
 

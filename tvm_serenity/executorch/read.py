@@ -6,12 +6,13 @@ and those that read it after wait for it. Parameters and buffers are constants o
 """
 
 import operator
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.graph import Graph, Op, Role, Tensor
+from tvm_serenity.frontends.building import Building
+from tvm_serenity.graph import Graph, Role, Tensor
 
 _VIEW = "view_copy"
 
@@ -33,27 +34,19 @@ def read_nodes(graph: Any, counted: Set[str]) -> BoundNodes:
     reader = _Reader(counted)
     for node in graph.nodes:
         reader.node(node)
-    tensors, ops = tuple(reader.tensors), tuple(reader.operators())
-    outputs = tuple(dict.fromkeys(reader.outputs))
-    return BoundNodes(
-        Graph("edge", tensors, ops, tuple(reader.inputs), outputs), tuple(map(tuple, reader.nodes))
-    )
+    made = reader.building.graph("edge", reader.inputs, reader.outputs)
+    return BoundNodes(made, tuple(map(tuple, reader.nodes)))
 
 
 @dataclass
 class _Reader:
     counted: Set[str]
-    tensors: list[Tensor] = field(default_factory=list)
+    building: Building = field(default_factory=Building)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     nodes: list[list[Any]] = field(default_factory=list)
-    ops: list[tuple[str, str, list[int], list[int], int | None]] = field(default_factory=list)
     values: dict[Any, list[int]] = field(default_factory=dict)
     maker: dict[Any, int] = field(default_factory=dict)
-    root: dict[int, int] = field(default_factory=dict)
-    readers: dict[int, list[int]] = field(default_factory=dict)
-    written: dict[int, int] = field(default_factory=dict)
-    """By storage: the token that its last write makes."""
 
     def node(self, node: Any) -> None:
         if node.op in ("placeholder", "get_attr"):
@@ -71,48 +64,31 @@ class _Reader:
         else:
             self.run(node)
 
+    def role(self, tensor: int) -> Role:
+        return self.building.tensors[tensor].role
+
     def made_by(self, node: Any) -> list[int]:
-        return [t for t in self.values[node] if self.tensors[t].role is Role.ACTIVATION]
+        return [t for t in self.values[node] if self.role(t) is Role.ACTIVATION]
 
     def run(self, node: Any) -> None:
-        number = len(self.ops)
         read = [t for arg in node.all_input_nodes for t in self.values[arg]]
         made = self.declare(node, Role.ACTIVATION)
         view = read[0] if _VIEW in str(node.target) and read else None
-        if view is not None and self.tensors[view].role is not Role.ACTIVATION:
+        if view is not None and self.role(view) is not Role.ACTIVATION:
             view = None
-        self.values[node], self.maker[node] = made, number
-        roots = [self.root.get(t, t) for t in read]
-        tokens = [self.written[r] for r in roots if r in self.written]
+        mutated = _mutated(node, self.values)
+        target = str(node.target)
+        number = self.building.op(node.name, target, read, made, view=view, mutated=mutated)
         self.nodes.append([node])
-        self.ops.append((node.name, str(node.target), [*read, *tokens], list(made), view))
-        if view is not None:
-            self.root[made[0]] = self.root.get(view, view)
-        for storage in dict.fromkeys(self.root.get(t, t) for t in _mutated(node, self.values)):
-            for before in self.readers.get(storage, ()):
-                self.ops[number][2].append(self.token(before))
-            self.written[storage] = self.token(number)
-        for storage in dict.fromkeys(roots):
-            self.readers.setdefault(storage, []).append(number)
-
-    def token(self, op: int) -> int:
-        """A tensor of no bytes that operator ``op`` makes: who reads it waits for it."""
-        name = f"{self.ops[op][0]} before {len(self.tensors)}"
-        self.tensors.append(Tensor(name, 0))
-        self.ops[op][3].append(len(self.tensors) - 1)
-        return len(self.tensors) - 1
+        self.values[node], self.maker[node] = made, number
 
     def declare(self, node: Any, role: Role) -> list[int]:
         """The tensors of a node's value; one of no bytes where it is a number."""
-        first, held = len(self.tensors), node.meta.get("val")
+        found, held = [], node.meta.get("val")
         for index, value in enumerate(held if isinstance(held, list | tuple) else [held]):
             name = node.name if index == 0 else f"{node.name}.{index}"
-            self.tensors.append(Tensor(name, _bytes(node, value), role=role))
-        return list(range(first, len(self.tensors)))
-
-    def operators(self) -> Iterator[Op]:
-        for name, kind, read, made, view in self.ops:
-            yield Op(name, kind, tuple(dict.fromkeys(read)), tuple(made), view_of=view)
+            found.append(self.building.tensor(Tensor(name, _bytes(node, value), role=role)))
+        return found
 
 
 def _bytes(node: Any, value: Any) -> int:

@@ -1,6 +1,6 @@
 """Model files as graphs, and written back in another order.
 
-    model = load("model.tflite")            # .tflite, .onnx, or the text form .txt / .graph
+    model = load("model.tflite")            # .tflite, .onnx, .pte, or the text form .txt / .graph
     save(model, order, "reordered.tflite")
 
 A format is one line in ``READERS``. The frontends to Relax are in ``frontends.relax``.
@@ -37,13 +37,25 @@ def _onnx(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
     return onnx_file.read(path, data, dims)
 
 
+def _pte(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
+    from tvm_serenity.frontends import pte_file
+
+    return pte_file.read(path, data, dims)
+
+
 def _text(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
     from tvm_serenity.frontends import text_file
 
     return text_file.read(path, data, dims)
 
 
-READERS: dict[str, Reader] = {".tflite": _tflite, ".onnx": _onnx, ".txt": _text, ".graph": _text}
+READERS: dict[str, Reader] = {
+    ".tflite": _tflite,
+    ".onnx": _onnx,
+    ".pte": _pte,
+    ".txt": _text,
+    ".graph": _text,
+}
 """Reader by suffix: takes the path, the bytes of the file and sizes for named dimensions."""
 
 

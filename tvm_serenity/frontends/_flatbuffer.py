@@ -123,6 +123,12 @@ class Table:
         self.source.spend(4 * length)
         return struct.unpack_from(f"<{length}i", self.source.data, start)
 
+    def longs(self, number: int) -> tuple[int, ...]:
+        """A vector of signed 64-bit numbers."""
+        start, length = self.span(number, 8)
+        self.source.spend(8 * length)
+        return struct.unpack_from(f"<{length}q", self.source.data, start)
+
     def tables(self, number: int) -> tuple["Table", ...]:
         """A vector of tables."""
         start, length = self.span(number, 4)

@@ -1,0 +1,82 @@
+"""A graph as its operators are met, some of which write to tensors that others read.
+
+An operator that writes to storage waits for those that read it before, and those that read it
+after wait for it: each wait is a tensor of no bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tvm_serenity.graph import Graph, Op, Tensor
+
+
+@dataclass
+class Met:
+    """An operator as met so far; what it reads and makes grows by what others wait for."""
+
+    name: str
+    kind: str
+    read: list[int]
+    made: list[int]
+    view: int | None
+
+
+@dataclass
+class Building:
+    """Tensors and operators so far; ``graph`` makes them one."""
+
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[Met] = field(default_factory=list)
+    _root: dict[int, int] = field(default_factory=dict)
+    _readers: dict[int, list[int]] = field(default_factory=dict)
+    _written: dict[int, int] = field(default_factory=dict)
+    """By storage: the token that its last write makes."""
+
+    def tensor(self, tensor: Tensor) -> int:
+        """Add a tensor; return its index."""
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def op(
+        self,
+        name: str,
+        kind: str,
+        read: Sequence[int],
+        made: Sequence[int],
+        *,
+        view: int | None = None,
+        mutated: Iterable[int] = (),
+    ) -> int:
+        """Add an operator that reads and makes tensors; return its index.
+
+        ``view``: the tensor whose storage the first of ``made`` shows. ``mutated``: tensors of
+        ``read`` that it writes to.
+        """
+        number = len(self.ops)
+        roots = list(dict.fromkeys(self._root.get(t, t) for t in read))
+        waits = [self._written[root] for root in roots if root in self._written]
+        self.ops.append(Met(name, kind, [*read, *waits], list(made), view))
+        if view is not None:
+            self._root[made[0]] = self._root.get(view, view)
+        for storage in dict.fromkeys(self._root.get(t, t) for t in mutated):
+            for before in self._readers.get(storage, ()):
+                self.ops[number].read.append(self._token(before))
+            self._written[storage] = self._token(number)
+        for storage in roots:
+            self._readers.setdefault(storage, []).append(number)
+        return number
+
+    def graph(self, name: str, inputs: Iterable[int], outputs: Iterable[int]) -> Graph:
+        """Return all as a graph."""
+        ops = (
+            Op(op.name, op.kind, tuple(dict.fromkeys(op.read)), tuple(op.made), view_of=op.view)
+            for op in self.ops
+        )
+        returned = tuple(dict.fromkeys(outputs))
+        return Graph(name, tuple(self.tensors), tuple(ops), tuple(inputs), returned)
+
+    def _token(self, op: int) -> int:
+        """A tensor of no bytes that operator ``op`` makes: who reads it waits for it."""
+        made = self.tensor(Tensor(f"{self.ops[op].name} before {len(self.tensors)}", 0))
+        self.ops[op].made.append(made)
+        return made
