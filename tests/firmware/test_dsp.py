@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -218,7 +218,7 @@ def forms(made: dict[str, Case]) -> dict[str, int]:
     return {file: files.count(file) for file in files}
 
 
-def compared(made: dict[str, Case], folder: Path) -> None:
+def compared(made: Mapping[str, Any], folder: Path) -> None:
     """Every kernel makes on this machine what it must, and touches no byte beside it."""
     call = Caller({name: case.found.kernel for name, case in made.items()}, folder)
     for name, case in made.items():
@@ -227,7 +227,7 @@ def compared(made: dict[str, Case], folder: Path) -> None:
             room = case.found.workspace_bytes
             scratch = [np.full(room, 0xA5, np.uint8)] * (room > 0)
             call(name, *before, result, *after, *scratch)
-            assert (result == want).all(), (name, case.layer.spec)
+            assert (result == want).all(), (name, case)
 
 
 @needs_host
@@ -248,7 +248,7 @@ class Machine:
 
 
 def failed(
-    made: dict[str, Case],
+    made: Mapping[str, Any],
     folder: Path,
     machine: Machine = Machine(),
     changed: Callable[[str], str] = str,
@@ -278,7 +278,7 @@ def failed(
     return [names[int(number)] for number in re.findall(r"bad (\d+)", text)]
 
 
-def board_program(made: dict[str, Case]) -> str:
+def board_program(made: Mapping[str, Any]) -> str:
     """C that runs every kernel and says which are wrong: inputs and results at odd addresses."""
     held: list[str] = []
 

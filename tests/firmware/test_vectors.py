@@ -15,7 +15,7 @@ from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import library, tuned
 from tvm_serenity.firmware.tir.candidates import Tuned
-from tvm_serenity.firmware.tir.sums import sum_with_vectors
+from tvm_serenity.firmware.tir.sums import sum_of_two
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Pair, Requantise, Sum
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -316,8 +316,8 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
     calls, row = Calls(), RowKernel((None,), (), (RowParam(0, ()), RowParam(1, ())), {})
     for seed in range(60):
         spec, operands, expected = summed(seed)
-        whole = sum_with_vectors(f"sum{seed}", spec, None)
-        by_row = sum_with_vectors(f"sum{seed}_row", spec, row)
+        whole = sum_of_two(f"sum{seed}", spec, None, vectors=True)
+        by_row = sum_of_two(f"sum{seed}_row", spec, row, vectors=True)
         if whole is None or by_row is None:
             continue
         calls.add(whole, list(operands), expected, 0, "")

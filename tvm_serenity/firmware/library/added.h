@@ -17,7 +17,7 @@ typedef struct {
 #define TIMES(q, m, shift) \
     "vqrdmulh.s32 " q ", " q ", " m "\n\tvshr.s32 q2, " q ", #31\n\t" \
     "vadd.i32 " q ", " q ", q2\n\tvrshl.s32 " q ", " shift "\n\t"
-NOT_INLINED void add_$X(
+NOT_INLINED void add_added_$X(
     const added_$X *s, const $X_t *first, const $X_t *second, uint8_t *out, int32_t count)
 {
     register const $X_t *r0 __asm("r0") = first;
@@ -54,7 +54,7 @@ NOT_INLINED void add_$X(
                    "q5", "q6", "q7", "memory");
 }
 #else
-NOT_INLINED void add_$X(
+NOT_INLINED void add_added_$X(
     const added_$X *s, const $X_t *first, const $X_t *second, uint8_t *out, int32_t count)
 {
     const requantisation whole = {0, INT32_MIN, INT32_MAX, ROUND_TWICE, 0};

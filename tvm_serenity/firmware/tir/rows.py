@@ -19,6 +19,7 @@ from tvm_serenity.firmware.tir.over_rows import (
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
@@ -119,10 +120,10 @@ def _lying(
     assert kernel.rows is not None
     if len(layer.outputs) != 1 or layer.sums or len(set(layer.inputs)) != len(layer.inputs):
         return made, ()
-    if not made.library:
+    spec = spec_of(kernel.source, _arguments(kernel)) if made.library else None
+    if not made.library or isinstance(spec, Sum):
         made = replace(made, passages=of_elements(kernel.rows, rows.network, index))
         return made, distances(made.passages)
-    spec = spec_of(kernel.source, _arguments(kernel))
     if not isinstance(spec, Convolution) or len(spec.pieces) != len(layer.inputs):
         return made, ()
     made = replace(made, passages=of_library(spec, made.kernels[0]))

@@ -1,7 +1,6 @@
-"""Sums of two tensors with vector instructions: calls of ``library/added.h``, ``linear.h``."""
+"""Sums of two 8-bit tensors: calls of ``library/linear.h``, with vectors of ``added.h``."""
 
 import math
-from dataclasses import asdict
 
 from tvm_serenity.firmware.program import Kernel, Param
 from tvm_serenity.firmware.tir.library import initialiser
@@ -14,26 +13,52 @@ ONE_HALF = 1 << 30
 """A multiplier that, with no shift, rounds nothing: operands are even once they are shifted."""
 
 
-def sum_with_vectors(name: str, spec: Sum, rows: RowKernel | None) -> Kernel | None:
+def sum_of_two(
+    name: str, spec: Sum, rows: RowKernel | None, *, vectors: bool = False
+) -> Kernel | None:
     """Return the kernel of a sum of two 8-bit tensors of one shape, or of a row of it.
 
-    None where the library has none: tensors that are broadcast, other types or roundings, shifts to
-    the left after the product.
+    None where the library has none: tensors that are broadcast, other types or roundings; without
+    ``vectors`` those that are no linear form, with them shifts to the left after the product.
     """
     pair = spec.pair
     sources = {source.dtype for source in pair.sources}
-    first, second = _exact(spec.left, spec.shift), _exact(signed(spec.right), spec.shift)
     known = pair.rounding == "tflite" and pair.shapes[0] == pair.shapes[1] and len(sources) == 1
     if not known or not sources | {pair.result.dtype} <= {"int8", "uint8"}:
-        return None
-    if first is None or second is None or spec.out.shift[0] >= 0:
         return None
     if rows is not None and (
         len(rows.variants) > 1 or [slot.parameter for slot in rows.slots] != [0, 1]
     ):
         return None
     dtype = pair.sources[0].dtype
-    fields: dict[str, int] = {
+    count = math.prod(pair.output_shape if rows is None else pair.output_shape[2:])
+    params = [Param(at, dtype, True) for at in ("a", "b")]
+    params.append(Param("out", pair.result.dtype, False))
+    form = linear_form(spec)
+    if form is not None:
+        fields = {"first": form.first, "second": form.second, "constant": form.constant}
+        function, bits = f"linear_{dtype}_{form.shift}", f":{form.shift}"
+        file = "linear.h"
+    else:
+        found = _steps(spec) if vectors else None
+        if found is None:
+            return None
+        fields, function, file, bits = found, f"added_{dtype}", "added.h", ""
+    body = (
+        f"    static const {function} s = {initialiser(fields)};\n"
+        f"    add_{function}(&s, a, b, (uint8_t *)out, {count});\n"
+    )
+    support = ("dot.h", "requantise.h", f"{file}:{dtype}{bits}")
+    return Kernel(name, tuple(params), body, support)
+
+
+def _steps(spec: Sum) -> dict[str, int] | None:
+    """The numbers of a sum in the steps of LiteRT's reference; None: ``added.h`` has not all."""
+    pair = spec.pair
+    first, second = _exact(spec.left, spec.shift), _exact(signed(spec.right), spec.shift)
+    if first is None or second is None or spec.out.shift[0] >= 0:
+        return None
+    return {
         "first_multiplier": first[0],
         "second_multiplier": second[0],
         "multiplier": spec.out.value[0],
@@ -48,18 +73,6 @@ def sum_with_vectors(name: str, spec: Sum, rows: RowKernel | None) -> Kernel | N
         "shift": spec.out.shift[0],
         "zero_point": pair.result.zero_point,
     }
-    count = math.prod(pair.output_shape if rows is None else pair.output_shape[2:])
-    params = [Param(at, dtype, True) for at in ("a", "b")]
-    params.append(Param("out", pair.result.dtype, False))
-    how, form = "added", linear_form(spec)
-    if form is not None:
-        how, fields = "linear", asdict(form)
-    function = "add" if form is None else "add_linear"
-    body = (
-        f"    static const {how}_{dtype} s = {initialiser(fields)};\n"
-        f"    {function}_{dtype}(&s, a, b, (uint8_t *)out, {count});\n"
-    )
-    return Kernel(name, tuple(params), body, ("dot.h", "requantise.h", f"{how}.h:{dtype}"))
 
 
 def _exact(m: Multiplier, left: int) -> tuple[int, int, int] | None:

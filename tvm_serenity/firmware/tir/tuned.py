@@ -25,7 +25,7 @@ from tvm_serenity.firmware.pack import (
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, candidates
 from tvm_serenity.firmware.tir.library import RoundedConvolution
-from tvm_serenity.firmware.tir.sums import sum_with_vectors
+from tvm_serenity.firmware.tir.sums import sum_of_two
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.rows import RowKernel
@@ -51,24 +51,25 @@ def tuned(
     """
     spec = spec_of(function, arguments)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Sum) and core.vectors and not constants:
-        return (_sum(name, spec, rows),)
+    if isinstance(spec, Sum) and not constants:
+        return (_sum(name, spec, rows, core.vectors),)
     if isinstance(spec, Dense):
         if rows is not None:
             raise NotCovered("a dense layer has no rows")
         spec = _as_convolution(spec)
     if not isinstance(spec, Convolution):
-        raise NotCovered("has convolutions and dense layers, with vectors sums of two tensors")
+        raise NotCovered("has convolutions, dense layers and sums of two tensors")
     _check_layout(spec, rows)
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     layer = replace(layer, by_rows=rows is not None, vectors=core.vectors)
     return candidates(name, layer, core)
 
 
-def _sum(name: str, spec: Sum, rows: RowKernel | None) -> Tuned:
-    kernel = sum_with_vectors(name, spec, rows)
+def _sum(name: str, spec: Sum, rows: RowKernel | None, vectors: bool) -> Tuned:
+    kernel = sum_of_two(name, spec, rows, vectors=vectors)
     if kernel is None:
-        raise NotCovered("adds tensors of one shape and 8-bit type")
+        what = "tensors" if vectors else "what is one linear form of two tensors"
+        raise NotCovered(f"adds {what} of one shape and 8-bit type")
     return Tuned("sum", kernel, (), 0, math.prod(spec.pair.output_shape))
 
 
