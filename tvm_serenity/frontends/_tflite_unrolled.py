@@ -31,6 +31,7 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
     TensorField,
 )
+from tvm_serenity.frontends._tflite_sequences import Cut, Joined, Sequences
 from tvm_serenity.operators import operator
 
 MOST_OPERATORS = 4096
@@ -42,7 +43,7 @@ _READS = 256 * _MOST_STEPS
 """Bytes of the file that may be read for that, more than for a file without loops."""
 _MOST_ELEMENTS = 64
 INTERMEDIATES = 8
-_QUANTIZATION_SCALES = 2
+_QUANTIZATION_SCALES, _QUANTIZATION_ZEROS = 2, 3
 _LOOP, _BRANCH = "WHILE", "IF"
 _STATES = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
 _KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
@@ -110,9 +111,12 @@ class Unrolling:
     """Tensors that operators or the caller write: what the file stores for them is not read."""
     empty: set[int] = field(default_factory=set)
     """Tensors of no elements, which nothing makes."""
+    inside: set[int] = field(default_factory=set)
+    """Tensors that operators of loops and branches make: where nothing reads one, nothing does."""
     steps: int = 0
 
     def __post_init__(self) -> None:
+        self.sequences = Sequences(lambda t: self._form(t)[1], self._scales)
         self.model.source.left += _READS
         self.subgraphs = self.model.tables(ModelField.SUBGRAPHS)
         self.buffers = self.model.tables(ModelField.BUFFERS)
@@ -123,7 +127,18 @@ class Unrolling:
         self.tensors = list(graph.tensors)
         self.made.update(graph.inputs)
         names = {i: i for i in range(len(graph.tensors))}
-        return self._follow(graph, names, (0,), self._place_main)
+        outputs = self._follow(graph, names, (0,), self._place_main)
+        self._leave_out_unread(outputs)
+        return outputs
+
+    def _leave_out_unread(self, outputs: tuple[int, ...]) -> None:
+        read, kept = set(outputs), []
+        for op in reversed(self.operators):
+            if self.inside.issuperset(op.outputs) and read.isdisjoint(op.outputs):
+                continue
+            kept.append(op)
+            read.update(op.inputs)
+        self.operators = kept[::-1]
 
     def subgraph(self, index: int) -> Subgraph:
         """Return a subgraph, whose references to tensors are checked."""
@@ -238,14 +253,55 @@ class Unrolling:
         if len(old) != len(op.outputs):
             raise InputError(f"{kind} has a result that is no tensor")
         op = self._without_empty(kind, op)
+        joined = self._sequence(kind, op, old)
+        if isinstance(joined, Joined):
+            if len(joined.parts) == 1:
+                return (joined.parts[0][0],)
+            if kind == "CONCATENATION":
+                op = replace(op, inputs=tuple(part for part, _ in joined.parts))
+        elif joined is not None:
+            op = replace(
+                op, inputs=(joined.tensor, *map(self._constant, (joined.begin, joined.size)))
+            )
         shape = self._shape(kind, op, old)
         made = tuple(self._new(t if shape is None else Reshaped(t, shape)) for t in old)
         self.made.update(made)
+        self.inside.update(made)
+        if isinstance(joined, Joined):
+            self.sequences.found[made[0]] = joined
         if shape is not None and 0 in shape:
             self.empty.update(made)
             return made
         self.operators.append(PlacedOperator(op.table, op.inputs, made, op.between))
         return made
+
+    def _sequence(
+        self, kind: str, op: PlacedOperator, old: tuple[Table, ...]
+    ) -> Joined | Cut | None:
+        """What an operator joins, or cuts out of what is joined."""
+        if op.table is None or not all(t >= 0 for t in op.inputs):
+            return None
+        if kind == "CONCATENATION":
+            options = op.table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
+            return self.sequences.join(op.inputs, self._scales(old[0]), options)
+        if kind != "SLICE" or op.inputs[0] not in self.sequences.found:
+            return None
+        try:
+            return self.sequences.cut(op.inputs[0], *(self.value(t) for t in op.inputs[1:]))
+        except NotKnownError:
+            return None
+
+    def _scales(self, tensor: int | Table) -> tuple[bytes, ...]:
+        """The scales and zero points of a tensor, as they are stored."""
+        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
+        table = found.table if isinstance(found, Reshaped) else found
+        quantised = table.table(TensorField.QUANTIZATION) if isinstance(table, Table) else None
+        if quantised is None:
+            return ()
+        fields = ((_QUANTIZATION_SCALES, 4), (_QUANTIZATION_ZEROS, 8))
+        spans = [(quantised.span(number, size), size) for number, size in fields]
+        data = self.model.source.data
+        return tuple(bytes(data[start : start + n * size]) for (start, n), size in spans)
 
     def _without_empty(self, kind: str, op: PlacedOperator) -> PlacedOperator:
         """The operator without operands of no elements, which are nothing in a concatenation."""
@@ -333,6 +389,7 @@ class Unrolling:
         self._bounded()
         made = self._new(old)
         self.made.add(made)
+        self.inside.add(made)
         self.operators.append(PlacedOperator(None, (condition, first, second), (made,), ()))
         return made
 

@@ -37,6 +37,8 @@ CHEAP = ("if_then_else", "likely", "reinterpret")
 
 MAX_REPEATED = 8
 """Operations of a stage that may be computed more than once."""
+MAX_LOADS = 64
+"""Elements that an expression may name because others are named in it twice or more."""
 
 
 def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
@@ -103,10 +105,14 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
     body = schedule.get(block).body
     if any(_is_reduction(schedule, c) for c in consumers) and _is_expensive(body):
         return True
+    written = [region.source for region in schedule.get(block).writes]
+    loads = len(parts(body, tvm.ir.expr.TensorLoad))
+    most = max((_reads(schedule.get(c), written) for c in consumers), default=0)
+    if most > 1 and loads * most > MAX_LOADS:
+        return True  # what is read twice, of what is read twice: it doubles with every stage
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))
-    written = [region.source for region in schedule.get(block).writes]
     reads = sum(_steps(schedule.get(c)) * _reads(schedule.get(c), written) for c in consumers)
     return reads > steps
 

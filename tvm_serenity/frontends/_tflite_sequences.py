@@ -1,0 +1,88 @@
+"""Sequences that a loop makes: which steps a joined tensor holds.
+
+A turn of a loop writes its step into a copy of all steps: the slice before it, the step, the slice
+after it, joined. Written out, each turn would read the copy of the turn before, twice. Here the
+last copy joins the steps themselves, and the copies between are read by nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_extents import Array, Shape
+
+_AXIS_OF_JOINED, _ACTIVATION_OF_JOINED = 0, 1
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A tensor made of others along an axis: each a tensor and its extent there."""
+
+    axis: int
+    parts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A slice of a joined tensor, as one of what that is made of: where it begins, and how long."""
+
+    tensor: int
+    begin: Array
+    size: Array
+
+
+@dataclass
+class Sequences:
+    """The joined tensors of a graph that grows.
+
+    ``shape`` and ``scales`` tell of a tensor what its name says; those of other scales than the
+    result's stay apart.
+    """
+
+    shape: Callable[[int], Shape]
+    scales: Callable[[int], object]
+    found: dict[int, Joined] = field(default_factory=dict)
+
+    def join(self, given: Sequence[int], made: object, options: Table) -> Joined | None:
+        """What a CONCATENATION joins, down to steps; None where that cannot be told.
+
+        ``made``: the scales of its result.
+        """
+        if options.u8(_ACTIVATION_OF_JOINED):
+            return None
+        axis = options.i32(_AXIS_OF_JOINED) % max(1, len(self.shape(given[0])))
+        parts: list[tuple[int, int]] = []
+        for tensor in given:
+            if self.scales(tensor) != made:
+                return None
+            known = self.found.get(tensor)
+            if known is not None and known.axis == axis:
+                parts += known.parts
+            else:
+                parts.append((tensor, self.shape(tensor)[axis]))
+        return Joined(axis, tuple(parts))
+
+    def cut(self, tensor: int, begin: Array, size: Array) -> Joined | Cut | None:
+        """What a SLICE of a joined tensor is: some of its parts, or a slice of one of them."""
+        known, shape = self.found.get(tensor), self.shape(tensor)
+        if known is None or begin.shape != size.shape or begin.shape != (len(shape),):
+            return None
+        extents = np.where(size < 0, np.array(shape) - begin, size)
+        beside = np.arange(len(shape)) != known.axis
+        if (begin[beside] != 0).any() or (extents != np.array(shape))[beside].any():
+            return None
+        first, last = int(begin[known.axis]), int(begin[known.axis] + extents[known.axis])
+        inside, at = [], 0
+        for part, extent in known.parts:
+            if first <= at and at + extent <= last:
+                inside.append((part, extent))
+            elif at <= first and last <= at + extent:
+                moved = begin.copy()
+                moved[known.axis] -= at
+                return Cut(part, moved, extents)
+            at += extent
+        if sum(extent for _, extent in inside) != last - first or not inside:
+            return None
+        return Joined(known.axis, tuple(inside))
