@@ -15,17 +15,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
 from tvm_serenity.frontends._tflite_extents import Extents, Shape
-from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, is_reshaped, shape_of, vector
+from tvm_serenity.frontends._tflite_known import Array, KnownTensors, NotKnownError
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, is_reshaped, shape_of
 from tvm_serenity.frontends._tflite_schema import (
-    TENSOR_TYPES,
-    BufferField,
     ModelField,
     OperatorField,
     SubgraphField,
@@ -41,34 +39,10 @@ _MOST_STEPS = 16384
 _DEEPEST = 8
 _READS = 256 * _MOST_STEPS
 """Bytes of the file that may be read for that, more than for a file without loops."""
-_MOST_ELEMENTS = 64
 INTERMEDIATES = 8
-_QUANTIZATION_SCALES, _QUANTIZATION_ZEROS = 2, 3
 _LOOP, _BRANCH = "WHILE", "IF"
 _STATES = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
-_KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
-_FOLDED: dict[str, Callable[..., Any]] = {
-    "ADD": np.add,
-    "SUB": np.subtract,
-    "MUL": np.multiply,
-    "MAXIMUM": np.maximum,
-    "MINIMUM": np.minimum,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "EQUAL": np.equal,
-    "NOT_EQUAL": np.not_equal,
-    "LOGICAL_AND": np.logical_and,
-    "LOGICAL_OR": np.logical_or,
-    "LOGICAL_NOT": np.logical_not,
-}
-Array = np.ndarray[Any, Any]
 KindsOf = Callable[[Table, Sequence[Table]], list[str]]
-
-
-class NotKnownError(Exception):
-    """What a loop or a branch depends on is not in the file."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +75,10 @@ class Unrolling:
 
     model: Table
     kinds_of: KindsOf
-    tensors: list[Table | Array | Reshaped] = field(default_factory=list)
     operators: list[PlacedOperator] = field(default_factory=list)
-    values: dict[int, Array] = field(default_factory=dict)
     read: dict[int, Subgraph] = field(default_factory=dict)
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
     stored: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
-    made: set[int] = field(default_factory=set)
-    """Tensors that operators or the caller write: what the file stores for them is not read."""
     empty: set[int] = field(default_factory=set)
     """Tensors of no elements, which nothing makes."""
     inside: set[int] = field(default_factory=set)
@@ -116,15 +86,17 @@ class Unrolling:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        self.sequences = Sequences(lambda t: self._form(t)[1], self._scales)
         self.model.source.left += _READS
         self.subgraphs = self.model.tables(ModelField.SUBGRAPHS)
         self.buffers = self.model.tables(ModelField.BUFFERS)
+        self.known = KnownTensors(self.model, self.buffers)
+        self.tensors, self.made = self.known.tensors, self.known.made
+        self.sequences = Sequences(lambda t: self.known.form(t)[1], self.known.scales)
 
     def main(self) -> tuple[int, ...]:
         """Write the main graph out; return its outputs. Its tensors keep their numbers."""
         graph = self.subgraph(0)
-        self.tensors = list(graph.tensors)
+        self.tensors += graph.tensors
         self.made.update(graph.inputs)
         names = {i: i for i in range(len(graph.tensors))}
         outputs = self._follow(graph, names, (0,), self._place_main)
@@ -156,29 +128,6 @@ class Unrolling:
             kinds = tuple(self.kinds_of(self.model, ops))
             self.read[index] = Subgraph(tensors, entry, made, ops, kinds)
         return self.read[index]
-
-    def value(self, tensor: int) -> Array:
-        """Return the integers or booleans of a tensor of the new graph, where they are known."""
-        if tensor in self.values:
-            return self.values[tensor]
-        table = self.tensors[tensor] if tensor >= 0 else None
-        if not isinstance(table, Table) or tensor in self.made:
-            raise NotKnownError
-        dtype = _type(table)
-        quantised = table.table(TensorField.QUANTIZATION)
-        if dtype not in _KNOWN or (quantised and quantised.span(_QUANTIZATION_SCALES, 4)[1]):
-            raise NotKnownError
-        buffer, shape = table.u32(TensorField.BUFFER), table.ints(TensorField.SHAPE)
-        if buffer >= len(self.buffers) or table.u8(TensorField.IS_VARIABLE):
-            raise NotKnownError
-        start, size = self.buffers[buffer].span(BufferField.DATA, 1)
-        count = math.prod(shape)
-        if not 0 < count <= _MOST_ELEMENTS or size != count * np.dtype(_KNOWN[dtype]).itemsize:
-            raise NotKnownError
-        stored: Array = np.frombuffer(self.model.source.data, np.dtype(_KNOWN[dtype]), count, start)
-        found: Array = stored.reshape(shape)
-        self.values[tensor] = found
-        return found
 
     def _follow(
         self,
@@ -233,14 +182,14 @@ class Unrolling:
         """Keep an operator of the main graph; note what is known of its result."""
         self.operators.append(op)
         self.made.update(op.outputs)
-        found = self._folded(kind, op, old)
+        found = self._computed(kind, op, old)
         if found is not None:
-            self.values[op.outputs[0]] = found
+            self.known.values[op.outputs[0]] = found
         return op.outputs
 
     def _place(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
         """Put an operator of another subgraph, or store its result where that is known."""
-        found = self._folded(kind, op, old)
+        found = self._computed(kind, op, old)
         if found is not None:
             return (self._constant(found),)
         known = operator(kind)
@@ -283,25 +232,13 @@ class Unrolling:
             return None
         if kind == "CONCATENATION":
             options = op.table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
-            return self.sequences.join(op.inputs, self._scales(old[0]), options)
+            return self.sequences.join(op.inputs, self.known.scales(old[0]), options)
         if kind != "SLICE" or op.inputs[0] not in self.sequences.found:
             return None
         try:
-            return self.sequences.cut(op.inputs[0], *(self.value(t) for t in op.inputs[1:]))
+            return self.sequences.cut(op.inputs[0], *(self.known.value(t) for t in op.inputs[1:]))
         except NotKnownError:
             return None
-
-    def _scales(self, tensor: int | Table) -> tuple[bytes, ...]:
-        """The scales and zero points of a tensor, as they are stored."""
-        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
-        table = found.table if isinstance(found, Reshaped) else found
-        quantised = table.table(TensorField.QUANTIZATION) if isinstance(table, Table) else None
-        if quantised is None:
-            return ()
-        fields = ((_QUANTIZATION_SCALES, 4), (_QUANTIZATION_ZEROS, 8))
-        spans = [(quantised.span(number, size), size) for number, size in fields]
-        data = self.model.source.data
-        return tuple(bytes(data[start : start + n * size]) for (start, n), size in spans)
 
     def _without_empty(self, kind: str, op: PlacedOperator) -> PlacedOperator:
         """The operator without operands of no elements, which are nothing in a concatenation."""
@@ -317,44 +254,24 @@ class Unrolling:
         if len(old) != 1 or op.table is None:
             return None
         follows = any(t >= 0 and is_reshaped(self.tensors[t]) for t in op.inputs)
-        shapes = [self._form(t)[1] if t >= 0 else () for t in op.inputs]
-        values = [self._known(t) for t in op.inputs]
+        shapes = [self.known.form(t)[1] if t >= 0 else () for t in op.inputs]
+        values = [self.known.integers(t) for t in op.inputs]
         options = op.table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
         seen = Extents(shapes, values, options, old[0].ints(TensorField.SHAPE))
         return shape_of(kind, seen, old[0], follows)
 
-    def _known(self, tensor: int) -> Array | None:
-        """The integers of a tensor; None where they are not known."""
-        try:
-            return self.value(tensor).astype(np.int64)
-        except NotKnownError:
-            return None
-
-    def _folded(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Array | None:
-        """The result of an operator on known integers, in its type; None where not known."""
-        if len(old) != 1 or _type(old[0]) not in _KNOWN:
-            return None
-        if len(op.outputs) != 1 or op.outputs[0] < 0:
+    def _computed(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Array | None:
+        """What an operator makes of known integers; None where that is not known."""
+        if len(old) != 1 or len(op.outputs) != 1 or op.outputs[0] < 0:
             return None
         options = None if op.table is None else op.table.table(OperatorField.BUILTIN_OPTIONS)
-        if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
-            return None  # a fused activation
-        try:
-            values = [self.value(t) for t in op.inputs]
-            with np.errstate(all="ignore"):
-                found = _computed(kind, values, options or empty_table())
-        except (NotKnownError, TypeError, ValueError):
-            return None
-        shape = old[0].ints(TensorField.SHAPE)
-        if found is None or found.dtype != _KNOWN[_type(old[0])] or found.shape != shape:
-            return None
-        return found
+        return self.known.result(kind, options, op.inputs, old[0])
 
     def _constant(self, value: Array) -> int:
         key = value.dtype.name, value.shape, value.tobytes()
         if key not in self.stored:
             self.stored[key] = self._new(value)
-            self.values[self.stored[key]] = value
+            self.known.values[self.stored[key]] = value
         return self.stored[key]
 
     def _branch(
@@ -381,9 +298,9 @@ class Unrolling:
         """A tensor like ``old`` that is one of two others, of its type and shape."""
         if first == second:
             return first
-        dtype, shape = self._form(old)
-        held, one = self._form(condition)
-        alike = all(self._form(t) == (dtype, shape) for t in (first, second))
+        dtype, shape = self.known.form(old)
+        held, one = self.known.form(condition)
+        alike = all(self.known.form(t) == (dtype, shape) for t in (first, second))
         if held != "bool" or math.prod(one) != 1 or len(one) > len(shape) or not alike:
             raise NotKnownError
         self._bounded()
@@ -392,17 +309,6 @@ class Unrolling:
         self.inside.add(made)
         self.operators.append(PlacedOperator(None, (condition, first, second), (made,), ()))
         return made
-
-    def _form(self, tensor: int | Table) -> tuple[str, tuple[int, ...]]:
-        """Type and shape of a tensor."""
-        if isinstance(tensor, int) and tensor < 0:
-            raise NotKnownError
-        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
-        if isinstance(found, Table):
-            return _type(found), found.ints(TensorField.SHAPE)
-        if isinstance(found, Reshaped):
-            return _type(found.table), found.shape
-        return found.dtype.name, found.shape
 
     def _repeat(
         self, options: Table | None, given: tuple[int, ...], within: tuple[int, ...]
@@ -422,7 +328,7 @@ class Unrolling:
     def _holds(self, condition: tuple[int, ...]) -> bool:
         if len(condition) != 1:
             raise InputError("a condition that is not one tensor")
-        value = self.value(condition[0])
+        value = self.known.value(condition[0])
         if value.size != 1 or value.dtype != np.bool_:
             raise NotKnownError
         return bool(value.reshape(()))
@@ -436,17 +342,3 @@ class Unrolling:
         self._bounded()
         names = dict(zip(graph.inputs, given, strict=True))
         return self._follow(graph, names, (*within, index), self._place)
-
-
-def _computed(kind: str, values: list[Array], options: Table) -> Array | None:
-    """What an operator makes of integers or booleans."""
-    if kind in _FOLDED:
-        return np.asarray(_FOLDED[kind](*values))
-    return vector(kind, values, options)
-
-
-def _type(table: Table) -> str:
-    code = table.u8(TensorField.TYPE)
-    if code >= len(TENSOR_TYPES):
-        raise NotKnownError
-    return TENSOR_TYPES[code][0]

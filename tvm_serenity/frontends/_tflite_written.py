@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import Table
+from tvm_serenity.frontends._tflite_known import Array, NotKnownError
 from tvm_serenity.frontends._tflite_loop_shapes import Reshaped
 from tvm_serenity.frontends._tflite_prefix import Kept, Prefix, Target
 from tvm_serenity.frontends._tflite_schema import (
@@ -18,9 +19,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.frontends._tflite_unrolled import (
     INTERMEDIATES,
-    Array,
     KindsOf,
-    NotKnownError,
     PlacedOperator,
     Unrolling,
 )

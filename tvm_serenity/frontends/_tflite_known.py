@@ -1,0 +1,139 @@
+"""What is known of the tensors of a ``.tflite`` graph that grows: forms, scales, small integers."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.frontends._flatbuffer import Table, empty_table
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, vector
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    BufferField,
+    TensorField,
+)
+
+Array = np.ndarray[Any, Any]
+_MOST_ELEMENTS = 64
+_QUANTIZATION_SCALES, _QUANTIZATION_ZEROS = 2, 3
+_KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
+_FOLDED: dict[str, Callable[..., Any]] = {
+    "ADD": np.add,
+    "SUB": np.subtract,
+    "MUL": np.multiply,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "LOGICAL_AND": np.logical_and,
+    "LOGICAL_OR": np.logical_or,
+    "LOGICAL_NOT": np.logical_not,
+}
+
+
+class NotKnownError(Exception):
+    """What a loop or a branch depends on is not in the file."""
+
+
+@dataclass
+class KnownTensors:
+    """A tensor is one of the file, or a value that is known; ``values`` are those found so far."""
+
+    model: Table
+    buffers: Sequence[Table]
+    tensors: list[Table | Array | Reshaped] = field(default_factory=list)
+    values: dict[int, Array] = field(default_factory=dict)
+    made: set[int] = field(default_factory=set)
+    """Tensors that operators or the caller write: what the file stores for them is not read."""
+
+    def value(self, tensor: int) -> Array:
+        """Return the integers or booleans of a tensor of the new graph, where they are known."""
+        if tensor in self.values:
+            return self.values[tensor]
+        table = self.tensors[tensor] if tensor >= 0 else None
+        if not isinstance(table, Table) or tensor in self.made:
+            raise NotKnownError
+        dtype = _type(table)
+        quantised = table.table(TensorField.QUANTIZATION)
+        if dtype not in _KNOWN or (quantised and quantised.span(_QUANTIZATION_SCALES, 4)[1]):
+            raise NotKnownError
+        buffer, shape = table.u32(TensorField.BUFFER), table.ints(TensorField.SHAPE)
+        if buffer >= len(self.buffers) or table.u8(TensorField.IS_VARIABLE):
+            raise NotKnownError
+        start, size = self.buffers[buffer].span(BufferField.DATA, 1)
+        count = math.prod(shape)
+        if not 0 < count <= _MOST_ELEMENTS or size != count * np.dtype(_KNOWN[dtype]).itemsize:
+            raise NotKnownError
+        stored: Array = np.frombuffer(self.model.source.data, np.dtype(_KNOWN[dtype]), count, start)
+        found: Array = stored.reshape(shape)
+        self.values[tensor] = found
+        return found
+
+    def integers(self, tensor: int) -> Array | None:
+        """Return the integers of a tensor; None where they are not known."""
+        try:
+            return self.value(tensor).astype(np.int64)
+        except NotKnownError:
+            return None
+
+    def form(self, tensor: int | Table) -> tuple[str, tuple[int, ...]]:
+        """Return type and shape of a tensor."""
+        if isinstance(tensor, int) and tensor < 0:
+            raise NotKnownError
+        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
+        if isinstance(found, Table):
+            return _type(found), found.ints(TensorField.SHAPE)
+        if isinstance(found, Reshaped):
+            return _type(found.table), found.shape
+        return found.dtype.name, found.shape
+
+    def scales(self, tensor: int | Table) -> tuple[bytes, ...]:
+        """Return the scales and zero points of a tensor, as they are stored."""
+        found = self.tensors[tensor] if isinstance(tensor, int) else tensor
+        table = found.table if isinstance(found, Reshaped) else found
+        quantised = table.table(TensorField.QUANTIZATION) if isinstance(table, Table) else None
+        if quantised is None:
+            return ()
+        fields = ((_QUANTIZATION_SCALES, 4), (_QUANTIZATION_ZEROS, 8))
+        spans = [(quantised.span(number, size), size) for number, size in fields]
+        data = self.model.source.data
+        return tuple(bytes(data[start : start + n * size]) for (start, n), size in spans)
+
+    def result(
+        self, kind: str, options: Table | None, given: Sequence[int], made: Table
+    ) -> Array | None:
+        """Return what an operator makes of known integers, in its type; None where not known."""
+        if _type(made) not in _KNOWN:
+            return None
+        if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
+            return None  # a fused activation
+        try:
+            values = [self.value(t) for t in given]
+            with np.errstate(all="ignore"):
+                found = _computed(kind, values, options or empty_table())
+        except (NotKnownError, TypeError, ValueError):
+            return None
+        shape = made.ints(TensorField.SHAPE)
+        if found is None or found.dtype != _KNOWN[_type(made)] or found.shape != shape:
+            return None
+        return found
+
+
+def _computed(kind: str, values: list[Array], options: Table) -> Array | None:
+    """What an operator makes of integers or booleans."""
+    if kind in _FOLDED:
+        return np.asarray(_FOLDED[kind](*values))
+    return vector(kind, values, options)
+
+
+def _type(table: Table) -> str:
+    code = table.u8(TensorField.TYPE)
+    if code >= len(TENSOR_TYPES):
+        raise NotKnownError
+    return TENSOR_TYPES[code][0]
