@@ -1,6 +1,7 @@
 # make run    the main job on a built-in network          make lint   ruff, ruff format, mypy, import-linter
 # make test   the tests, with every optional part         make bench  the published tables
 # make docs   the documentation, built strictly into build/site
+# make packages    the source package and its wheels, each tried in clean environments
 # make sanitize    the native searches' tests under ASan and UBSan
 # make relay-test    the tests of the Relay passes, on a TVM of their own (Linux x86-64)
 PYTHON ?= python3
@@ -16,7 +17,7 @@ ifeq ($(shell uname -sm),Linux x86_64)
 RELAY_TEST := relay-test
 endif
 
-.PHONY: run test relay-test lint docs sanitize bench clean
+.PHONY: run test relay-test lint docs packages sanitize bench clean
 
 run: $(VENV)/.run
 	$(BIN)/serenity compile zoo:swiftnet --check
@@ -43,6 +44,9 @@ lint: $(VENV)/.test
 
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+packages:
+	$(PYTHON) scripts/try_packages.py
 
 sanitize: $(VENV)/.test
 	scripts/sanitize.sh

@@ -1,0 +1,138 @@
+"""Builds the source package and its wheels and tries each in clean environments.
+
+    python scripts/try_packages.py [PYTHON ...]
+
+PYTHON are interpreters, by default 3.11, 3.12 and 3.13 as far as they are found (on PATH, or as
+pyenv has them). Of each, in an environment of its own: the wheel (that of 3.12 serves all later
+ones), and once the source package where there is no compiler. Tried are an order with proof, the
+import, and a network compiled by TVM and run. Exit status 1 where one fails.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.11", "3.12", "3.13")
+NETWORK = "zoo:swiftnet-cell-c"
+NO_COMPILER = {"CC": "/nonexistent/cc", "CXX": "/nonexistent/c++"}
+IMPORTED = """
+import importlib.util, json, sys, tvm_serenity
+from tvm_serenity.schedule import METHODS
+core = importlib.util.find_spec("tvm_serenity._schedule")
+print(json.dumps({"file": tvm_serenity.__file__, "core": core.origin if core else "",
+                  "tvm": "tvm" in sys.modules, "prefix": sys.prefix}))
+"""
+
+
+def main(asked: Sequence[str]) -> int:
+    """Try every interpreter; return the exit status."""
+    pythons = list(asked) or list(_found())
+    if not pythons:
+        print("no interpreter was found", file=sys.stderr)
+        return 1
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="serenity-packages-") as name:
+        folder = Path(name)
+        source = _source(folder, pythons[0])
+        for python in pythons:
+            for compiler in (True, False) if python == pythons[0] else (True,):
+                start = time.monotonic()
+                try:
+                    said = _tried(folder, python, source, compiler)
+                except (subprocess.CalledProcessError, AssertionError) as error:
+                    said = f"FAILED: {getattr(error, 'stderr', None) or error}"
+                    failed += 1
+                print(f"{_version(python)}: {said} ({time.monotonic() - start:.0f} s)", flush=True)
+    missing = [v for v in VERSIONS if v not in map(_version, pythons)]
+    if missing and not asked:
+        print(f"not tried, no interpreter at hand: {', '.join(missing)}")
+    return int(failed > 0)
+
+
+def _found() -> Iterator[str]:
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for version in VERSIONS:
+        installed = [str(path / "bin" / "python") for path in sorted(root.glob(f"{version}.*"))]
+        for python in filter(None, [*installed[-1:], shutil.which(f"python{version}")]):
+            if Path(python).exists():
+                yield python
+                break
+
+
+def _version(python: str) -> str:
+    said = _run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+    return said.strip()
+
+
+def _source(folder: Path, python: str) -> Path:
+    """The source package, made by an environment that has nothing but the build's front end."""
+    front = _environment(folder / "front", python)
+    _run(front, "-m", "pip", "install", "--quiet", "build")
+    _run(front, "-m", "build", "--sdist", "--outdir", str(folder / "source"), str(ROOT))
+    (made,) = (folder / "source").iterdir()
+    return made
+
+
+def _tried(folder: Path, python: str, source: Path, compiler: bool) -> str:
+    """Install and use the package; what was tried, in words."""
+    wheels = folder / ("wheels" if compiler else "pure")
+    wheels.mkdir(exist_ok=True)
+    clean = _environment(folder / f"{_version(python)}-{compiler}", python)
+    wheel = _wheel(clean, wheels, source, compiler)
+    _run(clean, "-m", "pip", "install", "--quiet", str(wheel))
+    _run(clean, "-m", "pip", "check")
+    found = json.loads(_run(clean, "-c", IMPORTED))
+    assert found["file"].startswith(found["prefix"]), found
+    assert bool(found["core"]) == compiler, f"the core is {found['core'] or 'missing'}"
+    assert not found["tvm"], "the import loads TVM"
+    command = str(Path(clean).parent / "serenity")
+    graph = folder / "graph.txt"
+    graph.write_text("graph g\ninput x[64]i8\na RELU: x -> y[64]i8\noutput y\n")
+    order = json.loads(_run(command, "schedule", str(graph), "--check", "--json"))
+    assert order["schedule"]["outcome"] == "optimal", order
+    built = json.loads(_run(command, "compile", NETWORK, "--json", cwd=folder))
+    assert built, "nothing was compiled"
+    return f"{wheel.name}: installed, ordered, compiled and run"
+
+
+def _wheel(clean: str, wheels: Path, source: Path, compiler: bool) -> Path:
+    """The wheel for this interpreter: one that is there already, if it serves, or a new one."""
+    fits = ["--no-index", "--find-links", str(wheels), "--no-deps", "--dry-run", "tvm-serenity"]
+    there = subprocess.run([clean, "-m", "pip", "install", *fits], capture_output=True)
+    if there.returncode != 0:
+        made = {} if compiler else NO_COMPILER
+        pip = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels))
+        _run(clean, *pip, str(source), env=made)
+        return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
+    (served,) = [w for w in wheels.glob("*.whl") if "abi3" in w.name or w.name.endswith("any.whl")]
+    return served
+
+
+def _environment(folder: Path, python: str) -> str:
+    _run(python, "-m", "venv", str(folder))
+    return str(folder / "bin" / "python")
+
+
+def _run(*command: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+    """Run a command outside of the checkout, so that it finds what is installed alone."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        command,
+        env={**clean, **(env or {})},
+        cwd=cwd or tempfile.gettempdir(),
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
