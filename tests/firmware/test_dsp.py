@@ -364,6 +364,19 @@ def test_a_rounding_that_skips_the_sign_is_caught(
     assert failed(made, tmp_path, changed=changed)
 
 
+@needs_board
+def test_a_rounding_without_signs_is_for_results_that_are_clamped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = cases(monkeypatch, FIRST, LAYERS)
+    bodies = [case.found.kernel.body for case in made.values()]
+    for form in ("three", "twos", "plane", "quads", "direct_two"):
+        assert sum(f"{form}_positive" in body for body in bodies) > 2, form
+    always = property(lambda _: True)
+    monkeypatch.setattr(library.RoundedConvolution, "clamps_at_zero", always)
+    assert failed(cases(monkeypatch, FIRST, 96), tmp_path)
+
+
 @needs_host
 def test_another_order_of_what_is_left_of_rows_is_caught(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -6,15 +6,18 @@
    weights of each tap as halfwords, of the first and third channel, then of the second and fourth;
    the two numbers of ``short.h`` of each. */
 typedef struct {
-    int32_t width, out_width, channels, stride_x, left, low, high;
-} direct_$X;
-
-typedef struct {
     const $X_t *taps[18]; /* of one pixel, then of the other */
     $X_t *out[2];
     int32_t channels;
     const int32_t *numbers;
 } directed_$X;
+
+/* ``two`` and ``one`` make that many pixels. */
+typedef struct {
+    int32_t width, out_width, channels, stride_x, left, low, high;
+    void (*two)(const directed_$X *p);
+    void (*one)(const directed_$X *p);
+} direct_$X;
 
 #if defined(__ARM_FEATURE_DSP)
 /* A tap: r0 numbers, r1 the channel, r12 and lr weights; sums in a, b, c, d. */
@@ -39,9 +42,11 @@ typedef struct {
     DIRECT_WEIGHTS("64") DIRECT_FIRST_$X("32") second("68") \
     "add r0, r0, #72\n"
 #define DIRECT_NUMBERS "ldm r0!, {r10, r11}\n asr r12, r11, #8\n lsl r12, r12, r11\n"
-#define DIRECT_ROUNDED_$X(s) \
-    "add lr, r12, " s ", asr #31\n smmlar " s ", " s ", r10, lr\n asr " s ", " s ", r11\n" \
+#define DIRECT_ROUNDED_$X(s, added) \
+    "smmlar " s ", " s ", r10, " added "\n asr " s ", " s ", r11\n" \
     SATURATE_$S " " s ", #8, " s ", asr #1\n"
+#define DIRECT_SIGNED_$X(s) "add lr, r12, " s ", asr #31\n" DIRECT_ROUNDED_$X(s, "lr")
+#define DIRECT_POSITIVE_$X(s) DIRECT_ROUNDED_$X(s, "r12")
 #define DIRECT_STORED(a, b, c, d, to) \
     "bfi " a ", " b ", #8, #8\n bfi " a ", " c ", #16, #8\n bfi " a ", " d ", #24, #8\n" \
     "ldr r10, [sp, #" to "]\n str " a ", [r10, r1]\n"
@@ -54,30 +59,40 @@ typedef struct {
 #define DIRECT_END \
     "add r1, r1, #4\n ldr r10, [sp, #80]\n cmp r1, r10\n bne.w 1b\n" \
     "add sp, sp, #84\n pop {r4-r11, pc}\n"
+#define DIRECT_BOTH_$X(HOW) \
+    DIRECT_BEGIN \
+    "mov r6, r2\n mov r7, r3\n mov r8, r4\n mov r9, r5\n" \
+    DIRECT_TAPS_$X(DIRECT_SECOND_$X) \
+    DIRECT_NUMBERS HOW("r2") HOW("r6") DIRECT_NUMBERS HOW("r3") HOW("r7") \
+    DIRECT_NUMBERS HOW("r4") HOW("r8") DIRECT_NUMBERS HOW("r5") HOW("r9") \
+    DIRECT_STORED("r2", "r3", "r4", "r5", "72") DIRECT_STORED("r6", "r7", "r8", "r9", "76") \
+    DIRECT_END
+#define DIRECT_ALONE_$X(HOW) \
+    DIRECT_BEGIN \
+    DIRECT_TAPS_$X(DIRECT_NO_SECOND) \
+    DIRECT_NUMBERS HOW("r2") DIRECT_NUMBERS HOW("r3") \
+    DIRECT_NUMBERS HOW("r4") DIRECT_NUMBERS HOW("r5") \
+    DIRECT_STORED("r2", "r3", "r4", "r5", "72") \
+    DIRECT_END
 __attribute__((naked, noinline, unused)) static void direct_two_$X(
     __attribute__((unused)) const directed_$X *p)
 {
-    __asm volatile(
-        DIRECT_BEGIN
-        "mov r6, r2\n mov r7, r3\n mov r8, r4\n mov r9, r5\n"
-        DIRECT_TAPS_$X(DIRECT_SECOND_$X)
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r2") DIRECT_ROUNDED_$X("r6")
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r3") DIRECT_ROUNDED_$X("r7")
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r4") DIRECT_ROUNDED_$X("r8")
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r5") DIRECT_ROUNDED_$X("r9")
-        DIRECT_STORED("r2", "r3", "r4", "r5", "72") DIRECT_STORED("r6", "r7", "r8", "r9", "76")
-        DIRECT_END);
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_SIGNED_$X));
 }
 __attribute__((naked, noinline, unused)) static void direct_one_$X(
     __attribute__((unused)) const directed_$X *p)
 {
-    __asm volatile(
-        DIRECT_BEGIN
-        DIRECT_TAPS_$X(DIRECT_NO_SECOND)
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r2") DIRECT_NUMBERS DIRECT_ROUNDED_$X("r3")
-        DIRECT_NUMBERS DIRECT_ROUNDED_$X("r4") DIRECT_NUMBERS DIRECT_ROUNDED_$X("r5")
-        DIRECT_STORED("r2", "r3", "r4", "r5", "72")
-        DIRECT_END);
+    __asm volatile(DIRECT_ALONE_$X(DIRECT_SIGNED_$X));
+}
+__attribute__((naked, noinline, unused)) static void direct_two_positive_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_POSITIVE_$X));
+}
+__attribute__((naked, noinline, unused)) static void direct_one_positive_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(DIRECT_ALONE_$X(DIRECT_POSITIVE_$X));
 }
 #else
 INLINED void direct_pixels_$X(const directed_$X *p, int32_t pixels)
@@ -99,6 +114,8 @@ INLINED void direct_pixels_$X(const directed_$X *p, int32_t pixels)
 }
 NOT_INLINED void direct_two_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
 NOT_INLINED void direct_one_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
+NOT_INLINED void direct_two_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
+NOT_INLINED void direct_one_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
 #endif
 
 /* Where the taps of a window lie whose first column is ``x``. */
@@ -136,9 +153,9 @@ NOT_INLINED void depthwise_direct_$X(const direct_$X *d, const $X_t *const *rows
             directed_at_$X(d, rows, outside, x, p.taps + 9);
             x += d->stride_x;
             p.out[1] = p.out[0] + n;
-            direct_two_$X(&p);
+            d->two(&p);
         } else {
-            direct_one_$X(&p);
+            d->one(&p);
         }
         p.out[0] += 2 * n;
     }

@@ -5,13 +5,6 @@
    ``plane_taps.h``. The plane has room for all rows, or for those of some lines of the result: then
    the rows that the next lines read as well are moved up. ``numbers`` of a channel: twice the bias, the multiplier, and three words of weights,
    a row each, whose last bytes are those of the second number of ``short.h``: its lowest first. */
-typedef struct {
-    int32_t height, width, channels, out_height, out_width;
-    int32_t stride_x, stride_y, top, left;
-    int32_t plane_rows, pitch; /* in inputs: a multiple of four */
-    int32_t input_zero, low, high;
-    int32_t lifted; /* how much more inputs are in the plane; the biases are for it */
-} planes_$X;
 
 /* Lines of the result in the plane; offsets and sizes in bytes. */
 typedef struct {
@@ -24,6 +17,15 @@ typedef struct {
     int32_t rest;    /* results after the fours */
     int32_t lines;
 } plane_$X;
+
+typedef struct {
+    int32_t height, width, channels, out_height, out_width;
+    int32_t stride_x, stride_y, top, left;
+    int32_t plane_rows, pitch; /* in inputs: a multiple of four */
+    int32_t input_zero, low, high;
+    int32_t lifted; /* how much more inputs are in the plane; the biases are for it */
+    void (*make)(const plane_$X *p);
+} planes_$X;
 
 INLINED void plane_lines_$X(const plane_$X *p, int32_t stride)
 {

@@ -38,9 +38,11 @@
     "add lr, lr, r4\n ldrd r4, r5, [sp, #24]\n" SUM("r4", "r5", PLANE_AFTER) \
     "ldr r4, [sp, #36]\n sub lr, lr, r4\n add lr, lr, #" step "\n" \
     "add r4, sp, #4\n ldm r4, {r5, r10, r11, r12}\n"
-#define PLANE_ROUNDED_$X(s) \
-    "add r4, r12, " s ", asr #31\n smmlar " s ", " s ", r10, r4\n asr " s ", " s ", r11\n" \
+#define PLANE_ROUNDED_$X(s, added) \
+    "smmlar " s ", " s ", r10, " added "\n asr " s ", " s ", r11\n" \
     SATURATE_$S " " s ", #8, " s ", asr #1\n"
+#define PLANE_SIGNED_$X(s) "add r4, r12, " s ", asr #31\n" PLANE_ROUNDED_$X(s, "r4")
+#define PLANE_POSITIVE_$X(s) PLANE_ROUNDED_$X(s, "r12")
 #define PLANE_TAPS(P, Q) \
     "sxtb16 r11, " P "\n sxtb16 r12, " P ", ror #8\n" \
     "pkhbt " P ", r11, r12, lsl #16\n pkhtb " Q ", r11, r12\n" \
@@ -48,7 +50,7 @@
 /* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 what is added, 20 channels, 24 weights
    of the last row, 32 pitch, 36 two pitches, 40 fours, 44 onwards, 48 where the rest is made,
    52 lines, 56 end, 64 rest. */
-#define PLANE_LINES_$X(FOUR, TWO, four_bytes, two_bytes, one_bytes) \
+#define PLANE_LINES_$X(HOW, FOUR, TWO, four_bytes, two_bytes, one_bytes) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #68\n" \
     "ldm r0!, {r1, r5, lr}\n" \
@@ -81,7 +83,7 @@
     "2:\n" \
     "ldr r6, [sp]\n" \
     PLANE_ROWS(FOUR, four_bytes) \
-    PLANE_ROUNDED_$X("r6") PLANE_ROUNDED_$X("r7") PLANE_ROUNDED_$X("r8") PLANE_ROUNDED_$X("r9") \
+    HOW("r6") HOW("r7") HOW("r8") HOW("r9") \
     "ldr r10, [sp, #20]\n" \
     "ldr r4, [sp, #56]\n" \
     "strb r6, [r5]\n strb r7, [r5, r10]\n add r5, r5, r10, lsl #1\n" \
@@ -95,7 +97,7 @@
     "6:\n" \
     "ldr r6, [sp]\n" \
     PLANE_ROWS(TWO, two_bytes) \
-    PLANE_ROUNDED_$X("r6") PLANE_ROUNDED_$X("r7") \
+    HOW("r6") HOW("r7") \
     "ldr r10, [sp, #20]\n" \
     "strb r6, [r5]\n strb r7, [r5, r10]\n add r5, r5, r10, lsl #1\n" \
     "str r5, [sp, #4]\n" \
@@ -106,7 +108,7 @@
     "7:\n" \
     "ldr r6, [sp]\n" \
     PLANE_ROWS(PLANE_ONE, one_bytes) \
-    PLANE_ROUNDED_$X("r6") \
+    HOW("r6") \
     "ldr r10, [sp, #20]\n" \
     "strb r6, [r5]\n add r5, r5, r10\n" \
     "str r5, [sp, #4]\n" \
@@ -120,17 +122,31 @@
     "bne.w 1b\n" \
     "add sp, sp, #68\n" \
     "pop {r4-r11, pc}\n"
+#define PLANE_LINES_1_$X(HOW) PLANE_LINES_$X(HOW, PLANE_FOUR_1, PLANE_TWO_1, "8", "4", "2")
+#define PLANE_LINES_2_$X(HOW) PLANE_LINES_$X(HOW, PLANE_FOUR_2, PLANE_TWO_2, "16", "8", "4")
 __attribute__((naked, noinline, unused)) static void plane_lines_1_$X(
     __attribute__((unused)) const plane_$X *p)
 {
-    __asm volatile(PLANE_LINES_$X(PLANE_FOUR_1, PLANE_TWO_1, "8", "4", "2"));
+    __asm volatile(PLANE_LINES_1_$X(PLANE_SIGNED_$X));
 }
 __attribute__((naked, noinline, unused)) static void plane_lines_2_$X(
     __attribute__((unused)) const plane_$X *p)
 {
-    __asm volatile(PLANE_LINES_$X(PLANE_FOUR_2, PLANE_TWO_2, "16", "8", "4"));
+    __asm volatile(PLANE_LINES_2_$X(PLANE_SIGNED_$X));
+}
+__attribute__((naked, noinline, unused)) static void plane_positive_1_$X(
+    __attribute__((unused)) const plane_$X *p)
+{
+    __asm volatile(PLANE_LINES_1_$X(PLANE_POSITIVE_$X));
+}
+__attribute__((naked, noinline, unused)) static void plane_positive_2_$X(
+    __attribute__((unused)) const plane_$X *p)
+{
+    __asm volatile(PLANE_LINES_2_$X(PLANE_POSITIVE_$X));
 }
 #else
 NOT_INLINED void plane_lines_1_$X(const plane_$X *p) { plane_lines_$X(p, 1); }
 NOT_INLINED void plane_lines_2_$X(const plane_$X *p) { plane_lines_$X(p, 2); }
+NOT_INLINED void plane_positive_1_$X(const plane_$X *p) { plane_lines_$X(p, 1); }
+NOT_INLINED void plane_positive_2_$X(const plane_$X *p) { plane_lines_$X(p, 2); }
 #endif

@@ -48,11 +48,7 @@ NOT_INLINED void depthwise_planes_$X(const planes_$X *p, const $X_t *in, const $
                     fill_outside_$X(p, plane + r * pitch, 1);
                 }
             }
-            if (p->stride_x == 1) {
-                plane_lines_1_$X(&lines);
-            } else {
-                plane_lines_2_$X(&lines);
-            }
+            p->make(&lines);
             const int32_t moved = lines.lines * stride_y;
             const int16_t *from = plane + moved * pitch;
             held = max_i32(needed - moved, 0);

@@ -17,6 +17,7 @@ typedef struct {
 /* r6 multiplier, r7 shift, r8 what is added. */
 #define QUAD_TWICE(s, doubled) \
     "add r9, r8, " s ", asr #31\n " doubled "smmlar " s ", " s ", r6, r9\n"
+#define QUAD_POSITIVE(s, doubled) doubled "smmlar " s ", " s ", r6, r8\n"
 #define QUAD_ONCE(s, doubled) doubled "smmla " s ", " s ", r6, r8\n"
 #define QUAD_ROUNDED_$X(s) \
     "asr " s ", " s ", r7\n " SATURATE_$S " " s ", #8, " s ", asr #1\n strb " s ", [r4], #1\n"
@@ -68,6 +69,11 @@ __attribute__((naked, noinline, unused)) static void quads_twice_$X(
 {
     __asm volatile(QUADS_$X(QUAD_TWICE));
 }
+__attribute__((naked, noinline, unused)) static void quads_positive_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS_$X(QUAD_POSITIVE));
+}
 __attribute__((naked, noinline, unused)) static void quads_once_$X(
     __attribute__((unused)) const quads_$X *q)
 {
@@ -96,6 +102,7 @@ INLINED void quads_of_$X(const quads_$X *q, bool once)
     }
 }
 NOT_INLINED void quads_twice_$X(const quads_$X *q) { quads_of_$X(q, false); }
+NOT_INLINED void quads_positive_$X(const quads_$X *q) { quads_of_$X(q, false); }
 NOT_INLINED void quads_once_$X(const quads_$X *q) { quads_of_$X(q, true); }
 #endif
 

@@ -8,17 +8,6 @@
 
    ``numbers`` of a pair: T's bias, B's bias, then of a and of b the two numbers of
    ``short.h``. */
-typedef struct {
-    const convolution_$X *c;
-    const int32_t *weights, *numbers;
-    const $X_t *outside; /* a row of a window */
-    int16_t *wide;
-    int32_t tail; /* where in it what is no whole block of a row begins */
-    bool flat;    /* windows are pixels of whole blocks that follow each other */
-    bool lined;   /* windows are whole blocks of one tensor's rows */
-    int32_t onwards; /* from the rows under the windows of a line to those of the next */
-} triples_$X;
-
 /* A line's end: ``second`` and ``third`` are where the results of these windows go, from ``out``. */
 typedef struct {
     const int32_t *numbers;
@@ -31,78 +20,98 @@ typedef struct {
     const int32_t *weights;
 } three_$X;
 
+typedef struct {
+    const convolution_$X *c;
+    const int32_t *weights, *numbers;
+    const $X_t *outside; /* a row of a window */
+    int16_t *wide;
+    int32_t tail; /* where in it what is no whole block of a row begins */
+    bool flat;    /* windows are pixels of whole blocks that follow each other */
+    bool lined;   /* windows are of one tensor's rows */
+    int32_t onwards; /* from the rows under the windows of a line to those of the next */
+    void (*three)(const three_$X *t);
+} triples_$X;
+
 #if defined(__ARM_FEATURE_DSP)
 #define TRIPLE_BLOCK_BYTES 68
 #define TRIPLE_PRODUCTS(w) \
     "smlad r0, r6, " w ", r0\n smlad r1, r7, " w ", r1\n smlad r2, r8, " w ", r2\n" \
     "sxtb16 " w ", " w "\n" \
     "smlad r3, r6, " w ", r3\n smlad r4, r7, " w ", r4\n smlad r5, r8, " w ", r5\n"
-/* Twice a sum in ``s`` -> the stored value: r7 multiplier, r8 shift, r9 what is added. */
-#define TRIPLE_ROUNDED_$X(s) \
-    "smmlar " s ", " s ", r7, r6\n asr " s ", " s ", r8\n" SATURATE_$S " " s ", #8, " s ", asr #1\n"
-#define TRIPLE_FIRST_$X(s, b) \
-    "sub " s ", " s ", " b "\n add r6, r9, " s ", asr #31\n asr " s ", " s ", #7\n" \
-    TRIPLE_ROUNDED_$X(s)
-#define TRIPLE_SECOND_$X(s) \
-    "add r6, r9, " s ", asr #31\n lsl " s ", " s ", #1\n" TRIPLE_ROUNDED_$X(s)
+/* Twice a sum in ``s`` -> the stored value: r7 multiplier, r8 shift, r9 what is added, with the sign
+   or without. */
+#define TRIPLE_ROUNDED_$X(s, added) \
+    "smmlar " s ", " s ", r7, " added "\n asr " s ", " s ", r8\n" \
+    SATURATE_$S " " s ", #8, " s ", asr #1\n"
+#define TRIPLE_SIGNED_$X(s, doubled) \
+    "add r6, r9, " s ", asr #31\n" doubled TRIPLE_ROUNDED_$X(s, "r6")
+#define TRIPLE_POSITIVE_$X(s, doubled) doubled TRIPLE_ROUNDED_$X(s, "r9")
+#define TRIPLE_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
+#define TRIPLE_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
 /* All channels of three windows. A window that is stored last is stored over one before it: where
    there are fewer than three, those that are missing are put where the last one goes. */
+#define THREE_WINDOWS_$X(HOW) \
+    "push {r4-r11, lr}\n" \
+    "sub sp, sp, #28\n" \
+    "ldm r0, {r1, r2, r3, r4, r5, r6, r7, r8, r12}\n" \
+    "mov lr, r8\n" \
+    "adr r0, 2f\n" \
+    "add r4, r4, r0\n" \
+    "add r4, r4, #1\n" \
+    "mov r0, sp\n" \
+    "stm r0, {r1-r7}\n" \
+    "1:\n" \
+    "ldr r6, [sp]\n" \
+    "ldr r11, [sp, #8]\n" \
+    "ldm r6!, {r0, r3}\n" \
+    "str r6, [sp]\n" \
+    "mov r1, r0\n" \
+    "mov r2, r0\n" \
+    "mov r4, r3\n" \
+    "mov r5, r3\n" \
+    "ldr pc, [sp, #12]\n" \
+    ".balign 4\n" \
+    "2:\n" \
+    ".rept 4\n" \
+    "ldrd r9, r10, [r12], #8\n" \
+    "ldm.w r11!, {r6, r7, r8}\n" \
+    TRIPLE_PRODUCTS("r9") \
+    "ldm.w r11!, {r6, r7, r8}\n" \
+    TRIPLE_PRODUCTS("r10") \
+    ".endr\n" \
+    "cmp r11, lr\n" \
+    "bne.w 2b\n" \
+    "ldrd r10, r11, [sp]\n" \
+    "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
+    TRIPLE_FIRST(HOW, "r0", "r3") \
+    TRIPLE_FIRST(HOW, "r1", "r4") \
+    TRIPLE_FIRST(HOW, "r2", "r5") \
+    "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
+    TRIPLE_SECOND(HOW, "r3") \
+    TRIPLE_SECOND(HOW, "r4") \
+    TRIPLE_SECOND(HOW, "r5") \
+    "ldr r6, [sp, #16]\n" \
+    "ldrd r7, r8, [sp, #20]\n" \
+    "strb r2, [r11, r8]\n" \
+    "strb r1, [r11, r7]\n" \
+    "strb r0, [r11], #1\n" \
+    "strb r5, [r11, r8]\n" \
+    "strb r4, [r11, r7]\n" \
+    "strb r3, [r11], #1\n" \
+    "strd r10, r11, [sp]\n" \
+    "cmp r11, r6\n" \
+    "bne.w 1b\n" \
+    "add sp, sp, #28\n" \
+    "pop {r4-r11, pc}\n"
 __attribute__((naked, noinline, unused)) static void three_windows_$X(
     __attribute__((unused)) const three_$X *t)
 {
-    __asm volatile(
-        "push {r4-r11, lr}\n"
-        "sub sp, sp, #28\n"
-        "ldm r0, {r1, r2, r3, r4, r5, r6, r7, r8, r12}\n"
-        "mov lr, r8\n"
-        "adr r0, 2f\n"
-        "add r4, r4, r0\n"
-        "add r4, r4, #1\n"
-        "mov r0, sp\n"
-        "stm r0, {r1-r7}\n"
-        "1:\n"
-        "ldr r6, [sp]\n"
-        "ldr r11, [sp, #8]\n"
-        "ldm r6!, {r0, r3}\n"
-        "str r6, [sp]\n"
-        "mov r1, r0\n"
-        "mov r2, r0\n"
-        "mov r4, r3\n"
-        "mov r5, r3\n"
-        "ldr pc, [sp, #12]\n"
-        ".balign 4\n"
-        "2:\n"
-        ".rept 4\n"
-        "ldrd r9, r10, [r12], #8\n"
-        "ldm.w r11!, {r6, r7, r8}\n"
-        TRIPLE_PRODUCTS("r9")
-        "ldm.w r11!, {r6, r7, r8}\n"
-        TRIPLE_PRODUCTS("r10")
-        ".endr\n"
-        "cmp r11, lr\n"
-        "bne.w 2b\n"
-        "ldrd r10, r11, [sp]\n"
-        "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
-        TRIPLE_FIRST_$X("r0", "r3")
-        TRIPLE_FIRST_$X("r1", "r4")
-        TRIPLE_FIRST_$X("r2", "r5")
-        "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n"
-        TRIPLE_SECOND_$X("r3")
-        TRIPLE_SECOND_$X("r4")
-        TRIPLE_SECOND_$X("r5")
-        "ldr r6, [sp, #16]\n"
-        "ldrd r7, r8, [sp, #20]\n"
-        "strb r2, [r11, r8]\n"
-        "strb r1, [r11, r7]\n"
-        "strb r0, [r11], #1\n"
-        "strb r5, [r11, r8]\n"
-        "strb r4, [r11, r7]\n"
-        "strb r3, [r11], #1\n"
-        "strd r10, r11, [sp]\n"
-        "cmp r11, r6\n"
-        "bne.w 1b\n"
-        "add sp, sp, #28\n"
-        "pop {r4-r11, pc}\n");
+    __asm volatile(THREE_WINDOWS_$X(TRIPLE_SIGNED_$X));
+}
+__attribute__((naked, noinline, unused)) static void three_positive_$X(
+    __attribute__((unused)) const three_$X *t)
+{
+    __asm volatile(THREE_WINDOWS_$X(TRIPLE_POSITIVE_$X));
 }
 #else
 #define TRIPLE_BLOCK_BYTES 0
@@ -129,6 +138,7 @@ NOT_INLINED void three_windows_$X(const three_$X *t)
         }
     }
 }
+NOT_INLINED void three_positive_$X(const three_$X *t) { three_windows_$X(t); }
 #endif
 
 /* A window is widened: one of three. */
@@ -169,8 +179,10 @@ NOT_INLINED void widen_line_$X(const triples_$X *t, window_$X from)
 {
     const convolution_$X *const c = t->c;
     const int32_t n = c->channels[0];
+    const int32_t count = c->kernel_width * n;
     const widening_three_$X w = {from.rows, from.x * n, c->stride_x * n, t->wide,
-        2 * c->stride_x * n, c->kernel_width * n, from.rows + c->kernel_height};
+        2 * c->stride_x * n, count & ~3, from.rows + c->kernel_height, count & 3,
+        t->wide + t->tail, 2};
     widen_three_rows_$X(&w);
 }
 
@@ -236,7 +248,7 @@ NOT_INLINED void convolve_triples_$X(
         three.out_end = out + n;
         three.second = count > 1 ? n : 0;
         three.third = count > 2 ? 2 * n : three.second;
-        three_windows_$X(&three);
+        t->three(&three);
         for (int32_t i = 0; i < (full ? 0 : count * n); ++i) {
             out[i] = ($X_t)clamped(out[i], c->to.low, c->to.high);
         }

@@ -5,71 +5,80 @@
 #define TWO_PRODUCTS(x, y, w) \
     "smlad r0, " x ", " w ", r0\n smlad r1, " y ", " w ", r1\n sxtb16 " w ", " w "\n" \
     "smlad r2, " x ", " w ", r2\n smlad r3, " y ", " w ", r3\n"
-/* Twice a sum in ``s`` -> the stored value: r5 multiplier, r6 shift, r7 what is added. */
-#define TWO_ROUNDED_$X(s) \
-    "smmlar " s ", " s ", r5, r4\n asr " s ", " s ", r6\n" SATURATE_$S " " s ", #8, " s ", asr #1\n"
-#define TWO_FIRST_$X(s, b) \
-    "sub " s ", " s ", " b "\n add r4, r7, " s ", asr #31\n asr " s ", " s ", #7\n" TWO_ROUNDED_$X(s)
-#define TWO_SECOND_$X(s) "add r4, r7, " s ", asr #31\n lsl " s ", " s ", #1\n" TWO_ROUNDED_$X(s)
+/* Twice a sum in ``s`` -> the stored value: r5 multiplier, r6 shift, r7 what is added, with the sign
+   or without. */
+#define TWO_ROUNDED_$X(s, added) \
+    "smmlar " s ", " s ", r5, " added "\n asr " s ", " s ", r6\n" \
+    SATURATE_$S " " s ", #8, " s ", asr #1\n"
+#define TWO_SIGNED_$X(s, doubled) "add r4, r7, " s ", asr #31\n" doubled TWO_ROUNDED_$X(s, "r4")
+#define TWO_POSITIVE_$X(s, doubled) doubled TWO_ROUNDED_$X(s, "r7")
+#define TWO_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
+#define TWO_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
 /* All channels of two windows; the first is stored last. */
+#define TWO_WINDOWS_$X(HOW) \
+    "push {r4-r11, lr}\n" \
+    "sub sp, sp, #28\n" \
+    "ldm r0, {r1, r2, r3, r4, r5, r6, r12}\n" \
+    "str r1, [sp, #24]\n" \
+    "mov r0, sp\n" \
+    "stm r0, {r1-r6}\n" \
+    "1:\n" \
+    "ldr r6, [sp, #4]\n" \
+    "ldr r4, [sp, #24]\n" \
+    "ldm r6!, {r0, r2}\n" \
+    "str r6, [sp, #4]\n" \
+    "mov r1, r0\n" \
+    "mov r3, r2\n" \
+    "3:\n" \
+    "ldm r4!, {r5, r10, r11, lr}\n" \
+    "str r4, [sp]\n" \
+    ".balign 4\n" \
+    "add pc, r5\n" \
+    "nop\n" \
+    "2:\n" \
+    ".rept 4\n" \
+    "ldr r4, [r10], #4\n" \
+    "ldr r5, [r11], #4\n" \
+    "ldrd r8, r9, [r12], #8\n" \
+    WIDENED_$S " r6, r4\n" \
+    WIDENED_$S " r7, r5\n" \
+    WIDENED_$S " r4, r4, ror #8\n" \
+    WIDENED_$S " r5, r5, ror #8\n" \
+    TWO_PRODUCTS("r6", "r7", "r8") \
+    TWO_PRODUCTS("r4", "r5", "r9") \
+    ".endr\n" \
+    "cmp r10, lr\n" \
+    "bne.w 2b\n" \
+    "ldr r4, [sp]\n" \
+    "ldr r5, [sp, #12]\n" \
+    "cmp r4, r5\n" \
+    "bne.w 3b\n" \
+    "ldrd r10, r11, [sp, #4]\n" \
+    "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n" \
+    TWO_FIRST(HOW, "r0", "r2") \
+    TWO_FIRST(HOW, "r1", "r3") \
+    "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n" \
+    TWO_SECOND(HOW, "r2") \
+    TWO_SECOND(HOW, "r3") \
+    "ldrd r6, r7, [sp, #16]\n" \
+    "strb r1, [r11, r7]\n" \
+    "strb r0, [r11], #1\n" \
+    "strb r3, [r11, r7]\n" \
+    "strb r2, [r11], #1\n" \
+    "strd r10, r11, [sp, #4]\n" \
+    "cmp r11, r6\n" \
+    "bne.w 1b\n" \
+    "add sp, sp, #28\n" \
+    "pop {r4-r11, pc}\n"
 __attribute__((naked, noinline, unused)) static void two_windows_$X(
     __attribute__((unused)) const two_$X *t)
 {
-    __asm volatile(
-        "push {r4-r11, lr}\n"
-        "sub sp, sp, #28\n"
-        "ldm r0, {r1, r2, r3, r4, r5, r6, r12}\n"
-        "str r1, [sp, #24]\n"
-        "mov r0, sp\n"
-        "stm r0, {r1-r6}\n"
-        "1:\n"
-        "ldr r6, [sp, #4]\n"
-        "ldr r4, [sp, #24]\n"
-        "ldm r6!, {r0, r2}\n"
-        "str r6, [sp, #4]\n"
-        "mov r1, r0\n"
-        "mov r3, r2\n"
-        "3:\n"
-        "ldm r4!, {r5, r10, r11, lr}\n"
-        "str r4, [sp]\n"
-        ".balign 4\n"
-        "add pc, r5\n"
-        "nop\n"
-        "2:\n"
-        ".rept 4\n"
-        "ldr r4, [r10], #4\n"
-        "ldr r5, [r11], #4\n"
-        "ldrd r8, r9, [r12], #8\n"
-        WIDENED_$S " r6, r4\n"
-        WIDENED_$S " r7, r5\n"
-        WIDENED_$S " r4, r4, ror #8\n"
-        WIDENED_$S " r5, r5, ror #8\n"
-        TWO_PRODUCTS("r6", "r7", "r8")
-        TWO_PRODUCTS("r4", "r5", "r9")
-        ".endr\n"
-        "cmp r10, lr\n"
-        "bne.w 2b\n"
-        "ldr r4, [sp]\n"
-        "ldr r5, [sp, #12]\n"
-        "cmp r4, r5\n"
-        "bne.w 3b\n"
-        "ldrd r10, r11, [sp, #4]\n"
-        "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
-        TWO_FIRST_$X("r0", "r2")
-        TWO_FIRST_$X("r1", "r3")
-        "ldm r10!, {r5, r6}\n asr r7, r6, #8\n lsl r7, r7, r6\n"
-        TWO_SECOND_$X("r2")
-        TWO_SECOND_$X("r3")
-        "ldrd r6, r7, [sp, #16]\n"
-        "strb r1, [r11, r7]\n"
-        "strb r0, [r11], #1\n"
-        "strb r3, [r11, r7]\n"
-        "strb r2, [r11], #1\n"
-        "strd r10, r11, [sp, #4]\n"
-        "cmp r11, r6\n"
-        "bne.w 1b\n"
-        "add sp, sp, #28\n"
-        "pop {r4-r11, pc}\n");
+    __asm volatile(TWO_WINDOWS_$X(TWO_SIGNED_$X));
+}
+__attribute__((naked, noinline, unused)) static void two_positive_$X(
+    __attribute__((unused)) const two_$X *t)
+{
+    __asm volatile(TWO_WINDOWS_$X(TWO_POSITIVE_$X));
 }
 #else
 #define TWO_BLOCK_BYTES 0
@@ -101,7 +110,10 @@ NOT_INLINED void two_windows_$X(const two_$X *t)
         n += 6;
     }
 }
+NOT_INLINED void two_positive_$X(const two_$X *t) { two_windows_$X(t); }
 #endif
 
-static const making_$X making_$X_twos = {
+__attribute__((unused)) static const making_$X making_$X_twos = {
     two_windows_$X, two_windows_$X, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
+__attribute__((unused)) static const making_$X making_$X_twos_positive = {
+    two_positive_$X, two_positive_$X, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

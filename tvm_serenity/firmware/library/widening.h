@@ -15,13 +15,16 @@ typedef struct {
     int32_t first, length;
 } widening_$X;
 
-/* The same of three windows, ``stride`` inputs apart, that have whole blocks and no row of NULL. */
+/* The same of three windows, ``stride`` inputs apart, that have no row of NULL. */
 typedef struct {
     const $X_t *const *rows;
     int32_t offset, stride;
     int16_t *to;
     int32_t two_strides, whole;
     const $X_t *const *rows_end;
+    int32_t left;
+    int16_t *tail;
+    int32_t step;
 } widening_three_$X;
 
 #if defined(__ARM_FEATURE_DSP)
@@ -103,11 +106,12 @@ __attribute__((naked, noinline, unused)) static void widen_three_rows_$X(
 {
     __asm volatile(
         "push {r4-r11, lr}\n"
-        "ldm r0, {r1-r7}\n"
-        "push {r7}\n"
+        "ldm r0, {r1-r10}\n"
+        "push {r7-r10}\n"
         "1:\n"
         "ldr r8, [r1], #4\n"
         "add r8, r8, r2\n"
+        "cbz r6, 3f\n"
         "add r9, r8, r6\n"
         "2:\n"
         "ldr r11, [r8, r3]\n"
@@ -123,10 +127,26 @@ __attribute__((naked, noinline, unused)) static void widen_three_rows_$X(
         "stm r4!, {r10, r11, lr}\n"
         "cmp r8, r9\n"
         "bne 2b\n"
-        "ldr r0, [sp]\n"
+        "3:\n"
+        "ldrd r0, r7, [sp]\n"
+        "cbz r7, 5f\n"
+        "ldrd r9, r10, [sp, #8]\n"
+        "4:\n"
+        LOADED_$S " r11, [r8, r3]\n"
+        LOADED_$S " r12, [r8, r5]\n"
+        LOADED_$S " lr, [r8], #1\n"
+        "strh r11, [r9, #4]\n"
+        "strh r12, [r9, #8]\n"
+        "strh lr, [r9]\n"
+        "add r9, r9, r10\n"
+        "rsb r10, r10, #12\n"
+        "subs r7, r7, #1\n"
+        "bne 4b\n"
+        "strd r9, r10, [sp, #8]\n"
+        "5:\n"
         "cmp r1, r0\n"
         "bne 1b\n"
-        "add sp, sp, #4\n"
+        "add sp, sp, #16\n"
         "pop {r4-r11, pc}\n");
 }
 #else
@@ -170,8 +190,8 @@ NOT_INLINED void widen_three_rows_$X(const widening_three_$X *w)
 {
     for (int32_t i = 0; i < 3; ++i) {
         const widening_$X one = {
-            w->rows, w->offset + i * w->stride, *w->rows, w->to + 2 * i, w->to, 0, w->whole,
-            w->rows_end, 2, 0, 0};
+            w->rows, w->offset + i * w->stride, *w->rows, w->to + 2 * i, w->tail + 2 * i, w->left,
+            w->whole, w->rows_end, w->step, 0, 0};
         widen_rows_$X(&one);
     }
 }

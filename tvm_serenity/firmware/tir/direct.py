@@ -31,6 +31,7 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
     if not short.has_planes(layer) or spec.channels % LANES:
         return None
     (_, _, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
+    positive = "_positive" if layer.clamps_at_zero else ""
     fields = {
         "width": width,
         "out_width": out_width,
@@ -39,6 +40,8 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
         "left": spec.padding[1],
         "low": spec.requantise.low,
         "high": spec.requantise.high,
+        "two": f"direct_two{positive}_{dtype}",
+        "one": f"direct_one{positive}_{dtype}",
     }
     text = [f"static const direct_{dtype} d = {library.initialiser(fields)};"]
     if layer.by_rows:

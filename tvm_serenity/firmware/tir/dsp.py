@@ -1,7 +1,8 @@
 """Kernels of the library for the DSP extension (Cortex-M4, M7, M33), and where they may be taken.
 
-All of them requantise in five instructions; convolutions read two weights in a halfword. What they
-need is shown here for each layer from its weights, biases and multipliers; a layer that is refused
+All of them requantise in five instructions, or in four where results below their zero point are
+clamped to it, whichever way they round; convolutions read two weights in a halfword. What they need
+is shown here for each layer from its weights, biases and multipliers; a layer that is refused
 takes the library's other kernels.
 """
 
@@ -46,7 +47,8 @@ def convolved(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None
         return _quads(name, layer, words)
     if layer.how.name != "ROUND_TWICE_SMALL":
         return None
-    core = WindowForm("twos", ("twos.h",), words, _pair_numbers(layer))
+    making = "twos_positive" if layer.clamps_at_zero else "twos"
+    core = WindowForm(making, ("twos.h",), words, _pair_numbers(layer))
     return by_windows(name, layer, core)
 
 
@@ -72,7 +74,8 @@ def _alone(layer: RoundedConvolution) -> bool:
 
 def apart(name: str, layer: RoundedConvolution) -> list[Fast]:
     """Return the kernels of a depthwise convolution."""
-    found = planes(name, layer, ("plane_pairs.h",))
+    function = "plane_positive" if layer.clamps_at_zero else "plane_lines"
+    found = planes(name, layer, ("plane_pairs.h",), function=function)
     in_place = direct(name, layer)
     if in_place is not None:
         found.insert(0 if fewer(layer) else len(found), in_place)
@@ -117,10 +120,11 @@ def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     once = len(rows) == 1 and spec.dilation[0] == 1 and spec.strides[0] < layer.sources
     onwards = spec.strides[0] if once else layer.sources
     flat = "true" if layer.plain and len(rows) == 1 and not ragged else "false"
-    blocks = len(rows) == 1 and spec.dilation[1] == 1 and rows[0] % BLOCK == 0
-    lined = "true" if blocks else "false"
+    lined = "true" if len(rows) == 1 and spec.dilation[1] == 1 else "false"
     held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
-    given = f"&c, w, q, {'o' if outside else 'NULL'}, wide, {tail}, {flat}, {lined}, {onwards}"
+    three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
+    zero = "o" if outside else "NULL"
+    given = f"&c, w, q, {zero}, wide, {tail}, {flat}, {lined}, {onwards}, {three}"
     lines = [
         f"static const convolution_{dtype} c = {library.convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
@@ -167,7 +171,8 @@ def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     if not reads_all or any(spec.padding) or inputs % BLOCK or spec.channels % 4:
         return None
     blocks = words.reshape(spec.channels // 4, 2, -1, 2).transpose(0, 2, 3, 1)
-    how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else "twice"
+    twice = "positive" if layer.clamps_at_zero else "twice"
+    how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else twice
     lines = (
         f"static const requantisation to = {library.target(layer)};",
         f"const int32_t outputs = {spec.channels};",

@@ -33,20 +33,26 @@ class Fast:
 
 
 def planes(
-    name: str, layer: RoundedConvolution, making: Sequence[str], *, lifted: int = 0
+    name: str,
+    layer: RoundedConvolution,
+    making: Sequence[str],
+    *,
+    function: str = "plane_lines",
+    lifted: int = 0,
 ) -> list[Fast]:
     """Return the kernels of a depthwise convolution of 3x3, one channel at a time.
 
     The plane holds all rows, in workspace where that is too much for the stack, or a ring of few;
-    they are as long as windows reach, and a little longer. ``making``: the files that make lines
-    from a plane, in which inputs are ``lifted`` more.
+    they are as long as windows reach, and a little longer. ``making``: the files with the
+    ``function`` that makes lines from a plane, in which inputs are ``lifted`` more.
     """
     if not has_planes(layer):
         return []
     pitch = _pitch(layer)
     most, held = _rows_read(layer), PLANE_BYTES // (2 * pitch)
     rows = [most] if most <= held else [most] * (not layer.by_rows) + [held] * (held >= 3)
-    return [_planes(name, layer, making, count, lifted) for count in rows]
+    function = f"{function}_{layer.spec.strides[1]}_{layer.spec.dtype}"
+    return [_planes(name, layer, (making, function), count, lifted) for count in rows]
 
 
 def _pitch(layer: RoundedConvolution) -> int:
@@ -62,9 +68,14 @@ def _rows_read(layer: RoundedConvolution) -> int:
 
 
 def _planes(
-    name: str, layer: RoundedConvolution, making: Sequence[str], rows: int, lifted: int
+    name: str,
+    layer: RoundedConvolution,
+    making: tuple[Sequence[str], str],
+    rows: int,
+    lifted: int,
 ) -> Fast:
-    """The kernel with so many rows in the plane."""
+    """The kernel with so many rows in the plane, of which a function in files makes lines."""
+    files, function = making
     spec, dtype = layer.spec, layer.spec.dtype
     _, lines, width, channels = spec.output_shape
     lines = 1 if layer.by_rows else lines
@@ -87,6 +98,7 @@ def _planes(
         "low": spec.requantise.low,
         "high": spec.requantise.high,
         "lifted": lifted,
+        "make": function,
     }
     names = ["x0", "x1", "x2"] if layer.by_rows else ["x0"]
     given = "NULL, rows" if layer.by_rows else "x0, NULL"
@@ -103,7 +115,7 @@ def _planes(
     if not on_stack:
         params.append(Param("workspace", "uint8", False))
     body = "".join(f"    {line}\n" for line in text)
-    typed = (f"{file}:{dtype}" for file in ("plane.h", *making, "planes.h"))
+    typed = (f"{file}:{dtype}" for file in ("plane.h", *files, "planes.h"))
     kernel = Kernel(name, tuple(params), body, ("dot.h", "requantise.h", "short.h", *typed))
     given_numbers = _channel_numbers(layer, lifted)
     form = "planes in a ring" if rows < _rows_read(layer) else "planes"
@@ -204,7 +216,9 @@ def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast |
     elif column_bytes:
         columns = f"({dtype}_t *)(void *)workspace"
     runs = library.most_runs(layer)
-    form = core.making.removesuffix("_alone") + ", gathered" * layer.gathers
+    form = (
+        core.making.removesuffix("_alone").removesuffix("_positive") + ", gathered" * layer.gathers
+    )
     lines = [
         f"static const convolution_{dtype} c = "
         f"{library.convolution_fields(layer, library.reader(layer))};",
