@@ -12,7 +12,7 @@ typedef struct {
     const int32_t *numbers;
 } directed_$X;
 
-/* ``two`` and ``one`` make that many pixels. */
+/* ``two`` and ``one`` make that many pixels; ``near``: two whose columns are one apart. */
 typedef struct {
     int32_t width, out_width, channels, stride_x, left, low, high;
     void (*two)(const directed_$X *p);
@@ -22,11 +22,13 @@ typedef struct {
 #if defined(__ARM_FEATURE_DSP)
 /* A tap: r0 numbers, r1 the channel, r12 and lr weights; sums in a, b, c, d. */
 #define DIRECT_WEIGHTS(at) "ldrd r12, lr, [r0, #" at "]\n"
-#define DIRECT_TAP_$X(from, a, b, c, d) \
+#define DIRECT_READ_$X(from) \
     "ldr r10, [sp, #" from "]\n ldr r11, [r10, r1]\n" \
-    WIDENED_$S " r10, r11\n" WIDENED_$S " r11, r11, ror #8\n" \
+    WIDENED_$S " r10, r11\n" WIDENED_$S " r11, r11, ror #8\n"
+#define DIRECT_PRODUCTS(a, b, c, d) \
     "smlabb " a ", r10, r12, " a "\n smlabb " b ", r11, lr, " b "\n" \
     "smlatt " c ", r10, r12, " c "\n smlatt " d ", r11, lr, " d "\n"
+#define DIRECT_TAP_$X(from, a, b, c, d) DIRECT_READ_$X(from) DIRECT_PRODUCTS(a, b, c, d)
 #define DIRECT_FIRST_$X(from) DIRECT_TAP_$X(from, "r2", "r3", "r4", "r5")
 #define DIRECT_SECOND_$X(from) DIRECT_TAP_$X(from, "r6", "r7", "r8", "r9")
 #define DIRECT_NO_SECOND(from)
@@ -40,6 +42,19 @@ typedef struct {
     DIRECT_WEIGHTS("48") DIRECT_FIRST_$X("24") second("60") \
     DIRECT_WEIGHTS("56") DIRECT_FIRST_$X("28") second("64") \
     DIRECT_WEIGHTS("64") DIRECT_FIRST_$X("32") second("68") \
+    "add r0, r0, #72\n"
+/* A row of two pixels beside each other, which have all but their first and last columns in common. */
+#define DIRECT_ROW_$X(w0, w1, w2, c0, c1, c2, c3) \
+    DIRECT_WEIGHTS(w0) DIRECT_FIRST_$X(c0) \
+    DIRECT_READ_$X(c1) DIRECT_PRODUCTS("r6", "r7", "r8", "r9") \
+    DIRECT_WEIGHTS(w1) DIRECT_PRODUCTS("r2", "r3", "r4", "r5") \
+    DIRECT_READ_$X(c2) DIRECT_PRODUCTS("r6", "r7", "r8", "r9") \
+    DIRECT_WEIGHTS(w2) DIRECT_PRODUCTS("r2", "r3", "r4", "r5") \
+    DIRECT_SECOND_$X(c3)
+#define DIRECT_ROWS_$X \
+    DIRECT_ROW_$X("0", "8", "16", "0", "4", "8", "44") \
+    DIRECT_ROW_$X("24", "32", "40", "12", "16", "20", "56") \
+    DIRECT_ROW_$X("48", "56", "64", "24", "28", "32", "68") \
     "add r0, r0, #72\n"
 #define DIRECT_NUMBERS "ldm r0!, {r10, r11}\n asr r12, r11, #8\n lsl r12, r12, r11\n"
 #define DIRECT_ROUNDED_$X(s, added) \
@@ -59,10 +74,10 @@ typedef struct {
 #define DIRECT_END \
     "add r1, r1, #4\n ldr r10, [sp, #80]\n cmp r1, r10\n bne.w 1b\n" \
     "add sp, sp, #84\n pop {r4-r11, pc}\n"
-#define DIRECT_BOTH_$X(HOW) \
+#define DIRECT_BOTH_$X(HOW, taps) \
     DIRECT_BEGIN \
     "mov r6, r2\n mov r7, r3\n mov r8, r4\n mov r9, r5\n" \
-    DIRECT_TAPS_$X(DIRECT_SECOND_$X) \
+    taps \
     DIRECT_NUMBERS HOW("r2") HOW("r6") DIRECT_NUMBERS HOW("r3") HOW("r7") \
     DIRECT_NUMBERS HOW("r4") HOW("r8") DIRECT_NUMBERS HOW("r5") HOW("r9") \
     DIRECT_STORED("r2", "r3", "r4", "r5", "72") DIRECT_STORED("r6", "r7", "r8", "r9", "76") \
@@ -77,7 +92,12 @@ typedef struct {
 __attribute__((naked, noinline, unused)) static void direct_two_$X(
     __attribute__((unused)) const directed_$X *p)
 {
-    __asm volatile(DIRECT_BOTH_$X(DIRECT_SIGNED_$X));
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_SIGNED_$X, DIRECT_TAPS_$X(DIRECT_SECOND_$X)));
+}
+__attribute__((naked, noinline, unused)) static void direct_near_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_SIGNED_$X, DIRECT_ROWS_$X));
 }
 __attribute__((naked, noinline, unused)) static void direct_one_$X(
     __attribute__((unused)) const directed_$X *p)
@@ -87,7 +107,12 @@ __attribute__((naked, noinline, unused)) static void direct_one_$X(
 __attribute__((naked, noinline, unused)) static void direct_two_positive_$X(
     __attribute__((unused)) const directed_$X *p)
 {
-    __asm volatile(DIRECT_BOTH_$X(DIRECT_POSITIVE_$X));
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_POSITIVE_$X, DIRECT_TAPS_$X(DIRECT_SECOND_$X)));
+}
+__attribute__((naked, noinline, unused)) static void direct_near_positive_$X(
+    __attribute__((unused)) const directed_$X *p)
+{
+    __asm volatile(DIRECT_BOTH_$X(DIRECT_POSITIVE_$X, DIRECT_ROWS_$X));
 }
 __attribute__((naked, noinline, unused)) static void direct_one_positive_$X(
     __attribute__((unused)) const directed_$X *p)
@@ -115,6 +140,8 @@ INLINED void direct_pixels_$X(const directed_$X *p, int32_t pixels)
 NOT_INLINED void direct_two_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
 NOT_INLINED void direct_one_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
 NOT_INLINED void direct_two_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
+NOT_INLINED void direct_near_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
+NOT_INLINED void direct_near_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
 NOT_INLINED void direct_one_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
 #endif
 

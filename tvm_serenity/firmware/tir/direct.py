@@ -14,14 +14,13 @@ from tvm_serenity.firmware.tir.short import Fast
 
 LANES = 4
 """Channels that are made at a time."""
-PIXEL, PIXEL_LANES = 85, 110
-"""Instructions of a pixel, and of four channels of it."""
+PIXEL, ONE, TWO, NEAR = 75, 107, 209, 185
+"""Instructions of a pixel, of four channels of it, of two, and of two whose columns are one apart."""
 CHANNEL, ROW, COPIED = 140, 11, 2.75
 """Of a channel in a plane; of its rows; of an input that is copied there."""
-LINE, FOUR, LEFT = 12, 67, (0, 30, 48, 78)
+LINE, FOUR, LEFT = 12, 64, (0, 29, 46, 75)
 """Of a line of its results; of four of them; of what is left of a line."""
-
-WHOLE = 0.9
+WHOLE = 0.95
 """Of the instructions of planes, for a whole layer: its numbers take 30 bytes a channel."""
 
 
@@ -32,6 +31,7 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
         return None
     (_, _, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
     positive = "_positive" if layer.clamps_at_zero else ""
+    two = "near" if spec.strides[1] == 1 else "two"
     fields = {
         "width": width,
         "out_width": out_width,
@@ -40,7 +40,7 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
         "left": spec.padding[1],
         "low": spec.requantise.low,
         "high": spec.requantise.high,
-        "two": f"direct_two{positive}_{dtype}",
+        "two": f"direct_{two}{positive}_{dtype}",
         "one": f"direct_one{positive}_{dtype}",
     }
     text = [f"static const direct_{dtype} d = {library.initialiser(fields)};"]
@@ -65,7 +65,9 @@ def fewer(layer: RoundedConvolution) -> bool:
     spec = layer.spec
     (_, height, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
     lines = 1 if layer.by_rows else spec.output_shape[1]
-    here = lines * out_width * (PIXEL + channels // LANES * PIXEL_LANES)
+    pair = NEAR if spec.strides[1] == 1 else TWO
+    made = out_width // 2 * pair + out_width % 2 * ONE
+    here = lines * (out_width * PIXEL + channels // LANES * made)
     rows = min(3, height) if layer.by_rows else height
     made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
     planes = channels * (CHANNEL + rows * (ROW + width * COPIED) + made)
