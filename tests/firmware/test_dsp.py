@@ -159,7 +159,7 @@ def dense(seed: int) -> Drawn:
     dtype = ("int8", "uint8")[seed % 2]
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
-    inputs, units = 4 * int(rng.integers(1, 12)), 4 * int(rng.integers(1, 6))
+    inputs, units = 4 * int(rng.integers(1, 12)), 2 * int(rng.integers(1, 12))
     many = units if seed % 3 else 1
     reals = np.broadcast_to(rng.uniform(0.2, 1, many) / (inputs * 40), units)
     ends = (low, high) if seed % 5 else (low + 25, high - 30)

@@ -110,9 +110,23 @@ NOT_INLINED void dense_quads_$X(const $X_t *in, const int32_t *weights, const in
     $X_t *out, int32_t inputs, int32_t outputs, const requantisation *to,
     void (*quads)(const quads_$X *q))
 {
-    const quads_$X q = {numbers, out, in, (-(inputs / 4) & 3) * QUAD_BLOCK_BYTES, out + outputs,
-        in + inputs, weights};
-    quads(&q);
+    const int32_t whole = outputs & ~3;
+    quads_$X q = {numbers, out, in, (-(inputs / 4) & 3) * QUAD_BLOCK_BYTES, out + whole, in + inputs,
+        weights};
+    if (whole > 0) {
+        quads(&q);
+    }
+    if (whole < outputs) {
+        $X_t made[4];
+        q.numbers += 3 * whole;
+        q.weights += whole / 4 * inputs;
+        q.out = made;
+        q.out_end = made + 4;
+        quads(&q);
+        for (int32_t i = whole; i < outputs; ++i) {
+            out[i] = made[i - whole];
+        }
+    }
     for (int32_t i = 0; i < (to->low > ($L) || to->high < ($L) + 255 ? outputs : 0); ++i) {
         out[i] = ($X_t)clamped(out[i], to->low, to->high);
     }

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.tir.short import Fast
 LANES = 4
 """Channels that are made at a time."""
 PIXEL, ONE, TWO, NEAR = 75, 107, 209, 185
-"""Instructions of a pixel, of four channels of it, of two, and of two whose columns are one apart."""
+"""Instructions of a pixel; of four channels of it, of two, of two whose columns are one apart."""
 CHANNEL, ROW, COPIED = 140, 11, 2.75
 """Of a channel in a plane; of its rows; of an input that is copied there."""
 LINE, FOUR, LEFT = 12, 64, (0, 29, 46, 75)

@@ -164,13 +164,15 @@ def blocks_first(layer: RoundedConvolution, weights: Any) -> Any:
 
 
 def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
-    """Four outputs of the only window at a time: a dense layer."""
+    """Four outputs of the only window at a time: a dense layer; numbers of 0 fill the last four."""
     spec, dtype = layer.spec, layer.spec.dtype
     inputs = math.prod(spec.weight_shape[:3])
     reads_all = len(spec.pieces) == 1 and math.prod(spec.pieces[0]) == inputs
-    if not reads_all or any(spec.padding) or inputs % BLOCK or spec.channels % 4:
+    if not reads_all or any(spec.padding) or inputs % BLOCK:
         return None
-    blocks = words.reshape(spec.channels // 4, 2, -1, 2).transpose(0, 2, 3, 1)
+    filled = [(0, len(words) % 2), (0, 0)]
+    blocks = np.pad(words, [*filled, (0, 0)]).reshape(-(-len(words) // 2), 2, -1, 2)
+    blocks = blocks.transpose(0, 2, 3, 1)
     twice = "positive" if layer.clamps_at_zero else "twice"
     how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else twice
     lines = (
@@ -182,4 +184,5 @@ def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     files = ("dot.h", "requantise.h", "short.h", f"quads.h:{dtype}")
     body = "".join(f"    {line}\n" for line in lines)
     kernel = Kernel(name, (*params, Param("out", dtype, False)), body, files)
-    return Fast("quads", kernel, (np.ascontiguousarray(blocks), _pair_numbers(layer)), 0)
+    numbers = np.pad(_pair_numbers(layer), filled)
+    return Fast("quads", kernel, (np.ascontiguousarray(blocks), numbers), 0)
