@@ -7,7 +7,11 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax, te, tirx  # noqa: E402
 
 from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets  # noqa: E402
-from tvm_serenity.validation.ranges import input_ranges, parameter_ranges  # noqa: E402
+from tvm_serenity.validation.ranges import (  # noqa: E402
+    _Kernel,
+    input_ranges,
+    parameter_ranges,
+)
 
 TABLE, IDS = te.placeholder((10, 4), "float32", "t"), te.placeholder((3,), "int64", "i")
 
@@ -38,6 +42,32 @@ def test_stages_divisors_and_running_sums() -> None:
     total = te.compute((1,), lambda _: te.sum(a[k], axis=k))
     found = parameter_ranges(te.create_prim_func([a, total]), {1: Range(0, 9)})
     assert found == {0: Range(0, 2)}
+
+
+def test_divisors_that_are_no_whole_numbers_are_free() -> None:
+    """Also where they are computed from whole ones: what they may be is not a range of integers."""
+    x, y = (te.placeholder((4,), "int16", name) for name in "xy")
+    real = te.compute((4,), lambda i: y[i].astype("float32") * tirx.const(1e-4, "float32"))
+    out = te.compute((4,), lambda i: x[i].astype("float32") / real[i])
+    assert parameter_ranges(te.create_prim_func([x, y, out])) == {}
+
+
+def test_a_range_is_halved_where_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a step, or it would take as many as there are numbers."""
+    a, b = te.placeholder((4,), "int32", "a"), te.placeholder((4,), "int32", "b")
+    divisor = te.compute((4,), lambda i: b[i] * b[(i + 1) % 4])
+    out = te.compute((4,), lambda i: tirx.floordiv(a[i], divisor[i]))
+    tried: list[Range] = []
+    bounds = _Kernel._bounds
+
+    def counted(self: _Kernel, value: object, variables: list[object], given: Range) -> Range:
+        tried.append(given)
+        bounds(self, value, variables, given)
+        return Range(-(2**62), 2**62)
+
+    monkeypatch.setattr(_Kernel, "_bounds", counted)
+    parameter_ranges(te.create_prim_func([a, b, out]))
+    assert 30 < len(tried) < 80
 
 
 def test_tables_of_all_bytes_leave_their_index_free() -> None:

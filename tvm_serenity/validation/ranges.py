@@ -1,7 +1,7 @@
 """Which values integers may hold: those that are used as indices lie within what they index.
 
-Read backwards off kernels and networks: an index must lie within its tensor's extent, a divisor is
-at least 1; what such a value is computed from must keep it there.
+Read backwards off kernels and networks: an index must lie within its tensor's extent, a whole
+divisor is at least 1; what such a value is computed from must keep it there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -107,7 +107,8 @@ class _Kernel:
                     self.narrow(meant, Range(0, int(limit) - 1))
         for kind in (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod):
             for division in _found((store.value, *store.indices), kind):
-                self.narrow(division.b, Range(1, 2**31 - 1))
+                if _is_whole(division.b):
+                    self.narrow(division.b, Range(1, 2**31 - 1))
         allowed = self.need.get(store.buffer)
         if allowed is None:
             return
@@ -159,11 +160,12 @@ class _Kernel:
         if -(2**31) < start < allowed.low:  # an index with something taken off
             low += allowed.low - start
         high = low + allowed.high - allowed.low
-        least, most = low, high
+        if allowed.holds(self._bounds(value, variables, Range(low, high))):
+            return Range(low, high)
+        least, most = low, max(low, high - 1)
         while least < most:
-            middle = most if least == low else (least + most + 1) // 2
-            found = self._bounds(value, variables, Range(low, middle))
-            if allowed.holds(found):
+            middle = (least + most + 1) // 2
+            if allowed.holds(self._bounds(value, variables, Range(low, middle))):
                 least = middle
             else:
                 most = middle - 1
@@ -197,6 +199,10 @@ def _unclipped(index: tirx.Expr) -> Any:
 
 def _found(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
     return [part for root in roots for part in parts(root, kind)]
+
+
+def _is_whole(value: tirx.Expr) -> bool:
+    return str(value.ty.dtype).startswith(("int", "uint"))
 
 
 def _is_integer(buffer: tirx.Var) -> bool:
