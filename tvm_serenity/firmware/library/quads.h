@@ -1,5 +1,5 @@
 /* DSP extension: four channels of one window of inputs that follow each other, $X inputs, for
-   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``triples.h``, a block of four inputs of both
+   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``twos.h``, a block of four inputs of both
    pairs at a time. */
 typedef struct {
     const int32_t *numbers;

@@ -6,23 +6,23 @@
    of four is its even ones of each window, then its odd ones of each. Blocks are those of a
    window's rows; what is no whole block at the end of each comes after them all, pairs of each window.
 
-   ``numbers`` of a pair: T's bias, B's bias, then of a and of b the two numbers of
-   ``short.h``. */
-/* A line's end: ``second`` and ``third`` are where the results of these windows go, from ``out``. */
+   ``weights`` of a pair: T's bias, B's bias, those words, then of a and of b the two numbers of
+   ``short.h``.
+
+   Three windows: ``second`` and ``third`` are where their results go, from ``out``. */
 typedef struct {
-    const int32_t *numbers;
-    $X_t *out;
     const int16_t *wide;
-    int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
+    int32_t skipped; /* bytes of code: blocks that are not a multiple of those in the loop */
     const $X_t *out_end;
     int32_t second, third;
+    $X_t *out;
     const int16_t *wide_end;
     const int32_t *weights;
 } three_$X;
 
 typedef struct {
     const convolution_$X *c;
-    const int32_t *weights, *numbers;
+    const int32_t *weights;
     const $X_t *outside; /* a row of a window */
     int16_t *wide;
     int32_t tail; /* where in it what is no whole block of a row begins */
@@ -52,27 +52,25 @@ typedef struct {
    there are fewer than three, those that are missing are put where the last one goes. */
 #define THREE_WINDOWS_$X(HOW) \
     "push {r4-r11, lr}\n" \
-    "sub sp, sp, #28\n" \
-    "ldm r0, {r1, r2, r3, r4, r5, r6, r7, r8, r12}\n" \
-    "mov lr, r8\n" \
+    "sub sp, sp, #24\n" \
+    "ldm r0, {r1, r2, r3, r4, r5, r6, r7, r8}\n" \
+    "mov lr, r7\n" \
+    "mov r12, r8\n" \
     "adr r0, 2f\n" \
-    "add r4, r4, r0\n" \
-    "add r4, r4, #1\n" \
+    "add r2, r2, r0\n" \
+    "add r2, r2, #1\n" \
     "mov r0, sp\n" \
-    "stm r0, {r1-r7}\n" \
+    "stm r0, {r1-r6}\n" \
     "1:\n" \
-    "ldr r6, [sp]\n" \
-    "ldr r11, [sp, #8]\n" \
-    "ldm r6!, {r0, r3}\n" \
-    "str r6, [sp]\n" \
+    "ldm r12!, {r0, r3}\n" \
     "mov r1, r0\n" \
     "mov r2, r0\n" \
     "mov r4, r3\n" \
     "mov r5, r3\n" \
-    "ldr pc, [sp, #12]\n" \
+    "ldm sp, {r11, pc}\n" \
     ".balign 4\n" \
     "2:\n" \
-    ".rept 4\n" \
+    ".rept 8\n" \
     "ldrd r9, r10, [r12], #8\n" \
     "ldm.w r11!, {r6, r7, r8}\n" \
     TRIPLE_PRODUCTS("r9") \
@@ -81,27 +79,26 @@ typedef struct {
     ".endr\n" \
     "cmp r11, lr\n" \
     "bne.w 2b\n" \
-    "ldrd r10, r11, [sp]\n" \
-    "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
+    "ldm r12!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
     TRIPLE_FIRST(HOW, "r0", "r3") \
     TRIPLE_FIRST(HOW, "r1", "r4") \
     TRIPLE_FIRST(HOW, "r2", "r5") \
-    "ldm r10!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
+    "ldm r12!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
     TRIPLE_SECOND(HOW, "r3") \
     TRIPLE_SECOND(HOW, "r4") \
     TRIPLE_SECOND(HOW, "r5") \
-    "ldr r6, [sp, #16]\n" \
-    "ldrd r7, r8, [sp, #20]\n" \
+    "ldrd r6, r7, [sp, #8]\n" \
+    "ldrd r8, r11, [sp, #16]\n" \
     "strb r2, [r11, r8]\n" \
     "strb r1, [r11, r7]\n" \
     "strb r0, [r11], #1\n" \
     "strb r5, [r11, r8]\n" \
     "strb r4, [r11, r7]\n" \
     "strb r3, [r11], #1\n" \
-    "strd r10, r11, [sp]\n" \
+    "str r11, [sp, #20]\n" \
     "cmp r11, r6\n" \
     "bne.w 1b\n" \
-    "add sp, sp, #28\n" \
+    "add sp, sp, #24\n" \
     "pop {r4-r11, pc}\n"
 __attribute__((naked, noinline, unused)) static void three_windows_$X(
     __attribute__((unused)) const three_$X *t)
@@ -121,20 +118,21 @@ NOT_INLINED void three_windows_$X(const three_$X *t)
     const int32_t channels = (int32_t)(t->out_end - t->out);
     const int32_t to[3] = {0, t->second, t->third};
     for (int32_t at = 2; at >= 0; --at) {
-        const int16_t *w = (const int16_t *)(const void *)t->weights;
-        const int32_t *n = t->numbers;
+        const int32_t *bias = t->weights;
         for (int32_t o = 0; o < channels; o += 2) {
-            uint32_t both = (uint32_t)n[0];
-            int32_t second = n[1];
-            for (int32_t i = 0; i < depth; ++i, ++w) {
+            const int16_t *const w = (const int16_t *)(const void *)(bias + 2);
+            const int32_t *const n = bias + 2 + depth / 2;
+            uint32_t both = (uint32_t)bias[0];
+            int32_t second = bias[1];
+            for (int32_t i = 0; i < depth; ++i) {
                 const int32_t x = t->wide[i / 2 * 6 + i % 2 + 2 * at];
-                both += (uint32_t)(x * *w);
-                second += x * (int8_t)*w;
+                both += (uint32_t)(x * w[i]);
+                second += x * (int8_t)w[i];
             }
             const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
-            t->out[to[at] + o] = ($X_t)rounded_$S(first, n + 2);
-            t->out[to[at] + o + 1] = ($X_t)rounded_$S(second, n + 4);
-            n += 6;
+            t->out[to[at] + o] = ($X_t)rounded_$S(first, n);
+            t->out[to[at] + o + 1] = ($X_t)rounded_$S(second, n + 2);
+            bias = n + 4;
         }
     }
 }
@@ -220,9 +218,8 @@ NOT_INLINED void convolve_triples_$X(
     const bool alone = c->pieces == 1 && c->dilation_x == 1;
     widening_$X one = {rows, 0, t->outside, t->wide, t->wide, c->kernel_width * in & 3,
         c->kernel_width * in & ~3, rows, 2, 0, 0};
-    three_$X three = {t->numbers, out, t->wide, 0, out, n, 2 * n, t->wide + 3 * c->depth,
-        t->weights};
-    three.skipped = (-(c->depth / 4) & 3) * TRIPLE_BLOCK_BYTES;
+    three_$X three = {t->wide, 0, out, n, 2 * n, out, t->wide + 3 * c->depth, t->weights};
+    three.skipped = (-(c->depth / 4) & 7) * TRIPLE_BLOCK_BYTES;
     for (; pixels > 0; pixels -= 3) {
         const int32_t count = min_i32(pixels, 3);
         if (count == 3 && (t->flat || (t->lined && in_line_$X(c, at)))) {

@@ -1,5 +1,6 @@
 /* DSP extension: two channels of two windows at a time, $X inputs as they lie, for ROUND_TWICE_SMALL:
-   what convolutions take that have no room for widened inputs. Weights and numbers: ``triples.h``. */
+   what convolutions take that have no room for widened inputs. Weights: ``triples.h``; apart from them
+   ``numbers`` of a pair: its two biases, then of a and of b the two numbers of ``short.h``. */
 #if defined(__ARM_FEATURE_DSP)
 #define TWO_BLOCK_BYTES 68
 #define TWO_PRODUCTS(x, y, w) \

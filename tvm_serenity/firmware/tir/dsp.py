@@ -99,7 +99,7 @@ def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:
 
 
 def _pair_numbers(layer: RoundedConvolution) -> Array:
-    """The numbers of pairs of outputs, as ``triples.h`` wants them."""
+    """The numbers of pairs of outputs, as ``twos.h`` wants them."""
     bias = layer.bias.astype(np.int64).reshape(-1, 2)
     both = np.stack([256 * bias[:, 0] + bias[:, 1], bias[:, 1]], axis=1)
     each = short.numbers(layer).reshape(-1, 4)
@@ -124,7 +124,7 @@ def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
     three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
     zero = "o" if outside else "NULL"
-    given = f"&c, w, q, {zero}, wide, {tail}, {flat}, {lined}, {onwards}, {three}"
+    given = f"&c, w, {zero}, wide, {tail}, {flat}, {lined}, {onwards}, {three}"
     lines = [
         f"static const convolution_{dtype} c = {library.convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
@@ -134,10 +134,12 @@ def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     names, calls = library.calls(layer, made)
     words = paired_words(blocks_first(layer, weights))
     assert words is not None, "the same weights in another order"
+    numbers = _pair_numbers(layer)
+    words = np.concatenate([numbers[:, :2], words.reshape(len(words), -1), numbers[:, 2:]], axis=1)
     return written_out(
         LibraryText("triples", name, ("widening.h", "triples.h"), names, [*lines, *calls]),
         layer,
-        [words, _pair_numbers(layer), *zeros(layer, outside)],
+        {"w": words, **zeros(layer, outside)},
         0 if on_stack else room,
     )
 

@@ -232,7 +232,7 @@ def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast |
     return written_out(
         LibraryText(form, name, ("windows.h", *core.files), names, [*lines, *calls]),
         layer,
-        [core.weights, core.numbers, *zeros(layer, layer.outside)],
+        {"w": core.weights, "q": core.numbers, **zeros(layer, layer.outside)},
         0 if layer.by_rows else column_bytes,
     )
 
@@ -242,9 +242,9 @@ def called(function: str, dtype: str, together: int) -> library.Called:
     return library.Called(f"{function}_{dtype}", f"{function}_lines_{dtype}", "&t", together)
 
 
-def zeros(layer: RoundedConvolution, count: int) -> list[Array]:
+def zeros(layer: RoundedConvolution, count: int) -> dict[str, Array]:
     """Return pixels of zero points, where some are needed."""
-    return [np.full(count, layer.spec.input_zero, layer.spec.dtype)] if count else []
+    return {"o": np.full(count, layer.spec.input_zero, layer.spec.dtype)} if count else {}
 
 
 @dataclass(frozen=True)
@@ -259,13 +259,15 @@ class LibraryText:
 
 
 def written_out(
-    written: LibraryText, layer: RoundedConvolution, constants: list[Array], workspace_bytes: int
+    written: LibraryText,
+    layer: RoundedConvolution,
+    constants: dict[str, Array],
+    workspace_bytes: int,
 ) -> Fast:
-    """Return a kernel of inputs, weights, numbers, zero points, result, count or workspace."""
+    """Return a kernel of inputs, constants by their names, result, count or workspace."""
     dtype = layer.spec.dtype
     params = [Param(at, dtype, True) for at in written.inputs]
-    params += [Param("w", str(constants[0].dtype), True), Param("q", "int32", True)]
-    params += [Param("o", dtype, True)] * (len(constants) - 2)
+    params += [Param(at, str(array.dtype), True) for at, array in constants.items()]
     params.append(Param("out", dtype, False))
     if layer.by_rows and layer.plain:
         params.append(Param(library.COUNT, "uint32", True))
@@ -276,4 +278,4 @@ def written_out(
     files = ["dot.h", "requantise.h", *(f"{f}:{dtype}" for f in typed), "short.h"]
     files += [f"{file}:{dtype}" for file in written.files]
     kernel = Kernel(written.name, tuple(params), body, tuple(files))
-    return Fast(written.form, kernel, tuple(constants), workspace_bytes)
+    return Fast(written.form, kernel, tuple(constants.values()), workspace_bytes)
