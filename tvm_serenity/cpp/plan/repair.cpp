@@ -47,6 +47,25 @@ struct Held {
   int lower, upper;
 };
 
+bool by_start(const Held& a, const Held& b) { return a.start < b.start; }
+
+// Where a buffer fits among what is held, sorted by start: the lowest gap, or the narrowest one
+// below what is held last.
+Bytes fit(const Instance& in, int i, const std::vector<Held>& shelf, bool tight) {
+  const Bytes size = in.size[i], step = in.alignment[i];
+  const int lower = in.lower[i], upper = in.upper[i];
+  Bytes at = 0, best = -1, room = 0;
+  for (const Held& held : shelf) {
+    if (held.end <= at || held.lower >= upper || held.upper <= lower) continue;
+    if (at + size <= held.start) {
+      if (!tight) return at;
+      if (best < 0 || held.start - at < room) best = at, room = held.start - at;
+    }
+    at = align_up(held.end, step);
+  }
+  return best >= 0 ? best : at;
+}
+
 class Repair {
  public:
   Repair(const Instance& in, std::vector<Bytes> offsets, std::uint64_t seed)
@@ -158,8 +177,6 @@ class Repair {
     moving_.resize(count);
   }
 
-  static bool by_start(const Held& a, const Held& b) { return a.start < b.start; }
-
   // Another placement of what moves, into found_; its excess, or more than `most`.
   double place_again(int pick, double most) {
     const int kind = below(4);
@@ -181,7 +198,7 @@ class Repair {
     double total = 0;
     for (const auto& [key, k] : keys_) {
       const int i = moving_[k];
-      const Bytes at = fit(i, tight);
+      const Bytes at = fit(in_, i, shelf_, tight);
       found_[k] = at;
       total += excess(i, at + in_.size[i]);
       if (total > most) return total;
@@ -189,22 +206,6 @@ class Repair {
       shelf_.insert(std::upper_bound(shelf_.begin(), shelf_.end(), one, by_start), one);
     }
     return total;
-  }
-
-  // The lowest gap, or the narrowest one below the target.
-  Bytes fit(int i, bool tight) const {
-    const Bytes size = in_.size[i], step = in_.alignment[i];
-    const int lower = in_.lower[i], upper = in_.upper[i];
-    Bytes at = 0, best = -1, room = 0;
-    for (const Held& held : shelf_) {
-      if (held.end <= at || held.lower >= upper || held.upper <= lower) continue;
-      if (at + size <= held.start) {
-        if (!tight) return at;
-        if (best < 0 || held.start - at < room) best = at, room = held.start - at;
-      }
-      at = align_up(held.end, step);
-    }
-    return best >= 0 ? best : at;
   }
 
   const Instance& in_;
@@ -236,15 +237,8 @@ std::vector<Bytes> place_among_many(const Instance& instance, const std::vector<
       if (offsets[j] >= 0)
         held.push_back({offsets[j], offsets[j] + instance.size[j], instance.lower[j],
                         instance.upper[j]});
-    std::sort(held.begin(), held.end(),
-              [](const Held& a, const Held& b) { return a.start < b.start; });
-    Bytes at = 0;
-    for (const Held& one : held) {
-      if (one.end <= at) continue;
-      if (at + instance.size[i] <= one.start) break;
-      at = align_up(one.end, instance.alignment[i]);
-    }
-    offsets[i] = at;
+    std::sort(held.begin(), held.end(), by_start);
+    offsets[i] = fit(instance, i, held, false);
   }
   return offsets;
 }
