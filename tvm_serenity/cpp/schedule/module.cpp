@@ -26,6 +26,21 @@ const char* name_of(Status status) {
   }
 }
 
+using Lists = std::vector<std::vector<int>>;
+
+Instance instance_of(Lists predecessors, std::vector<Bytes> sizes, Lists producers, Lists consumers,
+                     std::vector<Bytes> workspace, Lists in_place, std::vector<Bytes> takeover) {
+  Instance instance;
+  instance.predecessors = std::move(predecessors);
+  instance.sizes = std::move(sizes);
+  instance.producers = std::move(producers);
+  instance.consumers = std::move(consumers);
+  instance.workspace = std::move(workspace);
+  instance.in_place = std::move(in_place);
+  instance.takeover = std::move(takeover);
+  return instance;
+}
+
 struct Core {
   Instance instance;
   Closures closures;
@@ -92,19 +107,14 @@ NB_MODULE(_schedule, module) {
   nb::class_<Core>(module, "Core")
       .def(
           "__init__",
-          [](Core* self, std::vector<std::vector<int>> predecessors, std::vector<Bytes> sizes,
-             std::vector<std::vector<int>> producers, std::vector<std::vector<int>> consumers,
-             std::vector<Bytes> workspace, std::vector<std::vector<int>> in_place,
+          [](Core* self, Lists predecessors, std::vector<Bytes> sizes, Lists producers,
+             Lists consumers, std::vector<Bytes> workspace, Lists in_place,
              std::vector<Bytes> takeover, bool blocks, bool commit, bool visited) {
-            Instance instance;
-            instance.predecessors = std::move(predecessors);
-            instance.sizes = std::move(sizes);
-            instance.producers = std::move(producers);
-            instance.consumers = std::move(consumers);
-            instance.workspace = std::move(workspace);
-            instance.in_place = std::move(in_place);
-            instance.takeover = std::move(takeover);
-            new (self) Core(std::move(instance), Rules{blocks, commit, visited});
+            new (self) Core(
+                instance_of(std::move(predecessors), std::move(sizes), std::move(producers),
+                            std::move(consumers), std::move(workspace), std::move(in_place),
+                            std::move(takeover)),
+                Rules{blocks, commit, visited});
           },
           nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
           nb::arg("workspace"), nb::arg("in_place"), nb::arg("takeover"), nb::arg("blocks"),
@@ -120,19 +130,13 @@ NB_MODULE(_schedule, module) {
   nb::class_<Walk>(module, "Walk")
       .def(
           "__init__",
-          [](Walk* self, std::vector<std::vector<int>> predecessors, std::vector<Bytes> sizes,
-             std::vector<std::vector<int>> producers, std::vector<std::vector<int>> consumers,
-             std::vector<Bytes> workspace, std::vector<std::vector<int>> in_place,
+          [](Walk* self, Lists predecessors, std::vector<Bytes> sizes, Lists producers,
+             Lists consumers, std::vector<Bytes> workspace, Lists in_place,
              std::vector<Bytes> takeover) {
-            Instance instance;
-            instance.predecessors = std::move(predecessors);
-            instance.sizes = std::move(sizes);
-            instance.producers = std::move(producers);
-            instance.consumers = std::move(consumers);
-            instance.workspace = std::move(workspace);
-            instance.in_place = std::move(in_place);
-            instance.takeover = std::move(takeover);
-            new (self) Walk(std::move(instance));
+            new (self) Walk(
+                instance_of(std::move(predecessors), std::move(sizes), std::move(producers),
+                            std::move(consumers), std::move(workspace), std::move(in_place),
+                            std::move(takeover)));
           },
           nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
           nb::arg("workspace"), nb::arg("in_place"), nb::arg("takeover"))
