@@ -14,8 +14,9 @@ GROWTH = 8
 WINDOW_STATES = 4_000
 """States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
 LARGE_ROUNDS = 3
-ORDER_SHARE = 0.6
 """Rounds on a part that is too large for probes of the whole."""
+ORDER_SHARE = 0.6
+"""What re-ordering segments may take of the time left; the rest is the bound's."""
 BACKWARD = 4
 """On parts of few ops forward probes mostly win: the rest gets this share of the states."""
 BEAM_WIDTH = 32
@@ -89,7 +90,7 @@ def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None, round
     """Orders and bounds for a part that is large for probes of the whole."""
     for step in (round_, round_ + 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
-            with within(None, ORDER_SHARE):  # the rest of the time is the bound's
+            with within(None, ORDER_SHARE):
                 reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
         if run.out_of_time():
             return
