@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.arena import place_order
+from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.graph import Graph
-from tvm_serenity.parallel import results
-from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.parallel import Failure, results_or_failures
+from tvm_serenity.schedule import Options, schedule
 
 if TYPE_CHECKING:
     import torch
 
 DEFAULT_LIMIT_S = 1.0
-ORDER_SHARE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +54,13 @@ def measure(
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
-        with within(None, ORDER_SHARE):
-            found = _scheduled(graph, parent)
-        placed = place_order(graph, found.order)[1]
+        found = schedule_for_arena(graph, "exact", _options(graph, parent), rounds=0)
     return Objectives(
         graph=graph,
-        order=found.order,
-        peak_bytes=found.peak_bytes,
-        lower_bound_bytes=found.lower_bound_bytes,
-        arena_bytes=placed.arena_bytes,
+        order=found.schedule.order,
+        peak_bytes=found.schedule.peak_bytes,
+        lower_bound_bytes=found.schedule.lower_bound_bytes,
+        arena_bytes=found.plan.arena_bytes,
         constant_bytes=graph.constant_bytes,
     )
 
@@ -86,7 +83,7 @@ def peak_bytes(
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
-        return _scheduled(graph, parent).peak_bytes
+        return schedule(graph, "exact", _options(graph, parent)).peak_bytes
 
 
 def peak_bytes_batch(
@@ -112,12 +109,10 @@ def peak_bytes_batch(
         for network, parent in zip(networks, parents, strict=True)
     ]
     work = partial(_peak, time_limit_s=time_limit_s)
-    if jobs == 1 and dask is None:
-        return [peak for (peak,) in map(work, candidates)]
     peaks: list[int | SerenityError] = [0] * len(candidates)
-    with results(work, candidates, jobs, dask) as found:
-        for index, (peak,) in found:
-            peaks[index] = peak
+    with results_or_failures(work, candidates, jobs, dask) as found:
+        for index, peak in found:
+            peaks[index] = peak.error if isinstance(peak, Failure) else peak
     return peaks
 
 
@@ -128,24 +123,18 @@ class _Candidate:
     parent: Objectives | None
 
 
-def _peak(candidate: _Candidate, time_limit_s: float | None) -> tuple[int | SerenityError]:
-    """The peak, or the error; in a tuple, as an error alone would be raised by what collects."""
-    try:
-        peak = peak_bytes(
-            candidate.network,
-            candidate.example_inputs,
-            parent=candidate.parent,
-            time_limit_s=time_limit_s,
-        )
-    except SerenityError as error:
-        return (error.with_traceback(None),)
-    return (peak,)
+def _peak(candidate: _Candidate, time_limit_s: float | None) -> int:
+    return peak_bytes(
+        candidate.network,
+        candidate.example_inputs,
+        parent=candidate.parent,
+        time_limit_s=time_limit_s,
+    )
 
 
-def _scheduled(graph: Graph, parent: Objectives | None) -> Schedule:
-    if parent is None:
-        return schedule(graph, "exact", Options())
-    return schedule(graph, "exact", Options(start=(_inherited(graph, parent),)))
+def _options(graph: Graph, parent: Objectives | None) -> Options:
+    """Options of a search that begins with the order of the parent, if there is one."""
+    return Options() if parent is None else Options(start=(_inherited(graph, parent),))
 
 
 def _inherited(graph: Graph, parent: Objectives) -> tuple[int, ...]:

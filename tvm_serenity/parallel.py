@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pickle import PicklingError
 from typing import Any, TypeVar
 
@@ -13,53 +14,77 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True)
+class Failure:
+    """The error of one item, without its traceback: its message says it all."""
+
+    error: SerenityError
+
+
 @contextmanager
 def results(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
 ) -> Iterator[Iterator[tuple[int, R]]]:
     """Yield an iterator over the indices of ``items`` and what ``work`` makes of them.
 
-    Results come as they are finished. ``jobs`` processes of this machine work (1: this one), or
-    those of the Dask scheduler at address ``dask``. Raises :class:`InputError` where that cannot
-    be reached or an item cannot be sent, :class:`MissingPartError` without Dask, and the first
-    error of ``work``.
+    The same as :func:`results_or_failures`, but the first :class:`SerenityError` is raised.
     """
-    import joblib
+    with results_or_failures(work, items, jobs, dask) as found:
+        yield _raised(found)
 
+
+@contextmanager
+def results_or_failures(
+    work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
+) -> Iterator[Iterator[tuple[int, R | Failure]]]:
+    """Yield an iterator over the indices of ``items`` and what ``work`` makes of them.
+
+    Results come as they are finished; an item whose work raises a :class:`SerenityError` is a
+    :class:`Failure`. ``jobs`` processes of this machine work (1: this one), or those of the Dask
+    scheduler at address ``dask``. Raises :class:`InputError` where that cannot be reached or an
+    item cannot be sent, and :class:`MissingPartError` without Dask.
+    """
     if jobs < 1:
         raise InputError(f"jobs={jobs}: it takes one or more")
+    if dask is not None:
+        import joblib
 
-    def run() -> Iterator[tuple[int, R]]:
-        parallel = joblib.Parallel(
-            n_jobs=-1 if dask else min(jobs, max(len(items), 1)),
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="all" if dask else "2*n_jobs",
-        )
-        tasks = (joblib.delayed(_one)(work, i, item) for i, item in enumerate(items))
-        try:
-            for index, found in parallel(tasks):
-                if isinstance(found, SerenityError):
-                    raise found
-                yield index, found
-        except PicklingError as error:
-            raise InputError(
-                "an item cannot be sent to another process (define its class at the top of a "
-                f"module, or use one process): {error.__cause__ or error}"
-            ) from error
-
-    if dask is None:
-        yield run()
-        return
-    with _client(dask), joblib.parallel_config(backend="dask"):
-        yield run()
+        with _client(dask), joblib.parallel_config(backend="dask"):
+            yield _elsewhere(work, items, n_jobs=-1, pre_dispatch="all")
+    elif min(jobs, len(items)) > 1:
+        yield _elsewhere(work, items, n_jobs=min(jobs, len(items)), pre_dispatch="2*n_jobs")
+    else:
+        yield (_one(work, index, item) for index, item in enumerate(items))
 
 
-def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | SerenityError]:
+def _elsewhere(
+    work: Callable[[T], R], items: Sequence[T], **options: Any
+) -> Iterator[tuple[int, R | Failure]]:
+    """Work by joblib, in processes or where its backend is."""
+    import joblib
+
+    parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)
+    try:
+        yield from parallel(joblib.delayed(_one)(work, i, item) for i, item in enumerate(items))
+    except PicklingError as error:
+        raise InputError(
+            "an item cannot be sent to another process (define its class at the top of a "
+            f"module, or use one process): {error.__cause__ or error}"
+        ) from error
+
+
+def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | Failure]:
     try:
         return index, work(item)
-    except SerenityError as error:  # its traceback stays in the worker: the message says it all
-        return index, error
+    except SerenityError as error:
+        return index, Failure(error.with_traceback(None))
+
+
+def _raised(found: Iterator[tuple[int, R | Failure]]) -> Iterator[tuple[int, R]]:
+    for index, result in found:
+        if isinstance(result, Failure):
+            raise result.error
+        yield index, result
 
 
 @contextmanager
