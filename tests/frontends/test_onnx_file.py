@@ -119,6 +119,37 @@ def test_nodes_with_subgraphs_read_what_their_subgraphs_name(tmp_path: Path) -> 
     assert sorted(names) == ["a", "b", "flag", "x"]
 
 
+def test_sizes_follow_the_branch_that_the_shape_of_a_value_takes(tmp_path: Path) -> None:
+    """As torch.onnx writes what squeezes an axis of one element; an If states no size itself."""
+    kept = helper.make_graph(
+        [node("Identity", "x", "k")], "else", [], [helper.make_tensor_value_info("k", F32, None)]
+    )
+    cut = helper.make_graph(
+        [node("Squeeze", "x,first", "s")],
+        "then",
+        [],
+        [helper.make_tensor_value_info("s", F32, None)],
+    )
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape,zero", "rows"),
+        node("Equal", "rows,one", "single"),
+        node("If", "single", "c", then_branch=cut, else_branch=kept),
+        node("Relu", "c", "y"),
+    ]
+    stored = [
+        helper.make_tensor("first", onnx.TensorProto.INT64, [1], [0]),
+        helper.make_tensor("zero", onnx.TensorProto.INT64, [], [0]),
+        helper.make_tensor("one", onnx.TensorProto.INT64, [], [1]),
+    ]
+    for rows, shape in ((1, (4,)), (3, (3, 4))):
+        path = tmp_path / f"{rows}.onnx"
+        graph = make(path, nodes, initializers=stored, dims={"N": rows}, out=None).graph
+        found = {t.name: t.shape for t in graph.tensors}
+        assert found["c"] == found["y"] == shape
+        assert [op.kind for op in graph.ops].count("If") == 1  # an op of the file, as it is
+
+
 def test_initializers_are_constants_even_when_listed_as_inputs(tmp_path: Path) -> None:
     graph = make(tmp_path / "made.onnx", [node("Add", "x,w", "y")], initializers=[vector("w", 1)])
     assert [t.role for t in graph.graph.tensors] == [Role.CONSTANT, *[Role.ACTIVATION] * 2]

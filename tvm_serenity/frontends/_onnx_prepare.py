@@ -12,21 +12,22 @@
    become such of whole numbers (``_onnx_integer``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._onnx_branches import with_branches_taken
 from tvm_serenity.frontends._onnx_external import embed
-from tvm_serenity.frontends._onnx_fold import KnownValues, followed
+from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_half import widened
 from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
-from tvm_serenity.frontends._onnx_shapes import inferred_types, set_dims
+from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ BY_FUNCTION = (
 
 _MAX_INLINED_BYTES = 2**31 - 2**20
 """Protobuf's limit of one message: larger models cannot be passed to ONNX's inliner."""
-_MAX_BRANCHES = 16
 
 
 def prepared(
@@ -64,11 +64,7 @@ def prepared(
     made = expanded(made)
     made = _without_functions(made)
     _make_dense(made.graph)
-    for _ in range(_MAX_BRANCHES):
-        types, _reason = inferred_types(made)
-        known = followed(made, types)
-        if not _choose_branches(made.graph, known):
-            break
+    known, _reason = with_branches_taken(made)
     _leave_out_empty(made.graph, known)
     _write_pad_values(made.graph, known)
     _fold(made.graph, known)
@@ -152,35 +148,6 @@ def _constant(attribute: "onnx.AttributeProto") -> Any:
     }
     made = kinds.get(attribute.name)
     return None if made is None else made(attribute)  # type: ignore[no-untyped-call]
-
-
-def _choose_branches(graph: "onnx.GraphProto", known: KnownValues) -> bool:
-    """Replace each If whose condition is known by its branch; whether there was one."""
-    nodes, found = [], False
-    for node in graph.node:
-        value = known.values.get(node.input[0]) if node.op_type == "If" else None
-        if value is None or value.size != 1:
-            nodes.append(node)
-            continue
-        found = True
-        wanted = "then_branch" if value.reshape(()).item() else "else_branch"
-        branch = next(a.g for a in node.attribute if a.name == wanted)
-        nodes += _branch_nodes(branch, node.output)
-        graph.initializer.extend(branch.initializer)
-        graph.value_info.extend(branch.value_info)
-    if found:
-        kept = [type(node).FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(kept)
-    return found
-
-
-def _branch_nodes(branch: "onnx.GraphProto", outputs: Sequence[str]) -> Iterator[Any]:
-    from onnx import helper
-
-    yield from branch.node
-    for inner, outer in zip(branch.output, outputs, strict=True):
-        yield helper.make_node("Identity", [inner.name], [outer])
 
 
 def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.frontends._onnx_branches import with_branches_taken
 from tvm_serenity.frontends._onnx_external import embed_small
-from tvm_serenity.frontends._onnx_fold import KnownValues, followed
+from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_fused import standard_in
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
@@ -81,22 +82,9 @@ def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
     embed_small(fixed, folder)
     fixed = standard_in(expanded(fixed))
     unset = set_dims(fixed.graph, dims)
-    types, reason = inferred_types(fixed)
-    makers = {name: node for node in fixed.graph.node for name in node.output if name}
-    return Shapes(followed(fixed, types), unset, reason, makers)
-
-
-def inferred_types(model: "onnx.ModelProto") -> tuple[dict[str, Any], str]:
-    """Return the types of the values of a graph by ONNX's inference, and why it failed if so."""
-    from onnx import shape_inference
-
-    reason = ""
-    try:
-        graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception as error:  # the bindings raise RuntimeError and their own kinds
-        graph, reason = model.graph, f" ({error})"
-    values = (*graph.value_info, *graph.input, *graph.output)
-    return {value.name: value.type for value in values}, reason
+    makers = {name: node for node in model.graph.node for name in node.output if name}
+    known, reason = with_branches_taken(fixed)
+    return Shapes(known, unset, reason, makers)
 
 
 def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ...]:
