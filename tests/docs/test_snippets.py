@@ -1,5 +1,6 @@
 """Every snippet of README and docs, in a process of its own, beside the files that it names."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from tests.conformance.writer import Node, T, tflite
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.running import run
+from tests.frontends.programs import program
+from tvm_serenity.schedule import schedule
+from tvm_serenity.schedule.certificate import certificate
+from tvm_serenity.text import dump, parse
 
 RUN = ("python", "sh", "console")
 SHOWN = ("text", "toml", "c", "json")
@@ -98,6 +103,11 @@ def folder(tmp_path: Path) -> Path:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     for stem in ("model", "mlp", "ordered"):
         onnx.save(made, str(tmp_path / f"{stem}.onnx"))
+    (tmp_path / "model.pte").write_bytes(program())
+    branches = parse("input x[9]\na: x -> y[4]\nb: y -> z[4]\noutput z\n")
+    claims = certificate(branches, schedule(branches))
+    (tmp_path / "branches.txt").write_text(dump(branches))
+    (tmp_path / "claims.json").write_text(json.dumps(claims))
     (text,) = (b.text for b in blocks("docs/how-to/board.md") if b.language == "toml")
     (tmp_path / "my-board.toml").write_text(text)
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")

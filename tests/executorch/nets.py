@@ -29,10 +29,10 @@ class Branches(nn.Module):
 class Wired(nn.Module):
     """A stage wired at random: sums, relu, separable convolution."""
 
-    def __init__(self, nodes: int, channels: int = 16, seed: int = 1) -> None:
+    def __init__(self, nodes: int, channels: int = 16, seed: int = 1, model: str = "ws") -> None:
         super().__init__()
         torch.manual_seed(seed)
-        self.wiring = Wiring(n=nodes).predecessors(seed)
+        self.wiring = Wiring(n=nodes, model=model).predecessors(seed)
         self.deep = nn.ModuleList(
             nn.Conv2d(channels, channels, 3, padding=1, groups=channels) for _ in self.wiring
         )

@@ -11,10 +11,11 @@ import torch
 
 from tests.executorch.nets import Branches, Counter, Parts, Wired, exported, outputs, sizes
 from tvm_serenity.errors import FitError, UnsupportedError
-from tvm_serenity.executorch import SerenityPlanning, order_pass, read_nodes
-from tvm_serenity.graph import is_order
+from tvm_serenity.executorch import SerenityPlanning, order_pass
+from tvm_serenity.graph import Role, is_order
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import check_schedule
+from tvm_serenity.torch import read_nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch and ExecuTorch, about themselves
 IMAGE = (torch.linspace(-1, 1, 3 * 16 * 16).reshape(1, 3, 16, 16),)
@@ -59,7 +60,8 @@ def test_an_order_is_one_of_the_nodes_as_they_are(name: str) -> None:
     edge = to_edge(torch.export.export(make().eval(), inputs))
     module = edge.exported_program().graph_module
     before = read_nodes(
-        module.graph, frozenset(edge.exported_program().graph_signature.user_inputs)
+        module.graph,
+        dict.fromkeys(edge.exported_program().graph_signature.user_inputs, Role.ACTIVATION),
     )
     names = {node.name for node in module.graph.nodes}
     found: list[Any] = []
@@ -78,7 +80,7 @@ def test_what_reads_a_buffer_before_it_is_written_still_does() -> None:
     graph.output((read, written, after))
     for node in graph.nodes:
         node.meta["val"] = torch.zeros(4)
-    region = read_nodes(graph, frozenset({"x"}))
+    region = read_nodes(graph, {"x": Role.ACTIVATION})
     assert is_order(region.graph, (0, 1, 2))
     assert not any(is_order(region.graph, o) for o in [(1, 0, 2), (0, 2, 1), (2, 1, 0)])
 

@@ -15,6 +15,5 @@ program = edge.to_executorch(
 
 from tvm_serenity.executorch.order import order_pass
 from tvm_serenity.executorch.planning import SerenityPlanning
-from tvm_serenity.executorch.read import BoundNodes, read_nodes
 
-__all__ = ["BoundNodes", "SerenityPlanning", "order_pass", "read_nodes"]
+__all__ = ["SerenityPlanning", "order_pass"]

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tvm_serenity.executorch.read import read_nodes
+from tvm_serenity.graph import Role
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.torch import read_nodes
 
 
 def order_pass(
@@ -23,12 +24,12 @@ def order_pass(
     appended to ``found``. Raises :class:`UnsupportedError` on sizes that are not known.
     """
     signature = edge.exported_program(name).graph_signature
-    counted = frozenset(str(value) for value in signature.user_inputs)
+    given = dict.fromkeys(map(str, signature.user_inputs), Role.ACTIVATION)
 
     def run(graph_module: Any) -> Any:
         from torch.fx.passes.infra.pass_base import PassResult
 
-        region = read_nodes(graph_module.graph, counted)
+        region = read_nodes(graph_module.graph, given)
         best = schedule(region.graph, method, options or Options())
         if found is not None:
             found.append(best)

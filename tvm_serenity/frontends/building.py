@@ -49,7 +49,7 @@ class Building:
     ) -> int:
         """Add an operator that reads and makes tensors; return its index.
 
-        ``view``: the tensor whose storage the first of ``made`` shows. ``mutated``: tensors of
+        ``view``: the tensor whose storage all of ``made`` show. ``mutated``: tensors of
         ``read`` that it writes to.
         """
         number = len(self.ops)
@@ -57,7 +57,7 @@ class Building:
         waits = [self._written[root] for root in roots if root in self._written]
         self.ops.append(Met(name, kind, [*read, *waits], list(made), view))
         if view is not None:
-            self._root[made[0]] = self._root.get(view, view)
+            self._root.update(dict.fromkeys(made, self._root.get(view, view)))
         for storage in dict.fromkeys(self._root.get(t, t) for t in mutated):
             for before in self._readers.get(storage, ()):
                 self.ops[number].read.append(self._token(before))

@@ -1,0 +1,13 @@
+"""Exported PyTorch programs: the least peak of their nodes, in any order, with its certificate.
+
+from tvm_serenity.torch import peak
+
+found = peak(torch.export.export(model, inputs))
+print(found)                        # bytes in the order given, in the best one, and the bound
+found.certificate()                 # what ``serenity check`` verifies without the search
+"""
+
+from tvm_serenity.torch.peak import Peak, peak
+from tvm_serenity.torch.read import BoundNodes, read_nodes
+
+__all__ = ["BoundNodes", "Peak", "peak", "read_nodes"]
