@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.check_windows import first_lost
-from tvm_serenity.firmware.program import ARRIVAL, Data, Program, Row, Scratch, Step
+from tvm_serenity.firmware.program import ARRIVAL, Data, Place, Program, Row, Scratch, Step
 from tvm_serenity.firmware.windows import Passage
 
 NOBODY = -1
@@ -97,7 +97,8 @@ def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -
         memory.intact(one, where)
     for argument in step.arguments:
         if isinstance(argument, Scratch):
-            memory.scratch(argument, [*read, *made], where)
+            at = argument.at(rows[0] // step.together)
+            memory.scratch(at, argument.size_bytes, [*read, *made], where)
     restrict = program.kernel[step.kernels[step.variants[rows[0]]]].restrict
     over = {} if restrict else dict(step.over)
     for one in made:
@@ -171,10 +172,9 @@ class _Memory:
             what = f"byte {lost} of {self.named(read)}"
             raise CheckError(f"{where}: {what} is read after {name!r} is written there")
 
-    def scratch(self, argument: Scratch, touched: Sequence[_Rows], where: str) -> None:
+    def scratch(self, at: Place, size_bytes: int, touched: Sequence[_Rows], where: str) -> None:
         """Scratch may lie on nothing that its call touches; what lay there is gone."""
-        at = argument.place
-        span = _Span(at.region, at.offset_bytes, at.offset_bytes + argument.size_bytes)
+        span = _Span(at.region, at.offset_bytes, at.offset_bytes + size_bytes)
         if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
             raise CheckError(f"{where}: its scratch is outside of the arena")
         if span.start % self.program.alignment_bytes:

@@ -107,10 +107,15 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Argument: memory for the duration of the call."""
+    """Argument: memory for the duration of the call; ``bands``: where, if not in one place."""
 
     place: Place
     size_bytes: int
+    bands: tuple[Place, ...] = ()
+
+    def at(self, band: int) -> Place:
+        """Return where it lies in the call that makes a band of rows."""
+        return self.bands[band] if self.bands else self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,11 @@ class Step:
         return tuple(
             a for a in self.arguments if isinstance(a, Row) and a.tensor not in self.writes
         )
+
+    @property
+    def moving(self) -> Scratch | None:
+        """Its scratch, where that lies elsewhere in each band."""
+        return next((a for a in self.arguments if isinstance(a, Scratch) and a.bands), None)
 
     @property
     def made(self) -> int | None:

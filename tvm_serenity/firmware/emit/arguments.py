@@ -29,7 +29,7 @@ def fixed(
         return constant(program, argument.constant)
     if isinstance(argument, Data):
         return pointer(program.place(argument.tensor), dtype, external, const)
-    if isinstance(argument, Scratch):
+    if isinstance(argument, Scratch) and not argument.bands:
         return pointer(argument.place, dtype, external, const)
     return None
 

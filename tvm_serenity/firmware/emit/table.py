@@ -31,21 +31,26 @@ def width(values: Sequence[int]) -> int:
 def tables(program: Program) -> Tables:
     """Return features (tensors), offsets, slots, layers (steps) and the sequence of calls."""
     features, offsets = _features(program)
-    unit = _unit(offsets)
     slots: list[str] = []
     layers = []
     first_rows = [0]
     for index, step in enumerate(program.steps):
         runs = slot_runs(step.slots)
         _check(program, step, runs)
-        layers.append(_layer(program, index, len(slots), len(runs)))
+        moving = step.moving
+        layers.append(_layer(program, index, len(slots), len(runs) + (moving is not None)))
         slots += [f"{{{s.tensor}, {s.divisor}, {s.step}, {n}, {s.first}}}" for s, n in runs]
+        if moving is not None:  # a feature of one row a band
+            slots.append(f"{{{len(features)}, {step.together}, 1, 1, 0}}")
+            features.append(f"{{{len(offsets)}, {len(moving.bands)}, 1, 0}}")
+            offsets += [_offset(program, place) for place in moving.bands]
         first_rows += [abs(s.first) for s, _ in runs]
+    unit = _unit(offsets)
     last = len(program.steps)
     entries = [(last if step == ARRIVAL else step, band) for step, band in program.calls]
     bits = width([v for entry in entries for v in entry])
     offset_bits = width([o // unit for o in offsets])
-    types = _types(program, [len(offsets), len(slots)], first_rows)
+    types = _types(program, [len(offsets), len(slots), len(features)], first_rows)
     fed = None if program.fed is None else program.fed.step
     text = "\n".join(
         [
@@ -79,6 +84,7 @@ def _types(program: Program, counts: Sequence[int], firsts: Sequence[int]) -> _T
     """``counts``: entries of other tables that are counted; ``firsts``: rows a slot begins at."""
     number = len(program.tensors)
     size = max(width([program.row_bytes(t) for t in range(number)]), 16)
+    number += sum(step.moving is not None for step in program.steps)
     heights = [b.height for b in program.bands] + [s.height for s in program.steps]
     count = max(width([*counts, *heights]), 16)
     index = width([number])
@@ -125,8 +131,6 @@ def _unit(offsets: Sequence[int]) -> int:
 
 def _features(program: Program) -> tuple[list[str], list[int]]:
     """The lines of the tensors, and the offsets of their bands: through all arenas in order."""
-    ends = itertools.accumulate(program.arena_bytes.values(), initial=0)
-    begins = dict(zip(program.arena_bytes, ends, strict=False))
     lines: list[str] = []
     offsets: list[int] = []
     fed = None if program.fed is None else program.fed.tensor
@@ -135,8 +139,15 @@ def _features(program: Program) -> tuple[list[str], list[int]]:
         if index != fed and _follow(places, together * size):
             places, together = places[:1], bands.height
         lines.append(f"{{{len(offsets)}, {bands.height}, {together}, {size}}}")
-        offsets += [begins[place.region] + place.offset_bytes for place in places]
+        offsets += [_offset(program, place) for place in places]
     return lines, offsets
+
+
+def _offset(program: Program, place: Place) -> int:
+    """Bytes through all arenas, one after the other."""
+    ends = itertools.accumulate(program.arena_bytes.values(), initial=0)
+    begins = dict(zip(program.arena_bytes, ends, strict=False))
+    return begins[place.region] + place.offset_bytes
 
 
 def _follow(places: Sequence[Place], band_bytes: int) -> bool:
@@ -159,7 +170,7 @@ def _layer(program: Program, index: int, first_slot: int, slots: int) -> str:
 
 def _check(program: Program, step: Step, runs: Sequence[tuple[Row, int]]) -> None:
     """Raise :class:`UnsupportedError` for what a field of fixed width cannot hold."""
-    fits = len(runs) <= MOST_SLOTS
+    fits = len(runs) + (step.moving is not None) <= MOST_SLOTS
     for slot, count in runs:
         fits = fits and -128 <= slot.step < 128 and max(slot.divisor, count) < 1 << 8
     if not fits:

@@ -5,7 +5,7 @@ from importlib import resources
 from tvm_serenity.firmware.emit.arguments import base, call, fixed, shown
 from tvm_serenity.firmware.emit.c import C_TYPES, join, symbol
 from tvm_serenity.firmware.emit.table import tables, width
-from tvm_serenity.firmware.program import Data, Param, Program, Row, Scratch, Step
+from tvm_serenity.firmware.program import Argument, Data, Param, Program, Row, Scratch, Step
 
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
 """What stands in the walker for its memory where that is static: no parameter, two variables."""
@@ -21,7 +21,7 @@ def definitions(program: Program, external: bool) -> str:
             _library("types.h", memory),
             *(_run(program, i, memory) for i in range(len(program.steps))),
             found.text,
-            f"#define MOST_SLOTS {max([1, *(len(step.slots) for step in program.steps)])}\n"
+            f"#define MOST_SLOTS {max([1, *(slots_of(s) for s in program.steps)])}\n"
             f"#define ENTRIES {len(program.calls)}\n"
             f"#define FED {0 if program.fed is None else program.fed.tensor}\n"
             f"#define LAYERS {len(program.steps)}\n",
@@ -29,6 +29,11 @@ def definitions(program: Program, external: bool) -> str:
             "" if program.fed is None else _state(external) + _library("feed.h", memory),
         ]
     )
+
+
+def slots_of(step: Step) -> int:
+    """Return how many pointers a step's function is given."""
+    return len(step.slots) + (step.moving is not None)
 
 
 def body(program: Program, external: bool) -> tuple[str, ...]:
@@ -85,8 +90,8 @@ def _run(program: Program, index: int, memory: dict[str, str]) -> str:
     parameters = f"{memory['$P']}const uint8_t *const *rows, uint8_t *out, uint32_t y"
     cases = [_call(program, step, name, external) for name in step.kernels]
     unused = {
-        "arenas": external and not any(isinstance(a, Data | Scratch) for a in step.arguments),
-        "rows": not step.slots,
+        "arenas": external and not any(_placed(a) for a in step.arguments),
+        "rows": not step.slots and step.moving is None,
         "out": step.made is None,
         "y": len(cases) == 1 and not step.merges,
     }
@@ -116,8 +121,15 @@ def _call(program: Program, step: Step, name: str, external: bool) -> str:
             if argument.tensor not in step.writes:
                 given, slots = f"rows[{slots}]", slots + 1
             given = _typed(given, param)
+        elif given is None and isinstance(argument, Scratch):
+            given = f"({C_TYPES[param.dtype]} *)(uintptr_t)rows[{len(step.slots)}]"
         passed.append(given or "&y")
     return call(program, name, passed)
+
+
+def _placed(argument: Argument) -> bool:
+    """Whether an argument is an address in the arena that every call has."""
+    return isinstance(argument, Data) or (isinstance(argument, Scratch) and not argument.bands)
 
 
 def _typed(row: str, param: Param) -> str:

@@ -168,7 +168,8 @@ class _Maker:
         if any(param.name == COUNT for param in code.kernels[0].params):
             more.append(Count())
         if code.workspace_bytes:
-            more.append(Scratch(self.lying.by_rows[index], code.workspace_bytes))
+            at = self.lying.by_rows[index]
+            more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
         return Step(
             names,
             (*self.slots(layer, kernel), *constants, *made, *more),

@@ -16,13 +16,13 @@ from tvm_serenity.rows.stream import Streaming
 class Lying:
     """Where the bands of a split network lie: its tensors, and the workspace of its operators.
 
-    ``by_rows``: the workspace of layers whose kernels make rows.
+    ``by_rows``: the workspace of layers whose kernels make rows, in one place or in one each band.
     """
 
     tensors: Mapping[int, Place]
     scratch: Mapping[int, Place]
     arena_bytes: Mapping[str, int]
-    by_rows: Mapping[int, Place] = field(default_factory=dict)
+    by_rows: Mapping[int, tuple[Place, ...]] = field(default_factory=dict)
 
 
 def in_region(streaming: Streaming, region: str) -> Lying:

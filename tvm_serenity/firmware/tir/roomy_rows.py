@@ -1,8 +1,8 @@
 """Faster kernels of rows where the arena of bands has room for their workspace.
 
 Order and places of the bands are as they were found without it, so the arena is the same to the
-byte. All calls of a layer have their workspace at one place, which no band has that lives while one
-of them runs.
+byte. A call's workspace lies where no band does that lives while it runs: that of all calls of a
+layer at one place, or else that of each at its own, which stands in the tables.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,21 @@ class _Found:
     placed: Placed
     alignment: int
 
-    def place(self, live: Sequence[int], size_bytes: int) -> Place | None:
-        """Return the first place beside the ``live`` ranges, None where there is none."""
+    def places(self, bands: Sequence[Sequence[int]], size_bytes: int) -> tuple[Place, ...] | None:
+        """Return a place that is free in all ``bands``, or else one for each; None without.
+
+        ``bands``: the steps in which each is made.
+        """
+        one = self._place([step for steps in bands for step in steps], size_bytes)
+        if one is not None:
+            return (one,)
+        each = [self._place(steps, size_bytes) for steps in bands]
+        found = [place for place in each if place is not None]
+        return tuple(found) if len(found) == len(each) else None
+
+    def _place(self, steps: Sequence[int], size_bytes: int) -> Place | None:
+        """The first place that is free while these steps run."""
+        live = [i for i, r in enumerate(self.placed.ranges) if _meets(r, steps)]
         for region in self.placed.arena_bytes:
             at = self._free(live, region, size_bytes)
             if at is not None:
@@ -50,20 +63,27 @@ def with_room_by_rows(
     kernels: RowKernels, streaming: Streaming, placed: Placed, lying: Lying, alignment: int
 ) -> tuple[RowKernels, Lying]:
     """Return ``kernels`` with the faster ones that find room among the bands, and their places."""
-    calls: dict[int, list[int]] = {}
+    calls: dict[int, dict[int, list[int]]] = {}
     for position, op in enumerate(streaming.schedule.order):
-        calls.setdefault(streaming.banded.calls[op].layer, []).append(position)
-    found, code, places = _Found(placed, alignment), list(kernels.code), {}
+        call = streaming.banded.calls[op]
+        calls.setdefault(call.layer, {}).setdefault(call.first, []).append(position)
+    found, code = _Found(placed, alignment), list(kernels.code)
+    places: dict[int, tuple[Place, ...]] = {}
     for layer, made in enumerate(kernels.code):
-        if made is None or not made.faster or layer not in calls:
+        if made is None or layer not in calls or not _in_rows(kernels, layer):
             continue
-        live = [i for i, r in enumerate(placed.ranges) if _meets(r, calls[layer])]
+        bands = [calls[layer][first] for first in sorted(calls[layer])]
         for one in made.faster:
-            place = found.place(live, one.workspace_bytes)
-            if place is not None:
-                code[layer], places[layer] = one, place
+            at = found.places(bands, one.workspace_bytes)
+            if at is not None and (len(at) == 1 or layer != streaming.banded.feeding):
+                code[layer], places[layer] = one, at
                 break
     return replace(kernels, code=_shared(code)), replace(lying, by_rows=places)
+
+
+def _in_rows(kernels: RowKernels, layer: int) -> bool:
+    kernel = kernels.rows.kernels[layer]
+    return kernel is not None and kernel.rows is not None
 
 
 def _meets(live: LiveRange, positions: Sequence[int]) -> bool:
