@@ -6,7 +6,7 @@
    weights of each tap as halfwords, of the first and third channel, then of the second and fourth;
    the two numbers of ``short.h`` of each. */
 typedef struct {
-    const $X_t *taps[18]; /* of one pixel, then of the other */
+    const $X_t *taps[18]; /* of one pixel, then of the other: its last column, if they are near */
     $X_t *out[2];
     int32_t channels;
     const int32_t *numbers;
@@ -140,45 +140,64 @@ INLINED void direct_pixels_$X(const directed_$X *p, int32_t pixels)
 NOT_INLINED void direct_two_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
 NOT_INLINED void direct_one_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
 NOT_INLINED void direct_two_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
-NOT_INLINED void direct_near_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
-NOT_INLINED void direct_near_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 2); }
+NOT_INLINED void direct_near_$X(const directed_$X *p)
+{
+    directed_$X both = *p;
+    for (int32_t t = 0; t < 9; t += 3) {
+        both.taps[9 + t] = p->taps[t + 1];
+        both.taps[10 + t] = p->taps[t + 2];
+    }
+    direct_pixels_$X(&both, 2);
+}
+NOT_INLINED void direct_near_positive_$X(const directed_$X *p) { direct_near_$X(p); }
 NOT_INLINED void direct_one_positive_$X(const directed_$X *p) { direct_pixels_$X(p, 1); }
 #endif
 
-/* Where the taps of a window lie whose first column is ``x``. */
-INLINED void directed_at_$X(const direct_$X *d, const $X_t *const *rows, const $X_t *outside,
-    int32_t x, const $X_t **taps)
+/* The three rows under a line's windows; those of NULL have no width. */
+typedef struct {
+    const $X_t *rows[3], *outside;
+    uint32_t widths[3];
+} under_$X;
+
+/* Where the taps of column ``x`` lie, ``at`` from where the rows begin. */
+INLINED void directed_at_$X(const under_$X *u, int32_t x, int32_t at, const $X_t **taps)
 {
-    const int32_t n = d->channels;
-    for (int32_t ky = 0; ky < 3; ++ky) {
-        const $X_t *const row = rows[ky];
-        if (row != NULL && x >= 0 && x + 3 <= d->width) {
-            const $X_t *const at = row + x * n;
-            taps[0] = at;
-            taps[1] = at + n;
-            taps[2] = at + 2 * n;
-        } else {
-            for (int32_t kx = 0; kx < 3; ++kx) {
-                const bool inside = row != NULL && x + kx >= 0 && x + kx < d->width;
-                taps[kx] = inside ? row + (x + kx) * n : outside;
-            }
-        }
-        taps += 3;
-    }
+    taps[0] = (uint32_t)x < u->widths[0] ? u->rows[0] + at : u->outside;
+    taps[3] = (uint32_t)x < u->widths[1] ? u->rows[1] + at : u->outside;
+    taps[6] = (uint32_t)x < u->widths[2] ? u->rows[2] + at : u->outside;
 }
 
 NOT_INLINED void depthwise_direct_$X(const direct_$X *d, const $X_t *const *rows,
     const int32_t *numbers, const $X_t *outside, $X_t *out)
 {
     const int32_t n = d->channels;
-    directed_$X p = {{NULL}, {out, out}, n, numbers};
+    const int32_t stride = d->stride_x;
+    directed_$X p;
+    under_$X u;
+    for (int32_t ky = 0; ky < 3; ++ky) {
+        u.rows[ky] = rows[ky];
+        u.widths[ky] = rows[ky] != NULL ? (uint32_t)d->width : 0;
+    }
+    u.outside = outside;
+    p.out[0] = out;
+    p.channels = n;
+    p.numbers = numbers;
     int32_t x = -d->left;
+    int32_t at = x * n;
     for (int32_t left = d->out_width; left > 0; left -= 2) {
-        directed_at_$X(d, rows, outside, x, p.taps);
-        x += d->stride_x;
+        directed_at_$X(&u, x, at, p.taps);
+        directed_at_$X(&u, x + 1, at + n, p.taps + 1);
+        directed_at_$X(&u, x + 2, at + 2 * n, p.taps + 2);
         if (left > 1) {
-            directed_at_$X(d, rows, outside, x, p.taps + 9);
-            x += d->stride_x;
+            x += stride;
+            at += stride * n;
+            if (stride != 1) {
+                directed_at_$X(&u, x, at, p.taps + 9);
+                directed_at_$X(&u, x + 1, at + n, p.taps + 10);
+            }
+            directed_at_$X(&u, x + 2, at + 2 * n, p.taps + 11);
+            x += stride;
+            at += stride * n;
             p.out[1] = p.out[0] + n;
             d->two(&p);
         } else {
@@ -187,8 +206,8 @@ NOT_INLINED void depthwise_direct_$X(const direct_$X *d, const $X_t *const *rows
         p.out[0] += 2 * n;
     }
     if (d->low > ($L) || d->high < ($L) + 255) {
-        for (int32_t i = 0; i < d->out_width * n; ++i) {
-            out[i] = ($X_t)clamped(out[i], d->low, d->high);
+        for (const $X_t *const end = out + d->out_width * n; out != end; ++out) {
+            *out = ($X_t)clamped(*out, d->low, d->high);
         }
     }
 }

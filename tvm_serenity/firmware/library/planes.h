@@ -63,8 +63,8 @@ NOT_INLINED void depthwise_planes_$X(const planes_$X *p, const $X_t *in, const $
         lines.numbers += 5;
     }
     if (p->low > ($L) || p->high < ($L) + 255) {
-        for (int32_t i = 0; i < p->out_height * p->out_width * n; ++i) {
-            out[i] = ($X_t)clamped(out[i], p->low, p->high);
+        for (const $X_t *const end = out + p->out_height * p->out_width * n; out != end; ++out) {
+            *out = ($X_t)clamped(*out, p->low, p->high);
         }
     }
 }

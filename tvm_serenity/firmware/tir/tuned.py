@@ -23,11 +23,12 @@ from tvm_serenity.firmware.pack import (
     settled,
 )
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.tir.averages import average
 from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, candidates
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 from tvm_serenity.firmware.tir.sums import sum_of_two
 from tvm_serenity.kernels.convolution import Convolution, Dense
-from tvm_serenity.kernels.records import Sum
+from tvm_serenity.kernels.records import AveragePool, Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
@@ -53,12 +54,14 @@ def tuned(
     constants = [a for a in arguments if a is not None]
     if isinstance(spec, Sum) and not constants:
         return (_sum(name, spec, rows, core.vectors),)
+    if isinstance(spec, AveragePool) and core.dsp and rows is None:
+        return (_average(name, spec),)
     if isinstance(spec, Dense):
         if rows is not None:
             raise NotCovered("a dense layer has no rows")
         spec = _as_convolution(spec)
     if not isinstance(spec, Convolution):
-        raise NotCovered("has convolutions, dense layers and sums of two tensors")
+        raise NotCovered("has convolutions, dense layers, sums of two tensors and some means")
     _check_layout(spec, rows)
     layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
     layer = replace(layer, by_rows=rows is not None, vectors=core.vectors)
@@ -71,6 +74,13 @@ def _sum(name: str, spec: Sum, rows: RowKernel | None, vectors: bool) -> Tuned:
         what = "tensors" if vectors else "what is one linear form of two tensors"
         raise NotCovered(f"adds {what} of one shape and 8-bit type")
     return Tuned("sum", kernel, (), 0, math.prod(spec.pair.output_shape))
+
+
+def _average(name: str, spec: AveragePool) -> Tuned:
+    kernel = average(name, spec)
+    if kernel is None:
+        raise NotCovered("has means of all pixels, up to 255 and 1,024 inputs or more")
+    return Tuned("average", kernel, (), 0, math.prod(spec.shape))
 
 
 def _as_convolution(spec: Dense) -> Convolution:
