@@ -18,22 +18,26 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
     from tvm_serenity.passes.relax import (
         LeanKernels,
         SerenityChannelsLast,
+        SerenityCortexM,
         SerenityFoldChannels,
         SerenityOptions,
         SerenityPlanMemory,
         SerenityQuantize,
         SerenityRewrite,
         SerenitySchedule,
+        partition_for_cortex_m,
         serenity_pipeline,
     )
 
     __all__ += [
         "LeanKernels",
         "SerenityChannelsLast",
+        "SerenityCortexM",
         "SerenityFoldChannels",
         "SerenityOptions",
         "SerenityPlanMemory",
         "SerenityQuantize",
+        "partition_for_cortex_m",
         "serenity_pipeline",
     ]
 else:
@@ -45,10 +49,12 @@ def __getattr__(name: str) -> object:
     if name in (
         "LeanKernels",
         "SerenityChannelsLast",
+        "SerenityCortexM",
         "SerenityFoldChannels",
         "SerenityOptions",
         "SerenityPlanMemory",
         "SerenityQuantize",
+        "partition_for_cortex_m",
         "serenity_pipeline",
     ):
         tvm_installed.require_relax()

@@ -5,6 +5,7 @@ from tvm_serenity import tvm_installed
 tvm_installed.require_relax()  # before anything that fails without
 
 from tvm_serenity.passes.relax.channels_last import SerenityChannelsLast
+from tvm_serenity.passes.relax.cortex_m import SerenityCortexM, partition_for_cortex_m
 from tvm_serenity.passes.relax.fold_channels import SerenityFoldChannels
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.options import SerenityOptions
@@ -17,11 +18,13 @@ from tvm_serenity.passes.relax.schedule import SerenitySchedule
 __all__ = [
     "LeanKernels",
     "SerenityChannelsLast",
+    "SerenityCortexM",
     "SerenityFoldChannels",
     "SerenityOptions",
     "SerenityPlanMemory",
     "SerenityQuantize",
     "SerenityRewrite",
     "SerenitySchedule",
+    "partition_for_cortex_m",
     "serenity_pipeline",
 ]
