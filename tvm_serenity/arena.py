@@ -42,6 +42,11 @@ class Joint:
         """Arena bytes above the order's peak."""
         return self.plan.arena_bytes - self.schedule.peak_bytes
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search for the order or a placement."""
+        return self.schedule.interrupted or self.plan.interrupted
+
     @staticmethod
     def of(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
         """Return an order with its placement; proved where that equals the order's bound."""
@@ -86,15 +91,16 @@ def schedule_for_arena(
     with within(options.time_limit_s):
         with within(None, SEARCH_SHARE):
             found = schedule(graph, method, options)
-        with within(0.0 if found.statistics.get("limit") == "interrupt" else None):
+        with within(0.0 if found.interrupted else None):
+            placing = PlanOptions(keep_on_interrupt=options.keep_on_interrupt)
             with within(None, SEARCH_SHARE if rounds else 1.0):
                 same = found.order == tuple(range(len(graph.ops)))
                 known = given if same else None
-                ranges, placed = known or place_order(graph, found.order, align)
+                ranges, placed = known or place_order(graph, found.order, align, placing)
             best = Joint.of(found, ranges, placed, 1)
-            if best.outcome is Outcome.OPTIMAL or rounds == 0:
+            if best.outcome is Outcome.OPTIMAL or rounds == 0 or best.interrupted:
                 return best
-            quick = PlanOptions(time_limit_s=0.2)
+            quick = replace(placing, time_limit_s=0.2)
             return improve_arena(
                 graph,
                 best,
@@ -129,6 +135,8 @@ def improve_arena(
             continue
         full = complete_order(graph, [problem.ops[i] for i in candidate])
         ranges, placed = place(full)
+        if placed.interrupted:
+            return replace(best, plan=_ended(best.plan), outcome=Outcome.TIMEOUT)
         if placed.arena_bytes <= current:
             order, current = candidate, placed.arena_bytes
         if placed.arena_bytes < best.plan.arena_bytes:
@@ -137,6 +145,11 @@ def improve_arena(
             best = Joint.of(better, ranges, placed, tried)
         best = replace(best, orders_tried=tried)
     return best
+
+
+def _ended(best: Plan) -> Plan:
+    """The best placement, of a search that Ctrl-C ended while it looked at another one."""
+    return replace(best, statistics={**best.statistics, "limit": "interrupt"})
 
 
 def _outcome(found: Schedule) -> Outcome:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -13,6 +14,7 @@ import pytest
 
 from tvm_serenity.frontends import load
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.plan import check_plan, read_csv
 
 
 def hard_network(nodes: int = 192) -> str:
@@ -48,6 +50,38 @@ def test_ctrl_c_keeps_the_best_order(tmp_path: Path) -> None:
     assert found["outcome"] == "timeout"
     assert found["lower_bound_bytes"] < found["peak_bytes"]
     assert peak_bytes(load(out).graph) == found["peak_bytes"] < peak_bytes(load(net).graph)
+
+
+def test_ctrl_c_keeps_the_best_placement(tmp_path: Path) -> None:
+    file, out = tmp_path / "buffers.csv", tmp_path / "placed.csv"
+    rng = random.Random(5)
+    rows = [(i, s := rng.randrange(400), s + rng.randint(1, 60)) for i in range(1_500)]
+    lines = [f"b{i},{lower},{upper},{rng.randint(1, 9999)}" for i, lower, upper in rows]
+    file.write_text("\n".join(["id,lower,upper,size", *lines]))
+    command = [sys.executable, "-c", PRESSED_WHILE_PLACING, "plan", str(file), "-o", str(out)]
+    command += ["--json", "--time-limit", "120"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 130, process.stderr
+    assert "interrupted; this is the best placement so far" in process.stderr
+    found = json.loads(process.stdout)
+    assert found["outcome"] == "timeout"
+    assert found["statistics"]["limit"] == "interrupt"
+    placed = read_csv(out)
+    offsets = [buffer.offset or 0 for buffer in placed]
+    check_plan([replace(buffer, offset=None) for buffer in placed], offsets, found["arena_bytes"])
+
+
+PRESSED_WHILE_PLACING = """
+import os, signal, threading
+from tvm_serenity.cli import main, plan as command
+
+def pressed(*arguments, found=command.plan, **options):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return found(*arguments, **options)
+
+command.plan = pressed
+main()
+"""
 
 
 @pytest.mark.parametrize("module", ["typer.colors", "tvm_serenity.cli._app", "tvm_serenity.boards"])

@@ -37,7 +37,11 @@ def plan_command(
         found = plan(
             buffers,
             options=PlanOptions(
-                capacity_bytes=capacity, alignment=align, time_limit_s=limit, progress=report
+                capacity_bytes=capacity,
+                alignment=align,
+                time_limit_s=limit,
+                progress=report,
+                keep_on_interrupt=True,
             ),
         )
     placed = bool(found.offsets) or not buffers
@@ -61,5 +65,7 @@ def plan_command(
         )
     else:
         show.console.print(str(found))
+    if found.interrupted:
+        show.end_interrupted("placement")
     if found.outcome is Outcome.INFEASIBLE:
         raise typer.Exit(1)

@@ -1,7 +1,6 @@
 """``serenity schedule``: the order of least peak of a model file, with proof."""
 
 import json as json_module
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,7 +34,7 @@ from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule
 from tvm_serenity.transform import Reduced
 
@@ -140,14 +139,15 @@ def schedule_command(
         reduced = choices.apply(opened.graph)
         with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
             with within(None, GIVEN_SHARE):
-                given = place_order(reduced.graph, None, align)
+                given = place_order(reduced.graph, None, align, PlanOptions(keep_on_interrupt=True))
             options = Options(
                 memory_limit_bytes=memory_limit, progress=report, keep_on_interrupt=True
             )
             rounds = ROUNDS if objective == "arena" else 0
-            joint = schedule_for_arena(
-                reduced.graph, method, options, align=align, rounds=rounds, given=given
-            )
+            with within(0.0 if given[1].interrupted else None):
+                joint = schedule_for_arena(
+                    reduced.graph, method, options, align=align, rounds=rounds, given=given
+                )
     found, best_plan, given_plan = joint.schedule, joint.plan, given[1]
     if check:
         check_schedule(reduced.graph, found.order, found.peak_bytes)
@@ -183,9 +183,8 @@ def schedule_command(
             _say_what_to_copy(opened, output)
             if said := onnx_session.said_of(opened):
                 print(said)
-    if found.statistics.get("limit") == "interrupt":
-        print("serenity: interrupted; this is the best order so far", file=sys.stderr)
-        raise typer.Exit(130)
+    if joint.interrupted or given_plan.interrupted:
+        show.end_interrupted("order")
 
 
 def _rewrite(

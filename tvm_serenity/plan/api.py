@@ -114,10 +114,12 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
             seconds=seconds,
             statistics=statistics,
         )
-    plans = {
-        region.name: _plan_region(problem, found.region_of, r, method, options, deadline)
-        for r, region in enumerate(options.regions)
-    }
+    plans: dict[str, Plan] = {}
+    for r, region in enumerate(options.regions):
+        until = started if any(plan.interrupted for plan in plans.values()) else deadline
+        plans[region.name] = _plan_region(problem, found.region_of, r, method, options, until)
+    if any(plan.interrupted for plan in plans.values()):
+        statistics["limit"] = "interrupt"
     return _join(
         problem, found.region_of, found.proved, plans, method, options, started, statistics
     )

@@ -53,7 +53,7 @@ def _seconds(limit_s: float | None) -> float:
 def solve(
     problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
 ) -> dict[str, Any]:
-    """The best placement found: offsets, arena, bound, stopped, nodes, rounds, found_by."""
+    """The best placement found, and how: offsets, arena, bound, nodes, what ended it and so on."""
     progress = options.progress
 
     def report(seconds: float, arena: int, proved: int, nodes: int) -> None:
@@ -70,6 +70,7 @@ def solve(
         exact,
         _seconds(options.time_limit_s),
         None if progress is None else report,
+        options.keep_on_interrupt,
     )
     result["offsets"] = np.array(result["offsets"], dtype=np.int64)
     return result

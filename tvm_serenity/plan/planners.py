@@ -77,6 +77,8 @@ def place_automatically(problem: PlacementProblem, options: PlanOptions, bound: 
 def _native(problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool) -> Placement:
     found = native.solve(problem, options, bound, exact)
     statistics = {name: found[name] for name in ("found_by", "nodes", "rounds")}
+    if found["interrupted"]:
+        statistics["limit"] = "interrupt"
     return Placement(found["offsets"], found["bound"], found["stopped"], statistics)
 
 

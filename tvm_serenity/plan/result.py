@@ -44,6 +44,8 @@ class PlanOptions:
     ``capacity_bytes`` asks for an arena of at most that size; ``alignment`` is the least one of
     every buffer; ``time_limit_s`` None means until proved. ``rules`` turns pruning rules of the
     exact search off (``{"memo": False}``); they are named and argued in :data:`RULES`.
+    ``keep_on_interrupt``: Ctrl-C ends the native searches as a time limit does, with the best
+    placement so far, instead of raising ``KeyboardInterrupt``.
     """
 
     capacity_bytes: int | None = None
@@ -53,6 +55,7 @@ class PlanOptions:
     progress: Callable[[Progress], None] | None = None
     rules: Mapping[str, bool] = field(default_factory=dict)
     regions: tuple[Region, ...] = ()
+    keep_on_interrupt: bool = False
 
     def __post_init__(self) -> None:
         if self.capacity_bytes is not None and self.capacity_bytes < 0:
@@ -89,6 +92,11 @@ class Plan:
     statistics: Mapping[str, object] = field(default_factory=dict)
     regions: tuple[str, ...] = ()
     region_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, and this is the best placement until then."""
+        return self.statistics.get("limit") == "interrupt"
 
     @property
     def gap(self) -> float:

@@ -63,3 +63,8 @@ class Schedule:
     states: int
     seconds: float
     statistics: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, and this is the best order until then."""
+        return self.statistics.get("limit") == "interrupt"

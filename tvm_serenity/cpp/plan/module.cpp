@@ -106,7 +106,7 @@ nb::dict to_dict(const Answer& answer) {
 
 nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity,
                            const nb::dict& rules, std::uint64_t seed, bool exact, double seconds,
-                           const nb::object& progress) {
+                           const nb::object& progress, bool keep) {
   Request request;
   request.bound = bound, request.capacity = capacity, request.rules = make_rules(rules);
   request.seed = seed, request.exact = exact;
@@ -126,8 +126,15 @@ nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity
     nb::gil_scoped_release unlock;
     answer = solve(instance, request, limit, report);
   }
-  if (PyErr_Occurred()) throw nb::python_error();
-  return to_dict(answer);
+  bool interrupted = false;
+  if (PyErr_Occurred()) {
+    interrupted = keep && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    if (!interrupted) throw nb::python_error();
+    PyErr_Clear();
+  }
+  nb::dict result = to_dict(answer);
+  result["interrupted"] = interrupted;
+  return result;
 }
 
 nb::object decide_from_python(const Instance& instance, Bytes capacity, const nb::dict& rules,
@@ -155,8 +162,8 @@ NB_MODULE(_plan, module) {
              nb::arg("rises") = Rises());
   module.def("solve", &solve_from_python, nb::arg("instance"), nb::arg("bound"),
              nb::arg("capacity"), nb::arg("rules"), nb::arg("seed"), nb::arg("exact"),
-             nb::arg("seconds"), nb::arg("progress").none(),
-             "The best placement found and a proved bound.");
+             nb::arg("seconds"), nb::arg("progress").none(), nb::arg("keep") = false,
+             "The best placement found and a proved bound. keep: Ctrl-C ends it with these.");
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
              nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),
              "(True, offsets), (False, []) where proved impossible, None where out of time.");
