@@ -139,40 +139,75 @@ std::vector<Bytes> place_in_time(const Instance& instance, Limit& limit) {
   return offsets;
 }
 
-std::vector<std::vector<int>> static_orders(const Instance& in) {
-  const int n = in.count();
-  std::vector<double> rise(in.sections + 1), pressure(n), life(n), size(n);
-  for (int i = 0; i < n; ++i) {
-    life[i] = in.upper[i] - in.lower[i], size[i] = static_cast<double>(in.size[i]);
-    rise[in.lower[i]] += size[i], rise[in.upper[i]] -= size[i];
+namespace {
+
+// The largest of `values` in each stretch from lower to upper, by those of stretches of 2^k.
+std::vector<double> largest_within(const Instance& in, const std::vector<double>& values) {
+  std::vector<std::vector<double>> largest{values};
+  for (std::size_t reach = 1; 2 * reach <= values.size(); reach *= 2) {
+    const std::vector<double>& last = largest.back();
+    std::vector<double> next(last.size() - reach);
+    for (std::size_t s = 0; s < next.size(); ++s) next[s] = std::max(last[s], last[s + reach]);
+    largest.push_back(std::move(next));
+  }
+  std::vector<double> found(in.count());
+  for (int i = 0; i < in.count(); ++i) {
+    int k = 0;
+    while ((2 << k) <= in.upper[i] - in.lower[i]) ++k;
+    found[i] = std::max(largest[k][in.lower[i]], largest[k][in.upper[i] - (1 << k)]);
+  }
+  return found;
+}
+
+// size^a * lifetime^b * pressure^c
+constexpr double kBlends[][3] = {{1, 1, 4}, {1, 1, 8}, {0.5, 1, 8}, {0.25, 0.5, 8}, {0.5, 1, 16}};
+constexpr int kPlain = 5;
+
+}  // namespace
+
+StaticOrders::StaticOrders(const Instance& in)
+    : in_(in), life_(in.count()), size_(in.size.begin(), in.size.end()) {
+  std::vector<double> rise(in.sections + 1);
+  for (int i = 0; i < in.count(); ++i) {
+    life_[i] = in.upper[i] - in.lower[i];
+    rise[in.lower[i]] += size_[i], rise[in.upper[i]] -= size_[i];
   }
   std::partial_sum(rise.begin(), rise.end(), rise.begin());
-  for (int i = 0; i < n; ++i)
-    pressure[i] = *std::max_element(rise.begin() + in.lower[i], rise.begin() + in.upper[i]);
-  std::vector<std::vector<int>> orders;
-  auto add = [&](auto first, auto second) {
-    std::vector<int> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-      return std::make_pair(first(i), second(i)) > std::make_pair(first(j), second(j));
-    });
-    orders.push_back(std::move(order));
-  };
-  add([&](int i) { return size[i]; }, [&](int i) { return life[i]; });
-  add([&](int i) { return life[i]; }, [&](int i) { return size[i]; });
-  add([&](int i) { return size[i] * life[i]; }, [&](int i) { return size[i]; });
-  add([&](int i) { return pressure[i]; }, [&](int i) { return size[i]; });
-  add([&](int i) { return -in.lower[i]; }, [&](int i) { return size[i]; });
-  if (std::find(in.paired.begin(), in.paired.end(), 1) != in.paired.end())
-    add([&](int i) { return in.upper[i]; }, [&](int i) { return in.lower[i]; });
-  const double blends[][3] = {{1, 1, 4}, {1, 1, 8}, {0.5, 1, 8}, {0.25, 0.5, 8}, {0.5, 1, 16}};
-  for (const auto& [a, b, c] : blends) {
-    std::vector<double> key(n);
+  pressure_ = largest_within(in, rise);
+  paired_ = std::find(in.paired.begin(), in.paired.end(), 1) != in.paired.end();
+}
+
+int StaticOrders::count() const { return kPlain + paired_ + int(std::size(kBlends)); }
+
+std::vector<int> StaticOrders::make(int which) const {
+  const int n = in_.count();
+  std::vector<double> first(n);
+  const std::vector<double>* second = &size_;
+  std::vector<double> upwards;
+  if (which >= kPlain + paired_) {
+    const auto& [a, b, c] = kBlends[which - kPlain - paired_];
     for (int i = 0; i < n; ++i)
-      key[i] = a * std::log(size[i]) + b * std::log(life[i]) + c * std::log(pressure[i]);
-    add([&](int i) { return key[i]; }, [&](int i) { return size[i]; });
+      first[i] = a * std::log(size_[i]) + b * std::log(life_[i]) + c * std::log(pressure_[i]);
+  } else if (which == 0) {
+    first = size_, second = &life_;
+  } else if (which == 1) {
+    first = life_;
+  } else if (which == 2) {
+    for (int i = 0; i < n; ++i) first[i] = size_[i] * life_[i];
+  } else if (which == 3) {
+    first = pressure_;
+  } else if (which == 4) {
+    for (int i = 0; i < n; ++i) first[i] = -in_.lower[i];
+  } else {
+    first.assign(in_.upper.begin(), in_.upper.end());
+    upwards.assign(in_.lower.begin(), in_.lower.end()), second = &upwards;
   }
-  return orders;
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+    return first[i] != first[j] ? first[i] > first[j] : (*second)[i] > (*second)[j];
+  });
+  return order;
 }
 
 std::vector<Bytes> improve(const Instance& in, std::vector<int> order, Bytes goal, int rounds,

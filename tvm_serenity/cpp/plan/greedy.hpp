@@ -17,8 +17,19 @@ std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<in
 std::vector<Bytes> place_in_time(const Instance& instance, Limit& limit);
 
 // The classic orders, by size, lifetime, area, pressure and start, and blends of the first four
-// (size^a * lifetime^b * pressure^c), which are better on large instances.
-std::vector<std::vector<int>> static_orders(const Instance& instance);
+// (size^a * lifetime^b * pressure^c), which are better on large instances; each made when asked for.
+class StaticOrders {
+ public:
+  explicit StaticOrders(const Instance& instance);
+
+  int count() const;
+  std::vector<int> make(int which) const;
+
+ private:
+  const Instance& in_;
+  std::vector<double> life_, size_, pressure_;
+  bool paired_;  // some buffers may reach others from below: one more order
+};
 
 // Moves buffers that make the peak, or lie below such a one, to the front of the order while the
 // arena does not grow. Ends at `goal`, after `rounds` without gain, or at the limit. Returns the

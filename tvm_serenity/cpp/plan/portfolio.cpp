@@ -127,13 +127,13 @@ class Solver {
 
   Answer run() {
     std::vector<int> order = greedy();
-    if (!done() && large())
+    if (!done() && large() && !limit_.now())
       offer(repair(in_, answer_.offsets, answer_.bound, kRepairRounds, request_.seed, limit_),
             "repair");
     const bool exact = request_.exact && fits_exact(in_);
-    if (!done() && (!exact || !large()))
+    if (!done() && !order.empty() && (!exact || !large()))
       local(order, exact ? kLocalRounds : kLongRounds);
-    if (!done() && exact) search();
+    if (!done() && exact && !limit_.now()) search();
     answer_.stopped = !done() && limit_.now();
     return answer_;
   }
@@ -159,13 +159,15 @@ class Solver {
     offer(place_in_time(in_, limit_), "greedy");
     if (large() && limit_.now()) return best;  // sorting them takes a while
     const bool sparse = large() && !shares(in_);
-    for (auto& order : static_orders(in_)) {
+    const StaticOrders orders(in_);
+    for (int which = 0; which < orders.count(); ++which) {
       if (done() && !best.empty()) break;
+      if (which > 0 && limit_.now()) break;
+      std::vector<int> order = orders.make(which);
       const Bytes before = answer_.arena;
       offer(sparse ? place_among_many(in_, order, limit_) : place_in_order(in_, order, &limit_),
             "greedy");
       if (best.empty() || answer_.arena < before) best = std::move(order);
-      if (limit_.now()) break;
     }
     return best;
   }
