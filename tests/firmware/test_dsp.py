@@ -192,6 +192,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
     for number in range(first, first + count):
         monkeypatch.setattr(short, "STACK_BYTES", (400, 40)[number % 2])
         monkeypatch.setattr(short, "PLANE_BYTES", (432, 200)[number % 2])
+        monkeypatch.setattr(dsp, "WIDENED_PRODUCTS", (1 << 30, 0)[number // 16 % 2])
         draw = {0: planes, 3: dense, 5: short_rows}.get(number % 8, at_the_ends)
         layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
@@ -372,6 +373,8 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
     bodies = [case.found.kernel.body for case in made.values()]
     for form in ("three", "twos", "plane", "quads", "direct_two"):
         assert sum(f"{form}_positive" in body for body in bodies) > 2, form
+    for how in ("positive", "once", "twice"):
+        assert any(f"quads_{how}_wide" in body for body in bodies), how
     always = property(lambda _: True)
     monkeypatch.setattr(library.RoundedConvolution, "clamps_at_zero", always)
     assert failed(cases(monkeypatch, FIRST, 96), tmp_path)

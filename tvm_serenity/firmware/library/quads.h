@@ -1,17 +1,20 @@
 /* DSP extension: four channels of one window of inputs that follow each other, $X inputs, for
-   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``twos.h``, a block of four inputs of both
-   pairs at a time. */
+   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``twos.h``, a block of
+   four inputs of both pairs at a time. Inputs are read as they lie, or widened to 16 bits before: of
+   each block of four the even ones, then the odd ones. */
 typedef struct {
     const int32_t *numbers;
     $X_t *out;
-    const $X_t *in;
+    const void *in;
     int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
-    const $X_t *out_end, *in_end;
+    const $X_t *out_end;
+    const void *in_end;
     const int32_t *weights;
 } quads_$X;
 
 #if defined(__ARM_FEATURE_DSP)
 #define QUAD_BLOCK_BYTES 64
+#define QUAD_WIDE_BLOCK_BYTES 56
 #define QUAD_PRODUCTS(x, w, a, b) \
     "smlad " a ", " x ", " w ", " a "\n sxtb16 " w ", " w "\n smlad " b ", " x ", " w ", " b "\n"
 /* r6 multiplier, r7 shift, r8 what is added. */
@@ -26,7 +29,10 @@ typedef struct {
     HOW(a, "asr " a ", " a ", #7\n") QUAD_ROUNDED_$X(a) \
     "ldm r10!, {r6, r7}\n asr r8, r7, #8\n lsl r8, r8, r7\n" \
     HOW(b, "lsl " b ", " b ", #1\n") QUAD_ROUNDED_$X(b)
-#define QUADS_$X(HOW) \
+#define QUAD_READ_$X \
+    "ldr r5, [r11], #4\n" WIDENED_$S " r4, r5\n" WIDENED_$S " r5, r5, ror #8\n"
+#define QUAD_READ_WIDE "ldrd r4, r5, [r11], #8\n"
+#define QUADS_$X(HOW, read) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #20\n" \
     "ldm r0, {r1, r2, r3, r4, r5, lr}\n" \
@@ -43,10 +49,8 @@ typedef struct {
     "nop\n" \
     "2:\n" \
     ".rept 4\n" \
-    "ldr r5, [r11], #4\n" \
+    read \
     "ldm.w r12!, {r6, r7, r8, r9}\n" \
-    WIDENED_$S " r4, r5\n" \
-    WIDENED_$S " r5, r5, ror #8\n" \
     QUAD_PRODUCTS("r4", "r6", "r0", "r1") \
     QUAD_PRODUCTS("r4", "r7", "r2", "r3") \
     QUAD_PRODUCTS("r5", "r8", "r0", "r1") \
@@ -67,23 +71,42 @@ typedef struct {
 __attribute__((naked, noinline, unused)) static void quads_twice_$X(
     __attribute__((unused)) const quads_$X *q)
 {
-    __asm volatile(QUADS_$X(QUAD_TWICE));
+    __asm volatile(QUADS_$X(QUAD_TWICE, QUAD_READ_$X));
 }
 __attribute__((naked, noinline, unused)) static void quads_positive_$X(
     __attribute__((unused)) const quads_$X *q)
 {
-    __asm volatile(QUADS_$X(QUAD_POSITIVE));
+    __asm volatile(QUADS_$X(QUAD_POSITIVE, QUAD_READ_$X));
 }
 __attribute__((naked, noinline, unused)) static void quads_once_$X(
     __attribute__((unused)) const quads_$X *q)
 {
-    __asm volatile(QUADS_$X(QUAD_ONCE));
+    __asm volatile(QUADS_$X(QUAD_ONCE, QUAD_READ_$X));
+}
+__attribute__((naked, noinline, unused)) static void quads_twice_wide_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS_$X(QUAD_TWICE, QUAD_READ_WIDE));
+}
+__attribute__((naked, noinline, unused)) static void quads_positive_wide_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS_$X(QUAD_POSITIVE, QUAD_READ_WIDE));
+}
+__attribute__((naked, noinline, unused)) static void quads_once_wide_$X(
+    __attribute__((unused)) const quads_$X *q)
+{
+    __asm volatile(QUADS_$X(QUAD_ONCE, QUAD_READ_WIDE));
 }
 #else
 #define QUAD_BLOCK_BYTES 0
-INLINED void quads_of_$X(const quads_$X *q, bool once)
+#define QUAD_WIDE_BLOCK_BYTES 0
+INLINED void quads_of_$X(const quads_$X *q, bool once, bool wide)
 {
-    const int32_t depth = (int32_t)(q->in_end - q->in);
+    const $X_t *const in = (const $X_t *)q->in;
+    const int16_t *const wider = (const int16_t *)q->in;
+    const int32_t bytes = (int32_t)((const uint8_t *)q->in_end - (const uint8_t *)q->in);
+    const int32_t depth = wide ? bytes / 2 : bytes;
     const int32_t channels = (int32_t)(q->out_end - q->out);
     for (int32_t o = 0; o < channels; o += 2) {
         const int32_t *const n = q->numbers + 3 * o;
@@ -93,26 +116,38 @@ INLINED void quads_of_$X(const quads_$X *q, bool once)
         int32_t second = n[1];
         for (int32_t i = 0; i < depth; ++i) {
             const int32_t weight = w[i / 4 * 8 + (i & 1) * 4 + (i >> 1 & 1)];
-            both += (uint32_t)(q->in[i] * weight);
-            second += q->in[i] * (int8_t)weight;
+            const int32_t x = wide ? wider[(i & ~3) + (i & 1) * 2 + (i >> 1 & 1)] : in[i];
+            both += (uint32_t)(x * weight);
+            second += x * (int8_t)weight;
         }
         const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
         q->out[o] = ($X_t)(once ? once_$S(first, n + 2) : rounded_$S(first, n + 2));
         q->out[o + 1] = ($X_t)(once ? once_$S(second, n + 4) : rounded_$S(second, n + 4));
     }
 }
-NOT_INLINED void quads_twice_$X(const quads_$X *q) { quads_of_$X(q, false); }
-NOT_INLINED void quads_positive_$X(const quads_$X *q) { quads_of_$X(q, false); }
-NOT_INLINED void quads_once_$X(const quads_$X *q) { quads_of_$X(q, true); }
+NOT_INLINED void quads_twice_$X(const quads_$X *q) { quads_of_$X(q, false, false); }
+NOT_INLINED void quads_positive_$X(const quads_$X *q) { quads_of_$X(q, false, false); }
+NOT_INLINED void quads_once_$X(const quads_$X *q) { quads_of_$X(q, true, false); }
+NOT_INLINED void quads_twice_wide_$X(const quads_$X *q) { quads_of_$X(q, false, true); }
+NOT_INLINED void quads_positive_wide_$X(const quads_$X *q) { quads_of_$X(q, false, true); }
+NOT_INLINED void quads_once_wide_$X(const quads_$X *q) { quads_of_$X(q, true, true); }
 #endif
 
+/* ``wide``: room for ``inputs`` of 16 bits, NULL where they are read as they lie. */
 NOT_INLINED void dense_quads_$X(const $X_t *in, const int32_t *weights, const int32_t *numbers,
-    $X_t *out, int32_t inputs, int32_t outputs, const requantisation *to,
+    $X_t *out, int32_t inputs, int32_t outputs, const requantisation *to, int16_t *wide,
     void (*quads)(const quads_$X *q))
 {
     const int32_t whole = outputs & ~3;
-    quads_$X q = {numbers, out, in, (-(inputs / 4) & 3) * QUAD_BLOCK_BYTES, out + whole, in + inputs,
-        weights};
+    const int32_t bytes = wide != NULL ? QUAD_WIDE_BLOCK_BYTES : QUAD_BLOCK_BYTES;
+    quads_$X q = {numbers, out, in, (-(inputs / 4) & 3) * bytes, out + whole, in + inputs, weights};
+    if (wide != NULL) {
+        for (int32_t i = 0; i < inputs; ++i) {
+            wide[(i & ~3) + (i & 1) * 2 + (i >> 1 & 1)] = in[i];
+        }
+        q.in = wide;
+        q.in_end = wide + inputs;
+    }
     if (whole > 0) {
         quads(&q);
     }

@@ -34,6 +34,9 @@ from tvm_serenity.firmware.tir.short import (
 FIRST_SUMS = 1 << 23
 """Sums of the first output of a pair are below this: the difference that holds them has 24 bits."""
 
+WIDENED_PRODUCTS = 4096
+"""Of a dense layer, from which its inputs are widened first: fewer take less code as they lie."""
+
 
 def convolved(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     """Return the kernel of a convolution that reads windows as the layer says, if there is one.
@@ -177,10 +180,13 @@ def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     blocks = blocks.transpose(0, 2, 3, 1)
     twice = "positive" if layer.clamps_at_zero else "twice"
     how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else twice
+    wide = 2 * inputs <= short.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
+    made = f"wide, quads_{how}_wide_{dtype}" if wide else f"NULL, quads_{how}_{dtype}"
     lines = (
         f"static const requantisation to = {library.target(layer)};",
         f"const int32_t outputs = {spec.channels};",
-        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, quads_{how}_{dtype});",
+        *[f"int16_t wide[{inputs}] __attribute__((aligned(8)));"] * wide,
+        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {made});",
     )
     params = [Param("x0", dtype, True), Param("w", "int32", True), Param("q", "int32", True)]
     files = ("dot.h", "requantise.h", "short.h", f"quads.h:{dtype}")
