@@ -17,16 +17,16 @@ for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
 rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
 find "$site" -name '*.so' -delete
 [ ! -d ../shared ] || ln -sfn "$(cd ../shared && pwd)" build/sanitize/shared  # data that tests read
-PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=Debug \
   -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" \
-  -DCMAKE_CXX_FLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' \
+  -DCMAKE_CXX_FLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1' \
   -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$site/tvm_serenity" >/dev/null
-cmake --build build/sanitize/core >/dev/null
+cmake --build build/sanitize/core --parallel 2 --target _schedule _plan _sparse >/dev/null
 # The interpreter itself is not instrumented: the runtime is preloaded, its leaks are not ours, and
 # -S keeps an editable installation from putting the plain build first.
 cd "$site"
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
-  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+  SERENITY_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   PYTHONPATH=$site:$packages exec "$python" -S -m pytest -q -p no:cacheprovider \
   tests/schedule tests/plan tests/sparse/test_phases.py tests/sparse/test_orders.py \
   -k 'not same_trajectory and not within_the_figures and not shared_files_are_solved' "$@"

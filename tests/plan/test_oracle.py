@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
     RULES,
@@ -152,7 +153,7 @@ def _rectangles(model, buffers: list[Buffer], horizon: int):  # type: ignore[no-
 @pytest.mark.parametrize("kind", ["plain", "aligned", "fixed", "overlap", "mixed", "below"])
 def test_agrees_with_cp_sat(kind: str) -> None:
     dice = random.Random(f"cp-sat {kind}")
-    for case in range(80):
+    for case in cases(80):
         buffers = random_buffers(dice, kind)
         result = plan(buffers)
         check_plan(buffers, result.offsets, result.arena_bytes)
@@ -261,7 +262,7 @@ def brute_force(buffers: list[Buffer], best: int) -> int:
 @needs_native
 def test_rules_on_and_off_against_brute_force() -> None:
     dice = random.Random("rules")
-    for _ in range(25):
+    for _ in cases(25):
         buffers = random_buffers(dice, dice.choice(["aligned", "fixed", "mixed", "below"]), 4)
         ceiling = sum(b.size_bytes + b.alignment + (b.offset or 0) for b in buffers) + 1
         expected = brute_force(buffers, ceiling)

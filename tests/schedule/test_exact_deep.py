@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.cases import cases
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tests.schedule.test_traps import climb, core_of
 from tvm_serenity.outcome import Outcome
@@ -53,7 +54,7 @@ def run(seed: int, least: int, most: int, names: frozenset[str]) -> str:
 @pytest.mark.usefixtures("impatient")
 def test_hard_probes(block: int) -> None:
     every = frozenset({"reverse", "beam", "segments", "windows"})
-    for seed in range(150 * block, 150 * block + 150):
+    for seed in cases(150, start=150 * block):
         run(seed, 5, 9, every if seed % 2 else frozenset())
 
 

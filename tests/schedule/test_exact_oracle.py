@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.cases import cases
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
@@ -36,7 +37,7 @@ def some_rules(rng: random.Random) -> dict[str, bool]:
 
 @pytest.mark.parametrize("block", range(20))
 def test_optimal_and_equal_to_brute_force(block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in cases(100, start=100 * block):
         rng = random.Random(seed)
         problem = random_problem(seed)
         least = brute_force(problem)
@@ -73,12 +74,14 @@ def test_a_budget_is_met_or_proved_impossible() -> None:
 
 @pytest.mark.parametrize("block", range(5))
 def test_variants_agree_where_brute_force_cannot_reach(block: int) -> None:
-    for seed in range(40 * block, 40 * block + 40):
+    for seed in cases(40, start=40 * block):
         rng = random.Random(seed)
         problem = random_problem(seed, least=16, most=36)
         rules = some_rules(rng)
         if problem.count > 20:
             rules |= {"block-moves": True, "visited": True}
+        if problem.count > 30:
+            rules["commitment"] = True
         rules["visited"] = True
         assert both_cores(problem, {}).peak_bytes == solve(problem, rules).peak_bytes, seed
 

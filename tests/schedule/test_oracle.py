@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.arena import run_in_arena
+from tests.cases import cases
 from tests.random_graphs import brute_force_peak, random_graph, windowed_graph
 from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
@@ -17,7 +18,7 @@ from tvm_serenity.text import parse
 
 @pytest.mark.parametrize("block", range(20))
 def test_brute_force_dp_and_exact_agree(block: int) -> None:
-    for seed in range(block * 100, block * 100 + 100):
+    for seed in cases(100, start=block * 100):
         graph = random_graph(random.Random(seed), seed % 9 + 1)
         best = brute_force_peak(graph)
         for method in ("dp", "exact"):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cases import cases
 from tests.schedule.test_exact_cases import brute_force, random_problem
 from tvm_serenity.schedule.exact import exact
 from tvm_serenity.schedule.instance import Instance, instance_of, reverse
@@ -237,7 +238,7 @@ def test_trap_d_removing_a_constraint_never_raises_the_optimum() -> None:
 
 def test_trap_c_rules_on_and_off_and_backward_agree_at_sizes_small_oracles_miss() -> None:
     off = {"commitment": False, "divide": False, "root-cuts": False, "greedies": False}
-    for seed in range(60):
+    for seed in cases(60):
         problem = random_problem(seed, least=24, most=32, plain=True)
         instance, base = instance_of(problem)
         peak = exact(problem).peak_bytes
