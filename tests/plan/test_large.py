@@ -44,12 +44,9 @@ def test_a_repaired_placement_keeps_every_constraint(align: int, fixed: int) -> 
 
 
 @needs_native
-def test_no_time_and_too_many_pairs_for_the_exact_search_is_still_a_placement() -> None:
-    rng, buffers = random.Random(1), []
-    for i in range(9_000):
-        start = rng.randrange(40)
-        buffers.append(Buffer(f"b{i}", start, start + rng.randint(20, 60), rng.randint(1, 999)))
-    found = plan(buffers, options=PlanOptions(time_limit_s=0.0))
+def test_without_time_or_the_exact_search_many_buffers_are_placed() -> None:
+    buffers = crowd(MANY, seed=1)
+    found = plan(buffers, "local", PlanOptions(time_limit_s=0.0))
     check_plan(buffers, found.offsets, found.arena_bytes)
 
 

@@ -12,7 +12,7 @@ from tests.random_graphs import windowed_graph
 from tvm_serenity.errors import CheckError
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
-from tvm_serenity.schedule import Options, naive_peak, schedule
+from tvm_serenity.schedule import Options, improve, naive_peak, probe, schedule, solve
 from tvm_serenity.schedule.certificate import certificate, check_certificate
 
 Tamper = Callable[[dict[str, Any]], None]
@@ -56,6 +56,40 @@ TAMPERED: tuple[Tamper, ...] = (
     _no_such_proof,
     _smaller_proof,
 )
+
+
+def _budget_of_the_peak(claims: dict[str, Any]) -> None:
+    if "budget_bytes" in claims["proof"]:
+        claims["proof"]["budget_bytes"] = claims["peak_bytes"]  # which the order itself is within
+    else:
+        claims["proof"] = {"kind": "end"}
+
+
+def _no_ops(claims: dict[str, Any]) -> None:
+    claims["proof"] = {"kind": "window", "ops": [], "budget_bytes": claims["peak_bytes"] - 1}
+
+
+SUBTLE: tuple[Tamper, ...] = (*TAMPERED, _budget_of_the_peak, _no_ops)
+
+
+def test_200_certificates_are_accepted_and_200_tampered_ones_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (improve, probe, solve):  # graphs of 120 ops are searched as those of 3,000 are
+        monkeypatch.setattr(module, "DENSE_OPS", 60)
+    kinds = set()
+    for seed in cases(200):
+        graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
+        written = json.dumps(certificate(graph, schedule(graph, "exact")))
+        claims = json.loads(written)
+        confirmed = check_certificate(graph, claims, states=20_000)
+        assert confirmed.bound_checked, confirmed.how
+        assert confirmed.peak_bytes == naive_peak(graph, claims["order"])
+        kinds.add(claims["proof"]["kind"])
+        SUBTLE[seed % len(SUBTLE)](claims)
+        with pytest.raises(CheckError):
+            check_certificate(graph, claims, states=20_000)
+    assert {"window", "root-cut"} <= kinds
 
 
 @pytest.mark.parametrize("seed", cases(6))
