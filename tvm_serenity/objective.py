@@ -16,7 +16,7 @@ from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.graph import Graph
-from tvm_serenity.parallel import Failure, results_or_failures
+from tvm_serenity.parallel import FailedItem, results_or_failures
 from tvm_serenity.schedule import Options, schedule
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def peak_bytes_batch(
     peaks: list[int | SerenityError] = [0] * len(candidates)
     with results_or_failures(work, candidates, jobs, dask) as found:
         for index, peak in found:
-            peaks[index] = peak.error if isinstance(peak, Failure) else peak
+            peaks[index] = peak.error if isinstance(peak, FailedItem) else peak
     return peaks
 
 

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedItem:
     """The error of one item, without its traceback: its message says it all."""
 
     error: SerenityError
@@ -36,11 +36,11 @@ def results(
 @contextmanager
 def results_or_failures(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
-) -> Iterator[Iterator[tuple[int, R | Failure]]]:
+) -> Iterator[Iterator[tuple[int, R | FailedItem]]]:
     """Yield an iterator over the indices of ``items`` and what ``work`` makes of them.
 
     Results come as they are finished; an item whose work raises a :class:`SerenityError` is a
-    :class:`Failure`. ``jobs`` processes of this machine work (1: this one), or those of the Dask
+    :class:`FailedItem`. ``jobs`` processes of this machine work (1: this one), or those of the Dask
     scheduler at address ``dask``. Raises :class:`InputError` where that cannot be reached or an
     item cannot be sent, and :class:`MissingPartError` without Dask.
     """
@@ -59,7 +59,7 @@ def results_or_failures(
 
 def _elsewhere(
     work: Callable[[T], R], items: Sequence[T], **options: Any
-) -> Iterator[tuple[int, R | Failure]]:
+) -> Iterator[tuple[int, R | FailedItem]]:
     """Work by joblib, in processes or where its backend is."""
     import joblib
 
@@ -73,16 +73,16 @@ def _elsewhere(
         ) from error
 
 
-def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | Failure]:
+def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | FailedItem]:
     try:
         return index, work(item)
     except SerenityError as error:
-        return index, Failure(error.with_traceback(None))
+        return index, FailedItem(error.with_traceback(None))
 
 
-def _raised(found: Iterator[tuple[int, R | Failure]]) -> Iterator[tuple[int, R]]:
+def _raised(found: Iterator[tuple[int, R | FailedItem]]) -> Iterator[tuple[int, R]]:
     for index, result in found:
-        if isinstance(result, Failure):
+        if isinstance(result, FailedItem):
             raise result.error
         yield index, result
 
