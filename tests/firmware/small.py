@@ -26,6 +26,19 @@ def windows() -> Any:
     return module(write, "NHWC", 1, QuantisedNet)
 
 
+def apart() -> Any:
+    """A float network that takes its second input from its first: no kernel of the library."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x, y = (relax.Var(name, relax.TensorType((1, 4), "float32")) for name in "xy")
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.subtract(x, y))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
 def positions() -> Any:
     """A float network whose rows differ: every row adds numbers of its own."""
     from tvm import relax

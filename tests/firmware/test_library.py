@@ -180,20 +180,20 @@ def test_layers_of_any_shape(
 
 
 def test_why_a_kernel_was_taken() -> None:
-    from tests.firmware.small import windows
+    from tests.firmware.small import apart, windows
     from tvm_serenity import firmware
 
+    def choices(network: Any, **options: Any) -> Any:
+        settings = firmware.Settings(check=False, **options)
+        return firmware.build(network, "mps2-an386", settings).facts["choices"]
+
     for rows in ("off", "1"):
-        settings = firmware.Settings(rows=rows, check=False)
-        facts = firmware.build(windows(), "mps2-an386", settings).facts
-        choices = facts["choices"]
-        assert {c["made_by"] for c in choices} == {"library", "TIR"}
-        for one in choices:
-            weighted = any(kind in one["operator"] for kind in ("conv", "depthwise", "dense"))
-            assert weighted == (one["made_by"] == "library"), one
-            if not weighted:
-                (other,) = one["others"]
-                assert other.startswith("library: has convolutions and dense layers")
-        plain = firmware.build(windows(), "mps2-an386", replace(settings, tuned=False)).facts
-        assert {c["made_by"] for c in plain["choices"]} == {"TIR"}
-        assert {tuple(c["others"]) for c in plain["choices"]} == {("library: off",)}
+        found = choices(windows(), rows=rows)
+        assert {c["made_by"] for c in found} == {"library"}
+        plain = choices(windows(), rows=rows, tuned=False)
+        assert {c["made_by"] for c in plain} == {"TIR"}
+        assert {tuple(c["others"]) for c in plain} == {("library: off",)}
+    (one,) = choices(apart())
+    assert one["made_by"] == "TIR"
+    (other,) = one["others"]
+    assert other.startswith("library: has convolutions, dense layers")

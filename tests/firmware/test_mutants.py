@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.projects import needs_host
-from tests.firmware.small import build, counting, positions, windows
+from tests.firmware.small import apart, build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.tir import banded, dsp, kernels, library, short, thumb, tuned, whole
@@ -88,7 +88,7 @@ def _less_bias(numbers: Any) -> Any:
 M3, M0 = ("--board", "mps2-an385"), ("--board", "microbit")
 MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
-    "swapped operand": (windows, (), wrong(kernels, "write", _swapped)),
+    "swapped operand": (apart, (), wrong(kernels, "write", _swapped)),
     "wrong rounding": (windows, (), wrong(tuned, "rounding", _rounded_once)),
     "off-by-one border": (windows, (), wrong(library, "_geometry", _moved_border)),
     "off-by-one border of a row": (
@@ -99,7 +99,7 @@ MUTANTS = {
     "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(short, "numbers", _off_by_one)),
-    "stale arena": (windows, (), wrong(kernels, "write", _nothing_written)),
+    "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
     "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),
     "transposed byte": (windows, M3, wrong(thumb, "in_fours", _transposed)),

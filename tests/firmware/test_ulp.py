@@ -1,10 +1,17 @@
 """What floats of a whole network may be off."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+import tvm
 from tvm import te
 
-from tvm_serenity.firmware.tir.translation import functions_of
+from tvm_serenity.firmware.tir import rounded
+from tvm_serenity.firmware.tir.kernel_reference import Reference
+from tvm_serenity.firmware.tir.rounded import approximated, rounding
 from tvm_serenity.firmware.ulp import DRIFT, ULP_LIMIT, close, ulps
 
 WANT = np.array([4.0, -1.0, 1e-3, 0.0], np.float32)
@@ -44,13 +51,54 @@ def test_a_scalar_stays_one() -> None:
     assert found == 2 * int(np.array(1.5, np.float32).view(np.int32))
 
 
-def test_kernels_that_join_functions_may_be_off_by_each() -> None:
-    x, y = te.placeholder((4,), "float32", "x"), te.placeholder((4,), "float32", "y")
+X, Y = te.placeholder((64,), "float32", "x"), te.placeholder((64,), "float32", "y")
+SMALL = np.linspace(1e-4, 0.2, 64).astype(np.float32)
+ONES = np.ones(64, np.float32)
 
-    def functions(result: te.Tensor) -> int:
-        return functions_of(te.create_prim_func([x, y, result]))
 
-    assert functions(te.compute((4,), lambda i: x[i] * y[i])) == 0
-    assert functions(te.compute((4,), lambda i: te.sqrt(te.floor(x[i])))) == 0
-    gates = te.compute((4,), lambda i: te.sigmoid(x[i]) * y[i] + te.sigmoid(y[i]) * te.tanh(x[i]))
-    assert functions(gates) == 3
+def kernel(form: Callable[[Any, Any], Any]) -> Reference:
+    """TVM's kernel of what ``form`` says of an element of ``X`` and one of ``Y``."""
+    result = te.compute((64,), lambda i: form(X[i], Y[i]))
+    return Reference("kernel", te.create_prim_func([X, Y, result]), (0, 1), (2,))
+
+
+def computed(reference: Reference) -> Any:
+    made = tvm.compile(reference.source.with_attr("global_symbol", "kernel"), "llvm")
+    return reference.results(made["kernel"], [SMALL, ONES])
+
+
+def test_functions_that_libraries_round_differently_are_counted() -> None:
+    assert approximated(kernel(lambda x, y: x * y).source) == 0
+    assert approximated(kernel(lambda x, y: te.sqrt(te.floor(x))).source) == 0
+    gates = kernel(lambda x, y: te.sigmoid(x) * y + te.sigmoid(y) * te.tanh(x))
+    assert approximated(gates.source) == 3
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x, y: x - te.tanh(x) * y,
+        lambda x, y: te.exp(x) - te.exp(x) * y,
+        lambda x, y: te.sigmoid(x) * te.tanh(x),
+    ],
+)
+def test_what_is_left_of_a_function_is_what_its_rounding_moves(
+    form: Callable[[Any, Any], Any],
+) -> None:
+    """By each function a unit off, up or down, and no further."""
+    reference = kernel(form)
+    expected = computed(reference)
+    (units,) = rounding(reference, [SMALL, ONES], expected)
+    count, up = approximated(reference.source), 1 + 2.0**-23
+    off = [computed(_scaled(reference, n, up)) for n in range(count)]
+    summed = sum(np.abs(got[0].astype(np.float64) - expected[0]) for got in off)
+    noise = 2.0**-23 * np.abs(SMALL.astype(np.float64) + 1)  # what is rounded after the function
+    assert (summed <= units + noise).all()
+    wrong = computed(_scaled(reference, 0, 1 + 2.0**-16))[0].astype(np.float64)
+    assert (np.abs(wrong - expected[0]) > 3 * units)[SMALL > 0.01].all()
+
+
+def _scaled(reference: Reference, number: int, factor: float) -> Reference:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounded, "MOVED", factor - 1)
+        return replace(reference, source=rounded.moved(reference.source, number))

@@ -10,7 +10,7 @@ ULP_LIMIT = 2
 ULP_LIMIT_LLVM = 8
 """The same for kernels compiled by LLVM, which contracts multiplications and additions."""
 
-DRIFT = 1e-5
+DRIFT = 1e-4
 """What a tensor of a whole network may be off, in parts of its largest: where kernels, each within
 its limit, read each other's results, as the steps of a recurrent layer do."""
 
