@@ -16,7 +16,8 @@ from tvm_serenity.cli.rows import network_of
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.report import report
 from tvm_serenity.rows.choose import choose
-from tvm_serenity.rows.stream import Limits, Streaming
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.stream import Streaming
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 MODELS = {

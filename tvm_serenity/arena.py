@@ -116,16 +116,20 @@ def improve_arena(
     place: Placer,
     *,
     rounds: int = ROUNDS,
+    places: int | None = None,
     seed: int = 0,
 ) -> Joint:
-    """Return ``best`` or a better one among orders near it, each placed by ``place``."""
+    """Return ``best`` or a better one among orders near it, each placed by ``place``.
+
+    ``rounds`` orders are looked at, and ``places`` of them placed, unless time ends it first.
+    """
     rng = random.Random(seed)
     problem = problem_of(graph)
     position = {op: i for i, op in enumerate(problem.ops)}
     order = [position[op] for op in best.schedule.order if op in position]
-    current = best.plan.arena_bytes
+    current, placings = best.plan.arena_bytes, 0
     for tried in range(2, rounds + 2):
-        if best.outcome is Outcome.OPTIMAL:
+        if best.outcome is Outcome.OPTIMAL or placings == places:
             break
         if seconds_left() == 0:
             return replace(best, outcome=Outcome.TIMEOUT)
@@ -135,6 +139,7 @@ def improve_arena(
             continue
         full = complete_order(graph, [problem.ops[i] for i in candidate])
         ranges, placed = place(full)
+        placings += 1
         if placed.interrupted:
             return replace(best, plan=_ended(best.plan), outcome=Outcome.TIMEOUT)
         if placed.arena_bytes <= current:

@@ -18,8 +18,9 @@ from tvm_serenity.firmware.tir import over_rows, ways
 from tvm_serenity.firmware.windows import Passage, distance_bytes
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.bound import check_bound, rows_bound
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.split import heights_of, split
-from tvm_serenity.rows.stream import Limits, arriving, stream
+from tvm_serenity.rows.stream import arriving, stream
 from tvm_serenity.schedule.check import naive_peak
 
 BOARDS = ("mps2-an386", "mps2-an385", "microbit")

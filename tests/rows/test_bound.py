@@ -18,8 +18,9 @@ from tvm_serenity.cli import app
 from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import CheckError
 from tvm_serenity.rows.bound import check_bound, rows_bound
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.split import SOURCE, heights_of, split
-from tvm_serenity.rows.stream import Limits, stream
+from tvm_serenity.rows.stream import stream
 
 register()
 

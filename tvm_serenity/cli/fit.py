@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BOARD = "mps2-an386"
 """What is measured where no board is named: a Cortex-M4 with as much memory as it takes."""
 
+PAIR_SECONDS = 60.0
+"""Of a sweep, for each pair."""
 SEARCHES = 12
 """Searches for an order or a placement that the time of a pair holds, in a sweep."""
 
@@ -79,11 +81,13 @@ def fit_command(
         str | None, typer.Option(metavar="FILE", help="Draw RAM and time (.svg .png .pdf).")
     ] = None,
     time_limit: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--time-limit", metavar="SECONDS", help="For the whole search; in a sweep, for a pair."
+            "--time-limit",
+            metavar="SECONDS",
+            help="For the whole search; in a sweep, for a pair (there: 60).",
         ),
-    ] = 60.0,
+    ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Programs linked or run at a time.")] = 2,
     dask: Annotated[
         str | None,
@@ -151,7 +155,9 @@ def fit_command(
 
         names = [board_name] if boards is None else boards_named(boards)
         show.warn_without_core()
-        settings = replace(settings, time_limit_s=time_limit / SEARCHES)
+        seconds = PAIR_SECONDS if time_limit is None else time_limit
+        settings = replace(settings, time_limit_s=seconds / SEARCHES)
+        goal = replace(goal, seconds=seconds)
         print_fits(sweep_fits(models, names, settings, goal, (dask, resume)), json)
         return
     model, target = models[0], board(board_name)

@@ -44,6 +44,7 @@ def sweep_fits(
 
     if goal.stream_input == YES:
         raise InputError("--stream-input yes: a sweep takes no, or either")
+    assert goal.seconds is not None
     found = [board(name) for name in boards]
     work = points(models, found, settings, goal.seconds, goal.stream_input != NO)
     dask, resume = where

@@ -26,9 +26,10 @@ from tvm_serenity.rows.choose import (
     table_bytes,
 )
 from tvm_serenity.rows.described import described, point, rows_text
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
-from tvm_serenity.rows.stream import Limits, Streaming, stream
+from tvm_serenity.rows.stream import Streaming, stream
 
 AUTO = "auto"
 

@@ -5,6 +5,7 @@ And where it stops: what is in memory at the peak of the finest bands, and what 
 
 from collections import Counter
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from tvm_serenity.errors import InputError
@@ -17,9 +18,10 @@ from tvm_serenity.memory import profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import check_splittable
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import SOURCE, Banded, heights_of
-from tvm_serenity.rows.stream import Limits, stream
+from tvm_serenity.rows.stream import stream
 
 BAND_ROWS = 4
 """Rows in a band: few enough for most of the gain, so many that the search ends at once."""
@@ -64,7 +66,7 @@ def _splittable(file: ModelFile) -> Network:
 
 
 def _limits(time_limit_s: float | None) -> Limits:
-    return Limits(TIME_LIMIT_S if time_limit_s is None else min(TIME_LIMIT_S, time_limit_s))
+    return Limits(inf if time_limit_s is None else min(TIME_LIMIT_S, time_limit_s))
 
 
 def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Claim:

@@ -13,8 +13,9 @@ from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.split import heights_of
-from tvm_serenity.rows.stream import Limits, Streaming, stream
+from tvm_serenity.rows.stream import Streaming, stream
 
 EQUAL_BANDS = (8, 4, 2, 1)
 """Rows a band that are tried for all tensors alike."""

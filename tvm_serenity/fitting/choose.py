@@ -13,7 +13,6 @@ OBJECTIVES = (TIME, RAM, FLASH)
 NO, YES, EITHER = "no", "yes", "either"
 ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
 """Whether rows of the input arrive one by one, for each value of ``FitGoal.stream_input``."""
-SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +20,8 @@ class FitGoal:
     """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
-    run, at most, on a board with a timing. ``seconds``: for the whole search; ``jobs``: programs
-    that are linked or emulated at a time.
+    run, at most, on a board with a timing. ``seconds``: for the whole search, None: until all steps
+    of it are taken; ``jobs``: programs that are linked or emulated at a time.
     """
 
     minimise: str = TIME
@@ -30,7 +29,7 @@ class FitGoal:
     flash_bytes: int | None = None
     milliseconds: float | None = None
     stream_input: str = NO
-    seconds: float = SECONDS
+    seconds: float | None = None
     jobs: int = 2
 
     def __post_init__(self) -> None:

@@ -24,11 +24,15 @@ from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, whole, wort
 from tvm_serenity.fitting.choose import ARRIVALS, FitGoal, Fitted, best_of, front_of
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
 from tvm_serenity.rows.bound import rows_bound
-from tvm_serenity.rows.stream import Limits
+from tvm_serenity.rows.limits import Limits
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.opened import Model
 
+WHOLE_SECONDS = 60.0
+"""What orders and placements of whole operators may take together."""
+LONGEST = 1e6
+"""Seconds of all runs that are timed, where there is no limit."""
 BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
 CHOSEN = ("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order")
@@ -62,12 +66,12 @@ def fitted(
     settings.notify("reading the model")
     module, file = opened(model, settings)
     name = identifier(settings.name or (Path(file).stem if file else "model"))
-    search = _Search(Maker(module, name, target, settings), goal, started + goal.seconds)
+    search = _Search(Maker(module, name, target, settings), goal, started + (goal.seconds or inf))
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.seconds):
         points = search.points(Path(folder))
     if not points:
         raise InputError(
-            f"{name}: the time limit of {goal.seconds:g} s was over before anything was measured"
+            f"{name}: the time limit of {goal.seconds} s was over before anything was measured"
         )
     return Fitted(
         board=target,
@@ -178,24 +182,27 @@ class _Search:
             points[:] = [replace(one, untimed=one.untimed or why_not) for one in points]
             return
         self.maker.settings.notify(f"timing {sum(one.fits for one in points)} runs")
-        for index, one in enumerate(timed(points, board, folder, jobs, max(self.left, 0.1))):
+        left = min(max(self.left, 0.1), LONGEST)
+        for index, one in enumerate(timed(points, board, folder, jobs, left)):
             points[index] = one
         self.complete &= all(one.run is not None for one in points if one.fits)
 
     def candidates(self) -> Iterator[BuildCandidate]:
         """Every way the network can be built, plain ones first, with the bounds they show."""
         arrivals = ARRIVALS[self.goal.stream_input]
-        bands_until = self.deadline - (1 - BANDS_SHARE) * self.left
+        bands_until = time.perf_counter() + BANDS_SHARE * self.left
         fits = False
         for begun, streamed in enumerate(arrivals):
             now = time.perf_counter()
             share = max(0.0, bands_until - now) / (len(arrivals) - begun)
-            self.until, limits = now + share, Limits(share / SEARCHES)
+            limits = Limits(share / SEARCHES)
             if not streamed:
+                self.until = now + min(share, WHOLE_SECONDS)
                 for one in whole(self.maker):
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits
                     yield one
+            self.until = now + share
             try:
                 yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
                 network = self.maker.rows(write_over=True).network

@@ -6,6 +6,7 @@ the front of the order; the change stays where the arena does not grow.
 
 import random
 import time
+from math import inf
 
 import numpy as np
 
@@ -16,16 +17,26 @@ IDLE_ROUNDS = 300
 
 
 def improve(
-    problem: PlacementProblem, offsets: Ints, goal: int, seed: int, deadline: float | None
+    problem: PlacementProblem,
+    offsets: Ints,
+    goal: int,
+    seed: int,
+    deadline: float | None,
+    steps: int | None = None,
 ) -> tuple[Ints, bool]:
-    """Offsets no worse than given, and whether the deadline ended the search."""
+    """Offsets no worse than given, and whether a limit ended the search.
+
+    Placing one buffer is a step.
+    """
     dice = random.Random(seed)
     order = [int(i) for i in np.lexsort((-problem.size, offsets))]
     best = now = offsets
-    idle = 0
+    idle, left = 0, inf if steps is None else steps
     while idle < IDLE_ROUNDS and arena_of(problem, best) > goal:
-        if deadline is not None and time.perf_counter() >= deadline:
+        late = deadline is not None and time.perf_counter() >= deadline
+        if late or left <= 0:
             return best, True
+        left -= len(order)
         moved = list(order)
         at = moved.index(_bottleneck(problem, now, dice))
         moved.insert(dice.randrange(at + 1), moved.pop(at))

@@ -69,6 +69,7 @@ def solve(
         options.seed,
         exact,
         _seconds(options.time_limit_s),
+        -1 if options.steps is None else options.steps,
         None if progress is None else report,
         options.keep_on_interrupt,
     )

@@ -56,6 +56,7 @@ def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound
         bound,
         options.seed,
         None if limit is None else started + limit,
+        options.steps,
     )
     if options.progress is not None:
         seconds = time.perf_counter() - started

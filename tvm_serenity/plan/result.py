@@ -42,8 +42,9 @@ class PlanOptions:
     """What a planner may use; raises :class:`InputError` where a value makes no sense.
 
     ``capacity_bytes`` asks for an arena of at most that size; ``alignment`` is the least one of
-    every buffer; ``time_limit_s`` None means until proved. ``rules`` turns pruning rules of the
-    exact search off (``{"memo": False}``); they are named and argued in :data:`RULES`.
+    every buffer; ``time_limit_s`` None means until proved. ``steps``: of the search at most,
+    the same however busy the machine is. ``rules`` turns pruning rules of the exact search off
+    (``{"memo": False}``); they are named and argued in :data:`RULES`.
     ``keep_on_interrupt``: Ctrl-C ends the native searches as a time limit does, with the best
     placement so far, instead of raising ``KeyboardInterrupt``.
     """
@@ -51,6 +52,7 @@ class PlanOptions:
     capacity_bytes: int | None = None
     alignment: int = 1
     time_limit_s: float | None = 10.0
+    steps: int | None = None
     seed: int = 0
     progress: Callable[[Progress], None] | None = None
     rules: Mapping[str, bool] = field(default_factory=dict)
@@ -64,6 +66,8 @@ class PlanOptions:
             raise InputError(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+        if self.steps is not None and self.steps < 0:
+            raise InputError(f"steps {self.steps}: 0 or more")
         if len({region.name for region in self.regions}) != len(self.regions):
             raise InputError("two regions have the same name")
         for name in self.rules:

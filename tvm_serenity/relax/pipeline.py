@@ -37,7 +37,8 @@ from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.rewrite import RewriteOptions
-from tvm_serenity.rows.stream import Limits, Streaming
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options
 
 LAYOUTS = (AUTO, "given", "last")

@@ -19,9 +19,10 @@ from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.rows import RowParam
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule, read_rows
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE, RowCall, heights_of
-from tvm_serenity.rows.stream import Limits, Streaming, stream
+from tvm_serenity.rows.stream import Streaming, stream
 
 
 def by_rows(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tvm_serenity.deadline import seconds_left, within
-from tvm_serenity.plan import PlanOptions
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.place import held_bytes, input_alignment, place_bands
 from tvm_serenity.rows.split import Banded
 
@@ -27,23 +27,20 @@ def bases_below(banded: Banded) -> list[int]:
     return [-(-distance // align) * align for distance in sorted(far)]
 
 
-def promising_base(
-    banded: Banded, order: Sequence[int], peak: int, seconds: float, seed: int
-) -> int:
+def promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
     """Where inputs should begin: the best of some places between the arena's start and its end.
 
     Further up, rows that are done with leave one free block with what lies below. Around the best
-    place it is looked ever closer until time ends: a share of ``seconds``, a placement's limit.
+    place it is looked ever closer, until a share of the time limit ends.
     """
     align = input_alignment(banded)
     room = max(0, peak + peak // SLACK - held_bytes(banded)) // align
-    quick = PlanOptions(time_limit_s=seconds / 40, seed=seed)
     arenas: dict[int, int] = {}
 
     def best() -> int:
         return min(arenas, key=lambda base: (arenas[base], base))
 
-    with within(BASES_SHARE * seconds):
+    with within(BASES_SHARE * limits.time_limit_s):
         step = max(1, room // BASES)
         near = range(step, room + 1, step) or range(room, room + 1)
         while True:
@@ -51,7 +48,7 @@ def promising_base(
                 if arenas and seconds_left() == 0:
                     return align * best()
                 if base not in arenas:
-                    placed = place_bands(banded, order, quick, base * align)[1]
+                    placed = place_bands(banded, order, limits.nearby, base * align)[1]
                     arenas[base] = placed.arena_bytes
             if step == 1:
                 return align * best()

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_serenity.errors import CheckError
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import SOURCE, Banded, heights_of, split
-from tvm_serenity.rows.stream import Limits, order_from
+from tvm_serenity.rows.stream import order_from
 from tvm_serenity.schedule import Schedule
 from tvm_serenity.schedule.certificate import Confirmed, certificate, check_certificate
 

@@ -6,17 +6,18 @@ at a time, bands are made coarser as long as the arena stays within what was rea
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tvm_serenity.deadline import seconds_left
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
-from tvm_serenity.rows.stream import Limits, Streaming, arriving, stream
+from tvm_serenity.rows.stream import Streaming, arriving, stream
 
 FAR = 1.2
 """Orders above this share of the limit are not searched from: finer bands are looked at."""
@@ -60,7 +61,7 @@ def choose(
     limits: Limits | None = None,
     known: Mapping[int, Streaming] = MappingProxyType({}),
 ) -> Choice:
-    """Return bands for ``network``, ordered and placed, within about four time limits.
+    """Return bands for ``network``, ordered and placed, within about four limits.
 
     ``known`` are networks split with equal bands already, by rows a band, as ``curve`` yields them.
     """
@@ -130,13 +131,17 @@ def curve(
 def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> Streaming:
     """Return ``found`` with coarser bands where its arena stays within ``room`` bytes."""
     network, streamed = found.banded.network, found.banded.feeding is not None
-    heights = list(found.banded.heights)
+    heights, looked_at = list(found.banded.heights), 0
     for group in _groups(network):
-        while time.perf_counter() < deadline:
+        while time.perf_counter() < deadline and looked_at < limits.looked_at:
             wider = list(heights)
             for feature in group:
                 wider[feature] = min(2 * heights[feature], network.rows(feature))
-            if wider == heights or _peak(network, wider, streamed) > room:
+            if wider == heights:
+                break
+            banded = split(network, wider, streamed=streamed)
+            looked_at += len(banded.graph.ops)
+            if _peak(banded) > room:
                 break
             heights = wider
     if tuple(heights) == found.banded.heights or seconds_left() == 0:
@@ -180,11 +185,12 @@ def _least_first(network: Network) -> list[int]:
 def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:
     """Whether the segment program's order is so far above the limit that no search closes it."""
     assert goal.ram_bytes is not None
-    return _peak(network, heights_of(network, rows), streamed) > FAR * goal.ram_bytes
+    return (
+        _peak(split(network, heights_of(network, rows), streamed=streamed)) > FAR * goal.ram_bytes
+    )
 
 
-def _peak(network: Network, heights: Sequence[int], streamed: bool) -> int:
-    banded = split(network, heights, streamed=streamed)
+def _peak(banded: Banded) -> int:
     return peak_bytes(banded.graph, segment_order(banded))
 
 

@@ -17,8 +17,8 @@ from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
 TRIED = 3
 """Limits that are placed: the least that slots keep to, and some between it and what is known."""
 
-MANY, MANY_SECONDS = 500, 1.0
-"""Buffers of which slots are not worked out in less time."""
+MANY, MANY_STEPS = 500, 100_000
+"""Buffers of which slots are not worked out in fewer steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def in_slots(
     best, seconds = known, options.time_limit_s
     free = [p for p in pairs if buffers[p.read].offset is None and _pays(buffers, p)]
     fixed = [p for p in pairs if buffers[p.read].offset is not None]
-    if len(buffers) > MANY and seconds is not None and seconds < MANY_SECONDS:
+    if len(buffers) > MANY and options.steps is not None and options.steps < MANY_STEPS:
         return known
     share = None if seconds is None else seconds / TRIED
     with within(seconds):

@@ -1,7 +1,7 @@
 """Order and placement of bands: from a network and band heights to an arena, with its bound."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,44 +12,15 @@ from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan
 from tvm_serenity.rows.bases import bases_below, promising_base
+from tvm_serenity.rows.limits import PARTS, Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.over import named_over, pairs_over
 from tvm_serenity.rows.place import held_bytes, input_offsets, place_bands
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import Banded, split
-from tvm_serenity.schedule import Options as SearchOptions
 from tvm_serenity.schedule import Schedule, check_schedule
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
-from tvm_serenity.schedule.result import Progress
-
-SEARCHES = 4
-"""About so many searches one after the other choose bands."""
-PARTS = 3
-"""Time limits of one network: an order, its placement, that with inputs elsewhere."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long to look: for the order and for each of two placements, in seconds; ``seed``.
-
-    What rows that lie over others save is looked for as long again. ``progress`` is called by the
-    order search now and then.
-    """
-
-    time_limit_s: float = 10.0
-    seed: int = 0
-    progress: Callable[[Progress], None] | None = None
-
-    @staticmethod
-    def within(
-        total_s: float | None, progress: Callable[[Progress], None] | None = None
-    ) -> "Limits":
-        """Return the limits of searches that share ``total_s``; the usual ones without it."""
-        usual = Limits(progress=progress)
-        if total_s is None:
-            return usual
-        return replace(usual, time_limit_s=min(usual.time_limit_s, total_s / SEARCHES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +95,8 @@ def stream(
     """Return the bands of ``network`` ordered and placed for the least arena found.
 
     The segment program's order is improved by the exact search and its neighbourhoods; where the
-    placement leaves gaps, nearby orders are placed as well. What is found when the time is over is
-    the result; there is always one.
+    placement leaves gaps, nearby orders are placed as well. What is found when all steps are taken,
+    or the time is over, is the result; there is always one.
     """
     limits = limits or Limits()
     over, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
@@ -145,9 +116,7 @@ def _apart(network: Network, heights: Sequence[int], streamed: bool, limits: Lim
 
     best, at = _best_joint(banded, found, first, 0, limits), 0
     if best.outcome is not Outcome.OPTIMAL and held_bytes(banded) and seconds_left():
-        base = promising_base(
-            banded, found.order, found.peak_bytes, limits.time_limit_s, limits.seed
-        )
+        base = promising_base(banded, found.order, found.peak_bytes, limits)
         joint = _best_joint(banded, found, first, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
@@ -191,13 +160,7 @@ def _bases_over(banded: Banded, apart: Streaming, begun: Schedule, limits: Limit
     yield apart.input_base
     yield from bases_below(banded)
     if held_bytes(banded) and seconds_left():
-        yield promising_base(
-            banded, begun.order, begun.peak_bytes, limits.time_limit_s, limits.seed
-        )
-
-
-def _promising(banded: Banded, found: Schedule, limits: Limits) -> int:
-    return promising_base(banded, found.order, found.peak_bytes, limits.time_limit_s, limits.seed)
+        yield promising_base(banded, begun.order, begun.peak_bytes, limits)
 
 
 def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
@@ -243,8 +206,7 @@ def _best_joint(
 ) -> Joint:
     """The better placed of the order found and the one it began with, improved while time is."""
 
-    def place(order: Sequence[int], seconds: float) -> tuple[tuple[LiveRange, ...], Plan]:
-        options = PlanOptions(time_limit_s=seconds, seed=limits.seed)
+    def place(order: Sequence[int], options: PlanOptions) -> tuple[tuple[LiveRange, ...], Plan]:
         return place_bands(banded, order, options, base)
 
     problem = problem_of(banded.graph)
@@ -253,22 +215,27 @@ def _best_joint(
     best = None
     with within(limits.time_limit_s):
         for start in starts:
-            joint = Joint.of(start, *place(start.order, limits.time_limit_s / 3), 1)
+            joint = Joint.of(start, *place(start.order, limits.place), 1)
             if best is None or joint.plan.arena_bytes < best.plan.arena_bytes:
                 best = joint
             if best.outcome is Outcome.OPTIMAL:
                 return best
         assert best is not None
-        return improve_arena(banded.graph, best, lambda order: place(order, 0.2), seed=limits.seed)
+        return improve_arena(
+            banded.graph,
+            best,
+            lambda order: place(order, limits.nearby),
+            places=limits.orders,
+            seed=limits.seed,
+        )
 
 
 def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule:
     """Return the least peak found beginning with ``first``; Ctrl-C keeps the best so far."""
     graph = banded.graph
     problem = problem_of(graph)
-    options = SearchOptions(time_limit_s=limits.time_limit_s, progress=limits.progress)
     try:
-        found = exact(problem, options, start=[_positions(problem.ops, first)])
+        found = exact(problem, limits.order, start=[_positions(problem.ops, first)])
     except Interrupted as interrupt:
         found = interrupt.solution
     order = complete_order(graph, [problem.ops[i] for i in found.order])

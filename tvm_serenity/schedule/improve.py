@@ -74,12 +74,17 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
             if run.seconds_left <= 0:
                 return False
             run.count("segments")
+            run.steps += last - first
             piece, ops = segment(segments.instance, order, segments.position, first, last)
             within = budget - (int(segments.live[first]) - piece.start_bytes)
             status, found, _, done = core_of(piece, run.rules).decide(
-                within, states, run.seconds_left, run.memory_bytes, run.reporter
+                within,
+                min(states, run.steps_left),
+                run.seconds_left,
+                run.memory_bytes,
+                run.reporter,
             )
-            run.states += done
+            run.expanded(done)
             if status == "feasible":
                 segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
                 return True
@@ -128,6 +133,7 @@ def bound_window(
     relaxed, ops = window(part.instance, part.order, lives, first, last)
     core = core_of(relaxed, run.rules)
     run.count("windows")
+    run.steps += last - first
 
     def prove(bound: int) -> None:
         proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
@@ -138,6 +144,7 @@ def bound_window(
         for op, need in by_need(relaxed, [local[op] for op in part.order[first:last]]):
             if need <= part.bound:
                 break
+            run.steps += len(ops)
             prove(core.root_cut(op)[0])
     low = max(low, part.bound)
     for _ in range(WINDOW_PROBES if climb else 1):
@@ -145,9 +152,13 @@ def bound_window(
             break
         budget = (low + high - 1) // 2 if hard else high - 1
         status, order, following, done = core.decide(
-            budget, states, run.seconds_left, run.memory_bytes, run.reporter
+            budget,
+            min(states, run.steps_left),
+            run.seconds_left,
+            run.memory_bytes,
+            run.reporter,
         )
-        run.states += done
+        run.expanded(done)
         if status == "infeasible":
             low = min(following, high)
             prove(low)

@@ -11,6 +11,8 @@ from tvm_serenity.schedule.result import Options, Progress
 
 MEMORY_SHARE = 0.5
 """The default memory limit, as a share of the memory that is available at the start."""
+FOREVER, MANY = 1e9, 1 << 62
+"""Seconds and steps where there is no limit."""
 
 
 @dataclass
@@ -21,6 +23,7 @@ class SearchRun:
     rules: dict[str, bool]
     started: float = field(default_factory=time.monotonic)
     states: int = 0
+    steps: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     best_bytes: int = 0
     bound_bytes: int = 0
@@ -39,10 +42,23 @@ class SearchRun:
 
     @property
     def seconds_left(self) -> float:
-        """Until the time limit or the deadline; 0.0 once past."""
+        """Until the time limit or the deadline; 0.0 once past, or without steps left."""
+        if self.steps_left <= 0:
+            return 0.0
         limit = self.options.time_limit_s
-        own = 1e9 if limit is None else max(0.0, limit - self.seconds)
-        return seconds_left(own)
+        own = FOREVER if limit is None else max(0.0, limit - self.seconds)
+        return seconds_left(min(own, FOREVER))
+
+    @property
+    def steps_left(self) -> int:
+        """Until the limit on steps."""
+        most = self.options.steps
+        return MANY if most is None else max(0, most - self.steps)
+
+    def expanded(self, states: int) -> None:
+        """Count states, each a step."""
+        self.states += states
+        self.steps += states
 
     @property
     def reporter(self) -> Callable[[int], None] | None:
@@ -59,11 +75,15 @@ class SearchRun:
         return report
 
     def out_of_time(self) -> bool:
-        """Whether the time limit has passed; noted if so."""
+        """Whether the time limit has passed, or all steps are taken; noted if so."""
         if self.seconds_left > 0:
             return False
-        self.stop("time")
+        self.stop_late()
         return True
+
+    def stop_late(self) -> None:
+        """Note that time, or the steps, are over."""
+        self.stop("time" if self.steps_left else "steps")
 
     def stop(self, limit: str) -> None:
         """Note the first limit that cut something short."""

@@ -78,9 +78,10 @@ def root_cuts(
         if need <= part.bound or part.closed(floor, ceiling):
             return
         if run.seconds_left <= 0:
-            run.stop("time")
+            run.stop_late()
             return
         run.count("root_cuts")
+        run.steps += part.instance.count
         part.prove(core.root_cut(op)[0], {"kind": "root-cut", "op": op})
 
 
@@ -99,12 +100,16 @@ def probe(
     """
     run.count("probes_backward" if backward else "probes")
     if run.seconds_left <= 0:
-        run.stop("time")
+        run.stop_late()
         return False
     status, order, following, done = core.decide(
-        budget, states, run.seconds_left, run.memory_bytes, run.reporter
+        budget,
+        min(states, run.steps_left),
+        run.seconds_left,
+        run.memory_bytes,
+        run.reporter,
     )
-    run.states += done
+    run.expanded(done)
     if status == "feasible":
         last = part.instance.count - 1
         part.offer([last - op for op in reversed(order)] if backward else order)

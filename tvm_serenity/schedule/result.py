@@ -23,6 +23,7 @@ class Options:
 
     ``budget_bytes``: look only for orders with at most this peak (else *infeasible*).
     ``time_limit_s``, ``memory_limit_bytes``: stop there with the best order so far (*timeout*).
+    ``steps``: work at most, about a state each, the same however busy the machine is.
     ``progress``: called a few times a second at most, on the calling thread.
     ``keep_on_interrupt``: Ctrl-C ends the search like a time limit does, with the best order so
     far, instead of raising ``KeyboardInterrupt``.
@@ -33,13 +34,14 @@ class Options:
     budget_bytes: int | None = None
     time_limit_s: float | None = None
     memory_limit_bytes: int | None = None
+    steps: int | None = None
     progress: Callable[[Progress], None] | None = None
     keep_on_interrupt: bool = False
     start: tuple[tuple[int, ...], ...] = ()
     rules: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("budget_bytes", "time_limit_s", "memory_limit_bytes"):
+        for name in ("budget_bytes", "time_limit_s", "memory_limit_bytes", "steps"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise InputError(f"{name} must be 0 or more, got {value}")

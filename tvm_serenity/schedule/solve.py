@@ -108,6 +108,7 @@ def _beam(part: Part, run: SearchRun, core: Core) -> None:
     """Beam search under the best peak, as long as that helps."""
     while part.peak > part.bound and run.seconds_left > 0:
         run.count("beams")
+        run.steps += BEAM_WIDTH * part.instance.count
         order = core.beam(part.peak - 1, BEAM_WIDTH, run.seconds_left, run.reporter)
         if not order or not part.offer(order):
             return

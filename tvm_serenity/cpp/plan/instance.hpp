@@ -40,12 +40,16 @@ struct Instance {
   bool meets(int i, int j) const { return lower[i] < upper[j] && lower[j] < upper[i]; }
 };
 
-// A limit shared by all parts of a run. tick() is cheap; it asks the clock and the interrupt
-// callback now and then and remembers a stop.
+// A limit shared by all parts of a run. tick() is cheap; it counts a step, asks the clock and the
+// interrupt callback now and then, and remembers a stop.
 class Limit {
  public:
+  explicit Limit(std::uint64_t steps) : steps_(steps) {}
   virtual ~Limit() = default;
-  bool tick() { return stopped_ || ((++ticks_ & 255) == 0 && poll()); }
+  bool tick() {
+    if (!stopped_ && ++ticks_ > steps_) stopped_ = true;
+    return stopped_ || ((ticks_ & 255) == 0 && poll());
+  }
   bool now() { return stopped_ || poll(); }
 
  protected:
@@ -53,7 +57,7 @@ class Limit {
 
  private:
   bool poll() { return stopped_ = check(); }
-  std::uint64_t ticks_ = 0;
+  std::uint64_t steps_, ticks_ = 0;
   bool stopped_ = false;
 };
 

@@ -28,7 +28,10 @@ double seconds_now() {
 // Stops at the deadline, and when Python has an exception to raise (Ctrl-C), asked every 50 ms.
 class PythonLimit : public Limit {
  public:
-  explicit PythonLimit(double seconds) : started_(seconds_now()), asked_(started_) {
+  PythonLimit(double seconds, std::int64_t steps)
+      : Limit(steps < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(steps)),
+        started_(seconds_now()),
+        asked_(started_) {
     if (seconds >= 0) deadline_ = started_ + seconds;
   }
   double elapsed() const { return seconds_now() - started_; }
@@ -106,11 +109,11 @@ nb::dict to_dict(const Answer& answer) {
 
 nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity,
                            const nb::dict& rules, std::uint64_t seed, bool exact, double seconds,
-                           const nb::object& progress, bool keep) {
+                           std::int64_t steps, const nb::object& progress, bool keep) {
   Request request;
   request.bound = bound, request.capacity = capacity, request.rules = make_rules(rules);
   request.seed = seed, request.exact = exact;
-  PythonLimit limit(seconds);
+  PythonLimit limit(seconds, steps);
   const Report report = [&](const Answer& answer) {
     nb::gil_scoped_acquire lock;
     if (progress.is_none() || limit.interrupted()) return;
@@ -140,7 +143,7 @@ nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity
 nb::object decide_from_python(const Instance& instance, Bytes capacity, const nb::dict& rules,
                               std::uint64_t seed, double seconds) {
   const Rules chosen = make_rules(rules);
-  PythonLimit limit(seconds);
+  PythonLimit limit(seconds, -1);
   std::vector<Bytes> offsets;
   Verdict verdict;
   {
@@ -162,7 +165,8 @@ NB_MODULE(_plan, module) {
              nb::arg("rises") = Rises());
   module.def("solve", &solve_from_python, nb::arg("instance"), nb::arg("bound"),
              nb::arg("capacity"), nb::arg("rules"), nb::arg("seed"), nb::arg("exact"),
-             nb::arg("seconds"), nb::arg("progress").none(), nb::arg("keep") = false,
+             nb::arg("seconds"), nb::arg("steps"), nb::arg("progress").none(),
+             nb::arg("keep") = false,
              "The best placement found and a proved bound. keep: Ctrl-C ends it with these.");
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
              nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import tvm
@@ -25,9 +26,10 @@ from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
 from tvm_serenity.rows.described import described
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
-from tvm_serenity.rows.stream import Limits, stream
+from tvm_serenity.rows.stream import stream
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
 
 
 def _chosen(network: Network, settings: Settings, room: int) -> Choice:
-    limits = Limits(settings.search_seconds)
+    limits = Limits(inf if settings.time_limit_s is None else settings.time_limit_s)
     goal = Goal(max(room, 0))
     if settings.bands is None:
         return choose(network, goal, streamed=settings.stream_input, limits=limits)
