@@ -153,6 +153,39 @@ def short_rows(number: int) -> Drawn:
     return planes(number // 8, together=4)
 
 
+def joined(seed: int) -> Drawn:
+    """A convolution of two or three tensors of whole blocks, over lines of many windows."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed // 8 % 2]
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    height, width, size = int(rng.integers(3, 6)), int(rng.integers(7, 12)), int(rng.choice([1, 3]))
+    channels = [4 * int(n) for n in rng.integers(1, 4, 2 + seed % 2)]
+    made, stride, edge = 2 * int(rng.integers(1, 5)), int(rng.integers(1, 3)), size // 2
+    finish = Requantise(
+        multiplier(rng.uniform(0.2, 1, made) / 4000), low, low, high, dtype, "tflite"
+    )
+    spec = Convolution(
+        "NHWC",
+        tuple((1, height, width, n) for n in channels),
+        dtype,
+        (size, size, sum(channels), made),
+        "int8",
+        (stride, stride),
+        (edge, edge, edge, edge),
+        (1, 1),
+        1,
+        int(rng.integers(low, high)),
+        0,
+        finish,
+    )
+    weights = rng.integers(-127, 127, spec.weight_shape, endpoint=True).astype(np.int8)
+    bias = rng.integers(-30_000, 30_000, made).astype(np.int32)
+    given = tuple(
+        rng.integers(low, high, shape, endpoint=True).astype(dtype) for shape in spec.pieces
+    )
+    return Drawn(spec, weights, bias, given, computed(spec, weights, bias, given))
+
+
 def dense(seed: int) -> Drawn:
     """A dense layer of one row, of either rounding."""
     rng = np.random.default_rng(seed)
@@ -193,7 +226,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
         monkeypatch.setattr(short, "STACK_BYTES", (400, 40)[number % 2])
         monkeypatch.setattr(short, "PLANE_BYTES", (432, 200)[number % 2])
         monkeypatch.setattr(dsp, "WIDENED_PRODUCTS", (1 << 30, 0)[number // 16 % 2])
-        draw = {0: planes, 3: dense, 5: short_rows}.get(number % 8, at_the_ends)
+        draw = {0: planes, 3: dense, 5: short_rows, 6: joined}.get(number % 8, at_the_ends)
         layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
@@ -361,6 +394,28 @@ def test_a_rounding_that_skips_the_sign_is_caught(
     def changed(source: str) -> str:
         assert sign in source
         return source.replace(sign, none)
+
+    assert failed(made, tmp_path, changed=changed)
+
+
+@needs_board
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("w.offset = from.x * n;", "w.offset = 0;"),
+        ("w.stride = c->stride_x * n;", "w.stride = n + n;"),
+        (r'"ldrd r9, r10, [sp, #8]\n"', r'"ldrd r9, r10, [sp, #8]\n mov r10, #2\n"'),
+    ],
+)
+def test_windows_that_are_widened_wrong_are_caught(
+    right: str, wrong: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    layers = cases(monkeypatch, FIRST, LAYERS)
+    made = {n: c for n, c in layers.items() if "triples" in forms({n: c})}
+
+    def changed(source: str) -> str:
+        assert right in source
+        return source.replace(right, wrong)
 
     assert failed(made, tmp_path, changed=changed)
 

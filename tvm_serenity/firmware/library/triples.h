@@ -20,17 +20,22 @@ typedef struct {
     const int32_t *weights;
 } three_$X;
 
+typedef struct triples_$X triples_$X;
 typedef struct {
+    int32_t tail; /* where in wide inputs what is no whole block of a row begins */
+    bool flat;    /* windows are pixels of whole blocks that follow each other */
+    bool lined;   /* windows are of one tensor's rows, or of whole blocks of rows */
+    int32_t onwards; /* from the rows under the windows of a line to those of the next */
+    void (*line)(const triples_$X *t, window_$X from); /* widens three windows of one line */
+    void (*three)(const three_$X *t);
+} tripled_$X;
+struct triples_$X {
     const convolution_$X *c;
+    const tripled_$X *how;
     const int32_t *weights;
     const $X_t *outside; /* a row of a window */
     int16_t *wide;
-    int32_t tail; /* where in it what is no whole block of a row begins */
-    bool flat;    /* windows are pixels of whole blocks that follow each other */
-    bool lined;   /* windows are of one tensor's rows */
-    int32_t onwards; /* from the rows under the windows of a line to those of the next */
-    void (*three)(const three_$X *t);
-} triples_$X;
+};
 
 #if defined(__ARM_FEATURE_DSP)
 #define TRIPLE_BLOCK_BYTES 68
@@ -146,7 +151,7 @@ NOT_INLINED void widen_window_$X(
     const convolution_$X *const c = t->c;
     const bool inside =
         c->dilation_x == 1 && from.x >= 0 && from.x + c->kernel_width <= c->width;
-    int16_t *const tail = to + t->tail;
+    int16_t *const tail = to + t->how->tail;
     int32_t left = 0;
     for (int32_t p = 0; p < c->pieces; ++p) {
         const int32_t n = c->channels[p];
@@ -172,7 +177,7 @@ NOT_INLINED void widen_window_$X(
     }
 }
 
-/* Three windows of one line. */
+/* Three windows of one line of one tensor. */
 NOT_INLINED void widen_line_$X(const triples_$X *t, window_$X from)
 {
     const convolution_$X *const c = t->c;
@@ -180,8 +185,26 @@ NOT_INLINED void widen_line_$X(const triples_$X *t, window_$X from)
     const int32_t count = c->kernel_width * n;
     const widening_three_$X w = {from.rows, from.x * n, c->stride_x * n, t->wide,
         2 * c->stride_x * n, count & ~3, from.rows + c->kernel_height, count & 3,
-        t->wide + t->tail, 2};
+        t->wide + t->how->tail, 2};
     widen_three_rows_$X(&w);
+}
+
+/* The same of several tensors, whose rows are whole blocks. */
+NOT_INLINED void widen_pieces_$X(const triples_$X *t, window_$X from)
+{
+    const convolution_$X *const c = t->c;
+    widening_three_$X w = {from.rows, 0, 0, t->wide, 0, 0, from.rows, 0, t->wide, 2};
+    for (int32_t p = 0; p < c->pieces; ++p) {
+        const int32_t n = c->channels[p];
+        w.rows = w.rows_end;
+        w.rows_end += c->kernel_height;
+        w.offset = from.x * n;
+        w.stride = c->stride_x * n;
+        w.two_strides = 2 * w.stride;
+        w.whole = c->kernel_width * n;
+        widen_three_rows_$X(&w);
+        w.to += 3 * c->kernel_height * w.whole;
+    }
 }
 
 /* Whether three windows are of one line and leave it nowhere. */
@@ -199,7 +222,7 @@ INLINED void next_window_$X(const triples_$X *t, window_$X *at)
     at->x += c->stride_x;
     if (at->x == c->out_width * c->stride_x - c->left) {
         at->x = -c->left;
-        at->rows += t->onwards;
+        at->rows += t->how->onwards;
     }
 }
 
@@ -211,7 +234,7 @@ NOT_INLINED void convolve_triples_$X(
     const int32_t n = c->out_channels;
     const bool full = c->to.low == ($L) && c->to.high == ($L) + 255;
     window_$X at = {rows, -c->left};
-    for (int32_t i = max_i32(t->tail, 3 * c->depth - 12); i < 3 * c->depth; ++i) {
+    for (int32_t i = max_i32(t->how->tail, 3 * c->depth - 12); i < 3 * c->depth; ++i) {
         t->wide[i] = 0; /* what stands beside the last inputs, for weights of 0 */
     }
     const int32_t in = c->channels[0];
@@ -222,8 +245,8 @@ NOT_INLINED void convolve_triples_$X(
     three.skipped = (-(c->depth / 4) & 7) * TRIPLE_BLOCK_BYTES;
     for (; pixels > 0; pixels -= 3) {
         const int32_t count = min_i32(pixels, 3);
-        if (count == 3 && (t->flat || (t->lined && in_line_$X(c, at)))) {
-            widen_line_$X(t, at);
+        if (count == 3 && (t->how->flat || (t->how->lined && in_line_$X(c, at)))) {
+            t->how->line(t, at);
             at.x += 2 * c->stride_x;
             next_window_$X(t, &at);
         } else {
@@ -233,7 +256,7 @@ NOT_INLINED void convolve_triples_$X(
                     one.rows_end = at.rows + c->kernel_height;
                     one.offset = at.x * in;
                     one.to = to;
-                    one.tail = to + t->tail;
+                    one.tail = to + t->how->tail;
                     widen_rows_$X(&one);
                 } else {
                     widen_window_$X(t, at, to, &one);
@@ -245,7 +268,7 @@ NOT_INLINED void convolve_triples_$X(
         three.out_end = out + n;
         three.second = count > 1 ? n : 0;
         three.third = count > 2 ? 2 * n : three.second;
-        t->three(&three);
+        t->how->three(&three);
         for (int32_t i = 0; i < (full ? 0 : count * n); ++i) {
             out[i] = ($X_t)clamped(out[i], c->to.low, c->to.high);
         }
@@ -264,7 +287,7 @@ NOT_INLINED void point_lines_$X(const triples_$X *t, const lines_$X *l, const $X
         for (int32_t p = 0; p < c->pieces; ++p) {
             to = point_$X(l, pieces[p], c->width * c->channels[p], line, to);
         }
-        rows += t->onwards;
+        rows += t->how->onwards;
     }
 }
 

@@ -122,16 +122,19 @@ def _triples(name: str, layer: RoundedConvolution, weights: Any) -> Fast | None:
     tail = 3 * spec.weight_shape[0] * sum(row // BLOCK * BLOCK for row in rows)
     once = len(rows) == 1 and spec.dilation[0] == 1 and spec.strides[0] < layer.sources
     onwards = spec.strides[0] if once else layer.sources
-    flat = "true" if layer.plain and len(rows) == 1 and not ragged else "false"
-    lined = "true" if len(rows) == 1 and spec.dilation[1] == 1 else "false"
+    flat = "true" if layer.plain and not ragged else "false"
+    apart = len(rows) == 1 or not ragged
+    lined = "true" if apart and spec.dilation[1] == 1 else "false"
     held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
     three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
     zero = "o" if outside else "NULL"
-    given = f"&c, w, {zero}, wide, {tail}, {flat}, {lined}, {onwards}, {three}"
+    line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
+    how = f"{tail}, {flat}, {lined}, {onwards}, {line}, {three}"
     lines = [
         f"static const convolution_{dtype} c = {library.convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
-        f"const triples_{dtype} t = {{{given}}};",
+        f"static const tripled_{dtype} how = {{{how}}};",
+        f"const triples_{dtype} t = {{&c, &how, w, {zero}, wide}};",
     ]
     made = replace(called("convolve_triples", dtype, 3), rows=layer.sources + 2 * onwards)
     names, calls = library.calls(layer, made)
