@@ -227,6 +227,8 @@ def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:
 
     What nothing needs comes last. ``partial`` must be part of a topological order.
     """
+    if len(partial) == len(graph.ops):
+        return tuple(partial)
     listed = set(partial)
     done: set[int] = set()
     result: list[int] = []

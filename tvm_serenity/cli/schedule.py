@@ -163,17 +163,18 @@ def schedule_command(
         planned = tflm.plan_file(opened, order, output, time_limit)
     elif output is not None:
         save(opened, _whole_order(opened.graph, choices, order), output)
-    result = {
-        **schedule_json(model, choices, reduced, joint, given_plan),
-        "file_ops": len(opened.graph.ops),
-        "objective": objective,
-        "checked": check,
-        **({} if planned is None else {"plan": planned}),
-        **program.program_json(opened),
-        "output": output,
-    }
     if json:
-        show.print_json(result)
+        show.print_json(
+            {
+                **schedule_json(model, choices, reduced, joint, given_plan),
+                "file_ops": len(opened.graph.ops),
+                "objective": objective,
+                "checked": check,
+                **({} if planned is None else {"plan": planned}),
+                **program.program_json(opened),
+                "output": output,
+            }
+        )
     else:
         _print(model, opened, reduced, joint, given_plan)
         if planned is not None:
