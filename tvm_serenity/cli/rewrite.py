@@ -93,8 +93,11 @@ def read(opened: ModelSource) -> Net:
 
 def placed(found: Rewritten, align: int = 1) -> list[Plan]:
     """Return the plans of the net as given, in its best order, and rewritten."""
-    nets = (found.source, None), (found.source, found.ordered.order), (found.net, found.best.order)
-    return [_place(net, order, align) for net, order in nets]
+    nets = [(found.source, None), (found.source, found.ordered.order)]
+    if found.best is not found.ordered:
+        nets.append((found.net, found.best.order))
+    plans = [_place(net, order, align) for net, order in nets]
+    return plans if len(plans) == 3 else [*plans, plans[-1]]
 
 
 def _place(net: Net, order: Sequence[int] | None, align: int) -> Plan:

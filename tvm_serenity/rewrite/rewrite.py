@@ -67,11 +67,11 @@ def _rewritten(
             peaks: tuple[int, ...] = ()
         else:
             best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
-    after = schedule(best.graph, "auto", Options(time_limit_s=clock.left_s))
-    if options.rules != "paper" and (after.peak_bytes, best.count) > (
-        before.peak_bytes,
-        net.count,
-    ):
+    after = before
+    if applied:
+        after = schedule(best.graph, "auto", Options(time_limit_s=clock.left_s))
+    found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
+    if options.rules != "paper" and (not applied or found > given):
         best, after, applied = net, before, []
     rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else peak_bytes(net.graph)
     return Rewritten(
@@ -181,14 +181,13 @@ def _chosen(
     free = [_FREE[n] for n in _FREE if n in names]
     base = everywhere(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
-    peak = schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0)))
-    base = base.ordered(peak.order)
+    base = _ordered(base, clock)
+    ordered_bytes = peak_bytes(base.graph)
     if in_place.NAME in names:
-        base = everywhere(base, [_Once(in_place)], done)
-        base = base.ordered(
-            schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0))).order
-        )
-    applied = [Entry(m, "", before.peak_bytes, peak.peak_bytes) for m in done]
+        base = _ordered(everywhere(base, [_Once(in_place)], done), clock)
+    applied = [Entry(m, "", before.peak_bytes, ordered_bytes) for m in done]
+    if clock.left_s <= 0:
+        return base, applied, [], [], (peak_bytes(base.graph),)
     parts, losers, peaks = [], [], []
     for region in regions(base):
         if clock.left_s == 0 or not any(rule.matches(region) for rule in chosen.values()):
@@ -207,6 +206,13 @@ def _chosen(
     best = stitched(base, parts)
     refused = _refusals(best, names, {e.match for e in applied})
     return best, applied, refused, losers, tuple(peaks)
+
+
+def _ordered(net: Net, clock: Clock) -> Net:
+    """The net in its best order; as it is where no time is left to look for one."""
+    if clock.left_s <= 0:
+        return net
+    return net.ordered(schedule(net.graph, "auto", Options(time_limit_s=clock.left_s)).order)
 
 
 def _refusals(net: Net, names: Sequence[str], applied: set[Match]) -> list[Entry]:
