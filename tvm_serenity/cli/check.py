@@ -37,7 +37,8 @@ def check_command(
     where a claim is wrong.
     """
     claims = read_certificate(certificate)
-    found = _confirmed(model, certificate, claims, dim or ())
+    with show.progress(f"checking {certificate}"):
+        found = _confirmed(model, certificate, claims, dim or ())
     if json:
         show.print_json(
             {

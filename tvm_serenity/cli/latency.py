@@ -62,10 +62,11 @@ def latency_command(
     if claim_of(target) == COUNTS or not installed():
         _counts(path, project, target, json)
         return
-    if project is not None:
-        found = latency(project, target, clock)
-    else:
-        found = cycles_of(path, target, function, clock_mhz=clock)
+    with show.progress(f"pricing {path}"):
+        if project is not None:
+            found = latency(project, target, clock)
+        else:
+            found = cycles_of(path, target, function, clock_mhz=clock)
     if json:
         show.print_json(as_json(found))
     else:

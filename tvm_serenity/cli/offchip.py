@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -205,7 +204,7 @@ def _table(model: str, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         values = [row[name] for name in shown]
         table.add_row(*(f"{v:,}" if type(v) in (int, float) else str(v) for v in values))
-    wide = Console(highlight=False, width=ANY_WIDTH)
+    wide = show.PlainConsole(highlight=False, width=ANY_WIDTH)
     wide.width = max(wide.measure(table).maximum, show.console.width)
     wide.print(table)
 

@@ -142,4 +142,4 @@ def _print(result: dict[str, Any]) -> None:
         )
     show.facts(f"{result['model']} in onnxruntime: {result['ops']} ops", rows)
     show.console.print(f"written to {result['output']}, its options to {result['options_file']}")
-    print(snippet(result["output"]))
+    show.plain(snippet(result["output"]))

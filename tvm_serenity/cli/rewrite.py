@@ -63,7 +63,7 @@ def run_rewrite(
     """Rewrite, order and place a model, and print what came out."""
     net = read(source(model, dims))
     show.warn_without_core()
-    with within(time_limit):
+    with within(time_limit), show.progress("rewriting"):
         with within(None, REWRITE_SHARE):
             found = rewrite(net, RewriteOptions(rules=rules))
         with within(0.0 if found.interrupted else None):

@@ -40,7 +40,8 @@ def run_command(
         raise InputError("--host and --qemu: choose one")
     on_host = host or (not qemu and project.metadata["qemu"] is None)
     data = _inputs(project, inputs)
-    found = (run_host if on_host else run_qemu)(project, data, traced=False)
+    with show.progress("running"):
+        found = (run_host if on_host else run_qemu)(project, data, traced=False)
     arrays = [
         np.frombuffer(raw, t["dtype"]).reshape(t["shape"])
         for raw, t in zip(found.outputs, project.outputs, strict=True)

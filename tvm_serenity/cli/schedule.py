@@ -183,7 +183,7 @@ def schedule_command(
             show.console.print(f"written to {output}")
             _say_what_to_copy(opened, output)
             if said := onnx_session.said_of(opened):
-                print(said)
+                show.plain(said)
     if joint.interrupted or given_plan.interrupted:
         show.end_interrupted("order")
 

@@ -2,14 +2,18 @@
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
+
+from tvm_serenity.frontends.model_file import printable
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -17,7 +21,31 @@ if TYPE_CHECKING:
     from tvm_serenity.plan.result import Progress as Placing
     from tvm_serenity.schedule.result import Progress as Ordering
 
-console = Console(highlight=False)
+
+class PlainConsole(Console):
+    """A console that writes control characters of names and paths as escapes.
+
+    What a file or its name holds could otherwise move the cursor or reset the terminal.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is written; a terminal's own control codes are segments of their own."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                lines = "\n".join(map(printable, segment.text.split("\n")))
+                yield Segment(lines, segment.style)
+
+
+console = PlainConsole(highlight=False)
+
+
+def plain(text: str) -> None:
+    """Print lines as they are, without style or breaks, control characters as escapes."""
+    print("\n".join(map(printable, text.split("\n"))))
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -35,11 +63,11 @@ def facts(title: str, rows: Mapping[str, str]) -> None:
     """Print names and values as a table of two columns."""
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", show_header=False, box=None)
+    table = Table(title=escape(printable(title)), title_justify="left", show_header=False, box=None)
     table.add_column(style="dim")
     table.add_column()
     for name, value in rows.items():
-        table.add_row(escape(name), escape(value))
+        table.add_row(escape(printable(name)), escape(printable(value)))
     console.print(table)
 
 
@@ -50,13 +78,31 @@ PLAIN_EVERY_S = 5.0
 class ProgressLine:
     """What a long command shows of itself on standard error; nothing goes to standard output.
 
-    On a terminal one line is rewritten; elsewhere every step is a line of its own, and a search
-    in it one at most every ``PLAIN_EVERY_S`` seconds.
+    On a terminal one line is rewritten; elsewhere every step is a line of its own, and what takes
+    longer says so every ``PLAIN_EVERY_S`` seconds: how far a search has come, or how long it was.
     """
 
     def __init__(self, label: str, console: Console, status: "Status | None" = None) -> None:
         self.label, self._console, self._status = label, console, status
-        self._said = time.monotonic()
+        self._begun = self._said = time.monotonic()
+        self._over = threading.Event()
+
+    @contextmanager
+    def ticking(self) -> Iterator[None]:
+        """Say how long it takes while nothing else is said."""
+        thread = threading.Thread(target=self._tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _tick(self) -> None:
+        while not self._over.wait(PLAIN_EVERY_S / 5):
+            now = time.monotonic()
+            if now - self._said >= 1.1 * PLAIN_EVERY_S:  # a search has its turn first
+                self._line(f"{self.label}: {now - self._begun:.0f} s")
 
     def step(self, text: str) -> None:
         """Say which step begins."""
@@ -75,7 +121,7 @@ class ProgressLine:
 
     def _line(self, text: str) -> None:
         self._said = time.monotonic()
-        print(f"serenity: {text}", file=sys.stderr, flush=True)
+        print(f"serenity: {printable(text)}", file=sys.stderr, flush=True)
 
     def __call__(self, report: "Ordering | Placing") -> None:
         """The same as ``search``: a progress is what searches take as their callback."""
@@ -85,9 +131,11 @@ class ProgressLine:
 @contextmanager
 def progress(label: str) -> Iterator[ProgressLine]:
     """Yield what shows the progress of a command."""
-    err = Console(stderr=True)
+    err = PlainConsole(stderr=True)
     if not err.is_terminal:
-        yield ProgressLine(label, err)
+        line = ProgressLine(label, err)
+        with line.ticking():
+            yield line
         return
     with err.status(escape(label)) as status:
         yield ProgressLine(label, err, status)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.sparse import (
@@ -134,7 +133,7 @@ def _print(asked: NamedNetwork, result: dict[str, Any], found: Ordered) -> None:
 
 @contextmanager
 def _progress(asked: NamedNetwork) -> Iterator[Callable[[Progress], None] | None]:
-    err = Console(stderr=True)
+    err = show.PlainConsole(stderr=True)
     if not err.is_terminal:
         yield None
         return

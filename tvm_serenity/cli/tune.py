@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
@@ -48,7 +47,7 @@ def tune_command(
         for variable, function in functions
         if compat.is_prim_func(function) and compat.has_blocks(function)
     }
-    terminal = Console(stderr=True)
+    terminal = show.PlainConsole(stderr=True)
     found = tune(
         kernels,
         machine,

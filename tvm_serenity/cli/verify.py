@@ -29,7 +29,8 @@ def verify_command(
     """
     project = load(directory)
     both = host == qemu
-    found = report(project, on_host=host or both, on_qemu=qemu or both)
+    with show.progress("running and comparing every tensor"):
+        found = report(project, on_host=host or both, on_qemu=qemu or both)
     if json:
         show.print_json(found)
     else:
