@@ -305,3 +305,68 @@ def test_milliseconds_of_a_firmware_project(
     open_page(browser, report[0])
     assert report[1]["latency"] is None
     assert browser.execute_script("return document.querySelectorAll('.latency').length") == 0
+
+
+def test_tabs_show_what_each_choice_makes_of_the_profile(
+    report: tuple[Path, dict[str, Any]], browser: Any
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    path, data = report
+    choices = {one["name"]: one for one in data["choices"]}
+    assert list(choices) == ["order", "rewrite", "rows"]
+    given, best = (data["orders"][which]["live_bytes"] for which in ("given", "best"))
+    assert choices["order"]["before"]["live_bytes"] == given
+    assert choices["order"]["after"]["live_bytes"] == best
+    rewritten = data["rewrite"]["schedule"]
+    for name, after in (("order", data["schedule"]["schedule"]), ("rewrite", rewritten)):
+        assert choices[name]["after"]["peak_bytes"] == after["peak_bytes"]
+        assert choices[name]["after"]["outcome"] == after["outcome"]
+    (rows,) = (c for c in data["explain"]["claims"] if c.get("name") == "rows")
+    assert choices["rows"]["after"]["peak_bytes"] == rows["peak_bytes"]
+    for one in choices.values():
+        assert max(one["after"]["live_bytes"]) == one["after"]["peak_bytes"]
+        assert one["after"]["lower_bound_bytes"] <= one["after"]["peak_bytes"]
+    open_page(browser, path)
+    tabs = browser.find_elements("css selector", "#choice-tabs [role=tab]")
+    assert [tab.text for tab in tabs] == ["Order", "Rewrite", "Rows"]
+    for index, one in enumerate(choices.values()):
+        assert [tab.get_attribute("aria-selected") for tab in tabs].index("true") == index
+        words = browser.find_element("id", "choice-words").text
+        assert f"{one['before']['peak_bytes']:,} bytes in {one['before']['ops']}" in words
+        assert f"{one['after']['peak_bytes']:,} bytes in {one['after']['ops']}" in words
+        drawn = browser.execute_script(
+            "return document.getElementById('choice-chart').data.map(t => Math.max(...t.y))"
+        )
+        assert drawn == [one["after"]["peak_bytes"], one["before"]["peak_bytes"]]
+        tabs[index].send_keys(Keys.ARROW_RIGHT)
+    assert tabs[0].get_attribute("aria-selected") == "true"  # around
+
+
+def test_open_shows_the_page_in_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import webbrowser
+
+    from tvm_serenity.cli import app
+    from tvm_serenity.cli.commands import register
+
+    register()
+    shown: list[str] = []
+
+    def browse(url: str) -> bool:
+        shown.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    graph = tmp_path / "graph.txt"
+    graph.write_text("input x[9]\na: x -> y[4]\noutput y\n")
+    named = tmp_path / "page.html"
+    for more in (["-o", str(named)], []):
+        app(["report", str(graph), "--open", *more], standalone_mode=False)
+    assert shown[0] == named.resolve().as_uri()
+    assert Path(shown[1].removeprefix("file://")).stat().st_size > 10**6
+    capsys.readouterr()
+    monkeypatch.setattr(webbrowser, "open", lambda _url: False)
+    app(["report", str(graph), "--open", "-o", str(named)], standalone_mode=False)
+    assert "no browser was found" in capsys.readouterr().err

@@ -1,8 +1,12 @@
 """``serenity report``: everything about a model's memory on one page that needs no network."""
 
 import shlex
+import sys
+import tempfile
+import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -26,18 +30,22 @@ from tvm_serenity.cli.rewrite import placed, read, rewrite_json
 from tvm_serenity.cli.schedule import schedule_json
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
+from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
+from tvm_serenity.explain.measures import Measure
 from tvm_serenity.files import write_bytes
+from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
 from tvm_serenity.plan import check_plan
+from tvm_serenity.report.choices import choice_json
 from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
-from tvm_serenity.rewrite import RewriteOptions, rewrite
-from tvm_serenity.schedule import Options, check_schedule
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
+from tvm_serenity.schedule import Options, Schedule, check_schedule
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,10 @@ def report_command(
     fold_concat: Fold = False,
     in_place: InPlace = False,
     dim: Dims = None,
+    open_it: Annotated[
+        bool,
+        typer.Option("--open", help="Show it in the browser; without -o a temporary one."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write one HTML page about MODEL's memory: no network needed, all parts interactive.
@@ -78,18 +90,23 @@ def report_command(
     with --json.
 
     [dim]Examples[/dim]
+      serenity report model.tflite --open
       serenity report model.tflite -o report.html
       serenity report zoo:swiftnet --board nucleo-f767zi -o report.html
     """
-    if output is None and not json:
-        raise InputError("name the page: -o report.html (or print its numbers: --json)")
-    if output is not None:
+    if output is None and not json and not open_it:
+        raise InputError("name the page: -o report.html (or --open, or print its numbers: --json)")
+    if output is not None or open_it:
         chart_library()
     choices = meaning(alias_copies, fold_concat, in_place, None)
     show.warn_without_core()
     data = collect(Request(model, dim or (), choices, time_limit, board_name, firmware))
+    if output is None and open_it:
+        output = str(Path(tempfile.mkdtemp(prefix="serenity-report-")) / "report.html")
     if output is not None:
         write_bytes(output, page(data).encode())
+    if open_it and output is not None and not webbrowser.open(Path(output).resolve().as_uri()):
+        print(f"serenity: no browser was found; the page is {output}", file=sys.stderr)
     if json:
         show.print_json(data)
     else:
@@ -119,6 +136,7 @@ def collect(request: Request) -> dict[str, Any]:
         "version": __version__,
         "command": _command(request),
         "board": request.board,
+        "choices": _choices(graph, joint.schedule, rewritten, tried),
         "schedule": schedule_json(request.model, request.choices, reduced, joint, given_plan),
         "explain": explain_json(request.model, graph, request.board, claims),
         "rewrite": rewrite_json(request.model, "all", rewritten, placed(rewritten), False),
@@ -134,6 +152,28 @@ def collect(request: Request) -> dict[str, Any]:
         },
     }
     return {**data, "proof": proof_json(data)}
+
+
+def _choices(
+    graph: Graph, best: Schedule, rewritten: Rewritten, tried: Sequence[Measure | Claim]
+) -> list[dict[str, Any]]:
+    """What ``serenity fit`` chooses between, as far as it is tried here: before and after."""
+    ordered, after = (graph, best.order), rewritten.best
+    listed = [
+        choice_json("order", "schedule", (graph, range(len(graph.ops))), ordered, best),
+        choice_json(
+            "rewrite",
+            "rewrite",
+            (rewritten.source.graph, rewritten.ordered.order),
+            (rewritten.net.graph, after.order),
+            after,
+        ),
+    ]
+    for one in tried:
+        if isinstance(one, Measure) and one.graph is not None:
+            made = (one.graph, one.order)
+            listed.append(choice_json(one.name, one.how, ordered, made, one))
+    return listed
 
 
 def _latency(directory: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What would lower the peak: each measure applied, its best order found, its peak compared."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted
@@ -35,6 +35,9 @@ class Measure:
     peak_bytes: int
     lower_bound_bytes: int
     outcome: Outcome
+    graph: Graph | None = field(default=None, repr=False, compare=False)
+    """The network that the measure makes, where it is kept, with its best ``order``."""
+    order: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
     def json(self) -> dict[str, Any]:
         """Return the measure as JSON has it."""

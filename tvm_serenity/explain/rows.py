@@ -37,9 +37,11 @@ def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure 
     except InputError as error:
         reason = str(error).removeprefix(f"{file.path.name}: ")
         return Claim("refused", f"Row streaming was not tried: {reason}.", {"reason": reason})
-    found = stream(network, heights_of(network, BAND_ROWS), limits=_limits(time_limit_s)).schedule
+    made = stream(network, heights_of(network, BAND_ROWS), limits=_limits(time_limit_s))
+    found, graph = made.schedule, made.banded.graph
     words = f"Row streaming in bands of {BAND_ROWS} rows"
-    return Measure("rows", how, words, found.peak_bytes, found.lower_bound_bytes, found.outcome)
+    numbers = (found.peak_bytes, found.lower_bound_bytes, found.outcome)
+    return Measure("rows", how, words, *numbers, graph, found.order)
 
 
 def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Claim]:

@@ -29,7 +29,7 @@ def page(data: Mapping[str, Any]) -> str:
     return re.sub(r"<!--(\w+)-->", lambda found: parts[found[1]], _resource("page.html"))
 
 
-SCRIPTS = ("theme.js", "tables.js", "charts.js", "network.js", "main.js")
+SCRIPTS = ("theme.js", "tables.js", "charts.js", "choices.js", "network.js", "main.js")
 
 
 def _resource(name: str) -> str:

@@ -1,5 +1,5 @@
 const PAPER_PIXELS = 680;
-const CHARTS = [drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
+const CHARTS = [drawChoice, drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
 
 async function drawAll() {
   for (const chart of CHARTS) await chart();
@@ -72,6 +72,7 @@ function printing() {
 
 writeSummary();
 writeClaims();
+writeChoices();
 writeRewrites();
 writeTraffic();
 writeBoards();

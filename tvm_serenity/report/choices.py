@@ -1,0 +1,53 @@
+"""What each choice makes of the live memory: the order, the rewrites, bands of rows."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import profile
+from tvm_serenity.outcome import Outcome
+
+
+class Proved(Protocol):
+    """What is known of the best order of a network."""
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """No order needs less."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the bound is reached."""
+
+
+def choice_json(
+    name: str,
+    command: str,
+    before: tuple[Graph, Sequence[int]],
+    after: tuple[Graph, Sequence[int]],
+    found: Proved,
+) -> dict[str, Any]:
+    """Return the live bytes at each step before and after a choice.
+
+    ``command`` makes it; ``found`` says what is proved of every order after it.
+    """
+    made = _live_json(*after)
+    return {
+        "name": name,
+        "command": command,
+        "before": _live_json(*before),
+        "after": {
+            **made,
+            "lower_bound_bytes": found.lower_bound_bytes,
+            "outcome": str(found.outcome),
+        },
+    }
+
+
+def _live_json(graph: Graph, order: Sequence[int]) -> dict[str, Any]:
+    shown = profile(graph, order)
+    return {
+        "ops": len(order),
+        "peak_bytes": shown.peak_bytes,
+        "live_bytes": [step.live_bytes for step in shown.steps],
+    }
