@@ -1,14 +1,17 @@
 """Large graphs and placements: seconds, what the limit was, the gap, memory.
 
-    python benchmarks/large.py [graphs] [limits] [placements] [--ops N ...] [--limit S]
+    python benchmarks/large.py [graphs] [limits] [placements] [certificates]
+                               [--ops N ...] [--limit S]
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *limits*: commands under limits of 1, 10
 and 60 seconds, from when the file is read, with their CPU seconds: machines are shared.
-*placements*: generated traces of 10^4 to 10^5 buffers.
+*placements*: generated traces of 10^4 to 10^5 buffers. *certificates*: of 200 random
+graphs of 3,000 to 4,000 ops, each tampered with too.
 """
 
 import argparse
+import json
 import multiprocessing
 import random
 import resource
@@ -16,14 +19,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.random_graphs import windowed_graph
+from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity import text
 from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.memory import profile
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
 from tvm_serenity.schedule import Options, check_schedule, schedule
+from tvm_serenity.schedule.certificate import certificate, check_certificate
+
+CHECK_STATES = 20_000
+"""Of each way in which the checker solves a window again."""
 
 
 class Builder:
@@ -307,7 +319,33 @@ def placements(_sizes: Sequence[int], limit: float) -> None:
             )
 
 
-TABLES = {"graphs": graphs, "limits": limits, "placements": placements}
+def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None:
+    """Random graphs' certificates; each is changed in one way, all ways in turn."""
+    kinds, confirmed, rejected, slowest = Counter[str](), 0, 0, 0.0
+    for seed in range(count):
+        graph = windowed_graph(random.Random(seed), 3_000 + 5 * seed, 6 + seed % 40)
+        found = schedule(graph, "exact", Options(time_limit_s=1.0))
+        claims = certificate(graph, found)
+        proof = claims["proof"]
+        kinds[f"{proof['kind']}{' cut' if {'op', 'ops'} <= set(proof) else ''}"] += 1
+        began = time.process_time()
+        accepted = check_certificate(graph, claims, states=CHECK_STATES)
+        slowest = max(slowest, time.process_time() - began)
+        confirmed += accepted.bound_checked
+        tamper = TAMPERED[seed % len(TAMPERED)]
+        rejected += is_rejected(graph, json.dumps(claims), tamper, CHECK_STATES)
+    columns = ("graphs", "accepted", "bound settled", "tampered rejected", "slowest s", "proofs")
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * 6)
+    proofs = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
+    print(f"| {count} | {count} | {confirmed} | {rejected} | {slowest:.1f} | {proofs} |")
+
+
+TABLES = {
+    "graphs": graphs,
+    "limits": limits,
+    "placements": placements,
+    "certificates": certificates,
+}
 
 
 def main() -> None:

@@ -5,14 +5,14 @@ proof (``docs/search.md`` lists the kinds). The checker recomputes everything fr
 
 * the order's peak, by the referee of ``check.py``;
 * *start*, *end*, *op*, *forced-op*: the sum in question;
-* *root-cut*: the minimum cut, by networkx;
+* *root-cut*, and *window* with an op: the minimum cut, by networkx;
 * *window* and *exhausted*: that the relaxed instance over the ops in question, built anew from its
   definition, has no order within the budget: by visiting all states that the budget allows,
   without any rule, or if they are too many by the reference search. The verdict says which.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,14 @@ from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.check import naive_peak
+from tvm_serenity.schedule.least_cut import least_need, related
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Schedule
-from tvm_serenity.schedule.states import bits
+from tvm_serenity.schedule.storages import relaxed_storages, storages_of
 
 FORMAT = "tvm-serenity order certificate 1"
+CUT = "minimum cut recomputed"
 NAIVE_OPS = 500
 """Up to so many ops the naive referee computes the peak, beyond it ``peak_of``."""
 
@@ -132,11 +134,11 @@ def _proved(
             if own >= bound:
                 return own, "what the op makes and reads"
             # What is live throughout its part is needed as well; the cut counts it.
-            return _least_need(problem, number[proof["op"]]), "minimum cut recomputed"
+            return _least(problem, number[proof["op"]], bound), CUT
         case "forced-op":
             return _forced_need(problem, number[proof["op"]]), "the state before it recomputed"
         case "root-cut":
-            return _least_need(problem, number[proof["op"]]), "minimum cut recomputed"
+            return _least(problem, number[proof["op"]], bound), CUT
         case "window":
             ops = [number[op] for op in proof["ops"]]
         case "exhausted":
@@ -145,8 +147,14 @@ def _proved(
         case kind:
             raise CheckError(f"unknown kind of proof {kind!r}")
     budget = int(proof["budget_bytes"])
-    core = relaxed_over(problem, sorted(ops))
+    chosen = sorted(ops)
+    relaxed = relaxed_storages(problem, chosen)
     budget_within = budget - _always_live(problem)
+    if "op" in proof:  # where its cut alone is above the budget
+        at = chosen.index(number[proof["op"]])
+        if least_need(relaxed, at, budget_within + 1) > budget_within:
+            return budget + 1, CUT
+    core = Core(*relaxed, True, True, True)
     feasible = _visit_all(core, budget_within, states)
     how = "all states within the budget visited"
     if feasible is None:
@@ -165,63 +173,13 @@ def _always_live(problem: Problem) -> int:
     return sum(size for size, made, kept in rows if made < 0 and kept)
 
 
+def _least(problem: Problem, op: int, bound: int) -> int:
+    return least_need(storages_of(problem), op, bound)
+
+
 def relaxed_over(problem: Problem, chosen: list[int]) -> Core:
-    """Rule R9 over any ops, from its definition (``docs/search.md``); all ops: the instance."""
-    local = {op: i for i, op in enumerate(chosen)}
-    upto = [0] * problem.count  # the chosen ops that are the op or before it
-    since = [0] * problem.count  # the chosen ops that are the op or after it
-    for op, before in enumerate(problem.predecessors):
-        upto[op] |= 1 << local[op] if op in local else 0
-        for other in before:
-            upto[op] |= upto[other]
-    for op in range(problem.count - 1, -1, -1):
-        since[op] |= 1 << local[op] if op in local else 0
-        for other in problem.predecessors[op]:
-            since[other] |= since[op]
-    number: dict[int, int] = {}
-    producers, consumers = [], []
-    for t, made in enumerate(problem.producer):
-        readers = (
-            () if problem.kept[t] else (problem.consumers[t] or ((made,) if made >= 0 else ()))
-        )
-        starts = since[made] if made >= 0 else 0
-        ends = 0
-        for op in readers:
-            ends |= upto[op]
-        if (made >= 0 and not starts) or (readers and not ends) or (made < 0 and not readers):
-            continue
-        if made >= 0 and readers and made not in local and not starts & ends:
-            continue
-        number[t] = len(number)
-        producers.append([local[made]] if made in local else list(bits(starts)))
-        consumers.append(list(bits(ends)))
-    in_place = [
-        [
-            number[t]
-            for t in problem.in_place[op]
-            if t in number and not problem.kept[t] and not _read_after(problem, t, op, upto, local)
-        ]
-        for op in chosen
-    ]
-    return Core(
-        [list(bits(upto[op] & ~(1 << local[op]))) for op in chosen],
-        [problem.sizes[t] for t in number],
-        producers,
-        consumers,
-        [problem.workspace[op] for op in chosen],
-        in_place,
-        [problem.takeover[op] if taken else 0 for op, taken in zip(chosen, in_place, strict=True)],
-        True,
-        True,
-        True,
-    )
-
-
-def _read_after(
-    problem: Problem, storage: int, op: int, upto: list[int], local: dict[int, int]
-) -> bool:
-    """Whether a reader of the storage always runs after ``op``, which then cannot take it over."""
-    return any(c != op and upto[c] >> local[op] & 1 for c in problem.consumers[storage])
+    """The searches on the instance that rule R9 makes of some ops; all ops: the instance."""
+    return Core(*relaxed_storages(problem, chosen), True, True, True)
 
 
 def _visit_all(core: Core, budget: int, states: int) -> bool | None:
@@ -267,7 +225,7 @@ def _own_need(problem: Problem, op: int) -> int:
 
 def _forced_need(problem: Problem, op: int) -> int:
     """The need at an op that is comparable to all others."""
-    above, below = _related(problem, op)
+    above, below = related(problem.predecessors, op)
     if len(above) + len(below) + 1 != problem.count:
         raise CheckError(f"op {problem.ops[op]} is not comparable to all others")
     live = 0
@@ -281,61 +239,3 @@ def _forced_need(problem: Problem, op: int) -> int:
     )
     credit = _credit(problem, op) if dies else 0
     return live + problem.alloc[op] + problem.workspace[op] - credit
-
-
-def _related(problem: Problem, op: int) -> tuple[set[int], set[int]]:
-    """All that must run before an op, and all that must run after it."""
-    after: list[list[int]] = [[] for _ in problem.predecessors]
-    for other, before in enumerate(problem.predecessors):
-        for b in before:
-            after[b].append(other)
-    return _reach(problem.predecessors, [op]) - {op}, _reach(after, [op]) - {op}
-
-
-def _reach(edges: Sequence[Sequence[int]], start: Iterable[int]) -> set[int]:
-    found = set(start)
-    queue = list(found)
-    while queue:
-        for other in edges[queue.pop()]:
-            if other not in found:
-                found.add(other)
-                queue.append(other)
-    return found
-
-
-def _least_need(problem: Problem, op: int) -> int:
-    """What every order needs at ``op``, by a minimum cut; the least over its in-place choices."""
-    above, below = _related(problem, op)
-    outside = below | {op}
-    need = problem.alloc[op] + problem.workspace[op]
-    least = need + _least_live(problem, above, outside)
-    for t in problem.in_place[op]:
-        others = set(problem.consumers[t]) - {op}
-        if problem.kept[t] or others & outside:
-            continue
-        inside = above | _reach(problem.predecessors, others)
-        least = min(least, need - _credit(problem, op) + _least_live(problem, inside, outside))
-    return least
-
-
-def _least_live(problem: Problem, inside: set[int], outside: set[int]) -> int:
-    import networkx as nx  # it takes longer to load than a small search
-
-    net = nx.DiGraph()
-    net.add_nodes_from(["in", "out"])
-
-    def node(op: int) -> object:
-        return "in" if op in inside else "out" if op in outside else op
-
-    for op, before in enumerate(problem.predecessors):
-        for other in before:
-            if node(op) != node(other):
-                net.add_edge(node(op), node(other))  # no capacity: unbounded
-    for t, size in enumerate(problem.sizes):
-        made, readers = problem.producer[t], problem.consumers[t]
-        if not readers and not problem.kept[t]:
-            continue  # live during its producer alone
-        net.add_edge("in" if made < 0 else node(made), ("storage", t), capacity=size)
-        for reader in ["out"] if problem.kept[t] else [node(c) for c in readers]:
-            net.add_edge(("storage", t), reader)
-    return int(nx.minimum_cut_value(net, "in", "out"))

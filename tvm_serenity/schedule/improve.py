@@ -135,8 +135,8 @@ def bound_window(
     run.count("windows")
     run.steps += last - first
 
-    def prove(bound: int) -> None:
-        proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
+    def prove(bound: int, **cut: int) -> None:
+        proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1, **cut}
         part.prove(min(bound, part.peak), proof)
 
     if run.rules["root-cuts"]:
@@ -145,7 +145,7 @@ def bound_window(
             if need <= part.bound:
                 break
             run.steps += len(ops)
-            prove(core.root_cut(op)[0])
+            prove(core.root_cut(op)[0], op=ops[op])
     low = max(low, part.bound)
     for _ in range(WINDOW_PROBES if climb else 1):
         if low >= high or run.seconds_left <= 0:

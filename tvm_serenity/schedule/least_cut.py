@@ -1,0 +1,85 @@
+"""What every order needs at one op, by a minimum cut: for certificates, from the definitions.
+
+It shares no code with the search's cuts (rule R7); networkx finds the flow.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tvm_serenity.schedule.storages import StorageLives
+
+
+def related(predecessors: Sequence[Sequence[int]], op: int) -> tuple[set[int], set[int]]:
+    """Return all that must run before an op, and all that must run after it."""
+    after: list[list[int]] = [[] for _ in predecessors]
+    for other, before in enumerate(predecessors):
+        for b in before:
+            after[b].append(other)
+    return _reach(predecessors, [op]) - {op}, _reach(after, [op]) - {op}
+
+
+def least_need(storages: StorageLives, op: int, enough: int) -> int:
+    """Return bytes that every order needs at ``op``: the least cut over its in-place choices.
+
+    Where what no order can avoid there is ``enough`` without a cut, it is returned as it is.
+    """
+    above, below = related(storages.predecessors, op)
+    outside = below | {op}
+    need = storages.workspace[op]
+    least = need + _least_live(storages, op, (above, outside), enough - need)
+    for t in storages.in_place[op]:
+        others = set(storages.readers[t]) - {op}
+        if not storages.readers[t] or others & outside:
+            continue
+        inside = above | _reach(storages.predecessors, others)
+        less = need - storages.takeover[op]
+        least = min(least, less + _least_live(storages, op, (inside, outside), enough - less))
+    return least
+
+
+def _least_live(
+    storages: StorageLives, op: int, between: tuple[set[int], set[int]], enough: int
+) -> int:
+    """The least live bytes at ``op`` between two closed sets of ops; ``enough`` need no cut.
+
+    What the op makes is live then, if it was not before, as long as a reader has not run.
+    Only ops in neither set, and storages that a state between may hold or not, are in the network:
+    it is as large as what is undecided around one op, not as the graph.
+    """
+    import networkx as nx  # it takes longer to load than a small search
+
+    inside, outside = between
+    net = nx.DiGraph()
+    net.add_nodes_from(["in", "out"])
+    always = 0
+    for t, size in enumerate(storages.sizes):
+        makers, readers = storages.makers[t], storages.readers[t]
+        there = not makers or op in makers or not inside.isdisjoint(makers)
+        if (not there and outside.issuperset(makers)) or (readers and inside.issuperset(readers)):
+            continue  # not there yet, or dead already
+        wanted = not readers or not outside.isdisjoint(readers)
+        if there and wanted:
+            always += size
+            continue
+        made, read = ("made", t), ("read", t)
+        net.add_edge(made, read, capacity=size)
+        for maker in ["in"] if there else [m for m in makers if m not in outside]:
+            net.add_edge(maker, made)  # no capacity: unbounded
+        for reader in ["out"] if wanted else [r for r in readers if r not in inside]:
+            net.add_edge(read, reader)
+    if always >= enough or not net["in"]:
+        return always
+    for free, before in enumerate(storages.predecessors):
+        if free not in inside and free not in outside:
+            net.add_edges_from((free, other) for other in before if other not in inside)
+    return always + int(nx.minimum_cut_value(net, "in", "out"))
+
+
+def _reach(edges: Sequence[Sequence[int]], start: Iterable[int]) -> set[int]:
+    found = set(start)
+    queue = list(found)
+    while queue:
+        for other in edges[queue.pop()]:
+            if other not in found:
+                found.add(other)
+                queue.append(other)
+    return found
