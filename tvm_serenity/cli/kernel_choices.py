@@ -12,8 +12,11 @@ from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.firmware.latency import spent_on
 from tvm_serenity.firmware.result import Project
 
-COLUMNS = ("operator", "kernel", "made by", "workspace", "instructions", "cycles", "not taken")
-NUMBERS = ("workspace", "instructions", "cycles")
+COLUMNS = (
+    *("operator", "kernel", "made by", "form", "estimated", "workspace"),
+    *("instructions", "cycles", "not taken"),
+)
+NUMBERS = ("workspace", "instructions", "cycles", "estimated")
 
 
 def priced(project: Project, found: CycleEstimate | Unpriced) -> list[dict[str, Any]]:
@@ -35,11 +38,12 @@ def show_choices(choices: Sequence[Mapping[str, Any]], found: CycleEstimate | Un
     known = isinstance(found, CycleEstimate)
     table = Table(box=None)
     for column in COLUMNS:
-        if known or column not in NUMBERS[1:]:
+        if known or column not in NUMBERS[1:3]:
             table.add_column(column, justify="right" if column in NUMBERS else "left")
     for one in choices:
         words = [escape(one[key]) for key in ("operator", "kernel", "made_by")]
-        figures = [f"{one['workspace_bytes']:,}"]
+        form, cost = _estimated(one)
+        figures = [escape(form), cost, f"{one['workspace_bytes']:,}"]
         if known:
             count, cycles = one["instructions"], one["cycles"]
             figures.append("" if count is None else f"{count:,}")
@@ -48,3 +52,12 @@ def show_choices(choices: Sequence[Mapping[str, Any]], found: CycleEstimate | Un
     show.console.print(table)
     if isinstance(found, Unpriced):
         show.console.print(f"cycles are not known: {found.reason}", markup=False)
+
+
+def _estimated(choice: Mapping[str, Any]) -> tuple[str, str]:
+    """The form that was taken, and what it was expected to cost."""
+    for one in choice["candidates"]:
+        if not one["reason"]:
+            cost = one["cost"]
+            return one["form"], "" if cost is None else f"{cost:,} {one['unit']}"
+    return "", ""

@@ -1,12 +1,12 @@
-"""The kernels that the library has for a layer on a core, the fastest first.
+"""The kernels that the library has for a layer on a core, the cheapest there (``cost``) first.
 
 A core with the DSP extension, or with neither it nor vectors, has kernels of its own; behind them
 stand those for any core. Windows may be gathered, or read where they lie.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tvm_serenity.boards import Core
 from tvm_serenity.firmware.pack import nibbles
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir import dense, dsp, strips, thumb
+from tvm_serenity.firmware.tir.cost import Prices, prices_of
 from tvm_serenity.firmware.tir.library import (
     MOST_COLUMN_BYTES,
     RoundedConvolution,
@@ -27,6 +28,8 @@ MOST_PIECES = 16
 MOST_TAPS = 32
 MOST_ROWS = 32
 """Rows under a window: a kernel has pointers at those of two lines on its stack."""
+THUMB = {1: "cortex-m0plus", 2: "cortex-m3"}
+"""Cores whose prices those without extensions have."""
 
 
 class NotCovered(Exception):
@@ -38,29 +41,44 @@ class Extensions:
     """What kernels may use of a core.
 
     ``vectors``: it has vector instructions; ``dsp``: those of the DSP extension alone; ``thumb``:
-    neither, but this instruction set (0: kernels in C alone).
+    neither, but this instruction set (0: kernels in C alone). ``name``: the core that has prices.
     """
 
     vectors: bool = False
     dsp: bool = False
     thumb: int = 0
+    name: str = ""
 
     @staticmethod
     def of(core: Core) -> "Extensions":
         """Return what a board's core has."""
-        return Extensions(core.mve, core.dsp and not core.mve, core.thumb)
+        return Extensions(core.mve, core.dsp and not core.mve, core.thumb, core.name)
+
+    @property
+    def prices(self) -> Prices | None:
+        """What kernels cost on it: by its own prices, else by those of a core like it."""
+        like = "cortex-m55" if self.vectors else "cortex-m4" if self.dsp else THUMB.get(self.thumb)
+        return prices_of(self.name) or (prices_of(like) if like else None)
+
+    @property
+    def unit(self) -> str:
+        """In what its prices are: "cycles" or "instructions"; "" without any."""
+        return "" if self.prices is None else self.prices.unit
 
 
 PLAIN = Extensions()
-"""Kernels in C alone."""
+"""Kernels in C alone, which have no prices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
     """A call of the library: a kernel, the constants it takes after its tensors, workspace.
 
-    ``form``: how it goes about it, in a word or two; ``products``: how many it sums up.
-    ``refused``: why none is for the board's core alone.
+    ``form``: how it goes about it, in a word or two; ``products``: how many it sums up,
+    ``plane_rows``: of a plane of a channel.
+    ``refused``: why none is for the board's core alone. ``cost``: of a call, in the units of the
+    core's prices, and ``code``: the functions it calls, with their bytes; None and nothing where
+    they have no price.
     """
 
     form: str
@@ -68,11 +86,14 @@ class Tuned:
     constants: tuple[Array, ...]
     workspace_bytes: int
     products: int
+    plane_rows: int = 0
     refused: str = ""
+    cost: int | None = None
+    code: Mapping[str, int] = field(default_factory=dict)
 
 
 def candidates(name: str, layer: RoundedConvolution, core: Extensions) -> tuple[Tuned, ...]:
-    """Return the kernels that make a layer, the fastest first.
+    """Return the kernels that make a layer, the cheapest first; last those without a price.
 
     Those of rows have one without workspace among them. Raises :class:`NotCovered` where the
     library has none.
@@ -83,19 +104,44 @@ def candidates(name: str, layer: RoundedConvolution, core: Extensions) -> tuple[
     except NotCovered:
         if not found or (layer.by_rows and all(one.workspace_bytes for one in found)):
             raise
-        return tuple(found)
+        plain = []
     if (core.dsp or core.thumb) and not found:
         plain = [replace(one, refused=refusal(layer)) for one in plain]
-    return (*found, *plain)
+    return _priced([*found, *plain], layer, core)
+
+
+def _priced(
+    found: Sequence[Tuned], layer: RoundedConvolution, core: Extensions
+) -> tuple[Tuned, ...]:
+    """The kernels with what they cost, in order of that.
+
+    Windows that could be read in place are gathered only where that wins more than prices err.
+    """
+    prices = core.prices
+    if prices is None:
+        return tuple(found)
+    priced = [
+        replace(
+            one,
+            cost=prices.cost(one.form, one.plane_rows, layer),
+            code=prices.code_of(one.form, layer),
+        )
+        for one in found
+    ]
+    known = [one for one in priced if one.cost is not None]
+    doubt = 0.0 if layer.apart or layer.must_gather else prices.error_percent[1] / 100
+    gathered = {id(one): 1 + doubt * ("gathered" in one.form) for one in known}
+    known.sort(key=lambda one: ((one.cost or 0) * gathered[id(one)], one.workspace_bytes))
+    return (*known, *(one for one in priced if one.cost is None))
 
 
 def least(found: Sequence[Tuned]) -> Tuned:
-    """Return the fastest of the kernels with the least workspace."""
+    """Return the cheapest of the kernels with the least workspace."""
     return min(found, key=lambda one: one.workspace_bytes)
 
 
 def faster(found: Sequence[Tuned]) -> Sequence[Tuned]:
-    """Return the kernels that are faster than that one, the fastest first."""
+    """Return the kernels that are cheaper than that one, the cheapest first."""
     return found[: found.index(least(found))]
 
 
@@ -155,7 +201,7 @@ def _read_as(layer: RoundedConvolution, stack_bytes: int) -> list[RoundedConvolu
     if layer.sources == 1 or not held:
         return [layer]
     gathered = replace(layer, gathered=True)
-    return [gathered, layer] if layer.prefers_gathering else [layer, gathered]
+    return [layer, gathered]
 
 
 def _apart(name: str, layer: RoundedConvolution) -> Tuned:
@@ -184,7 +230,14 @@ def _tuned(
 
 
 def _fast(layer: RoundedConvolution, made: Fast) -> Tuned:
-    return Tuned(made.form, made.kernel, made.constants, made.workspace_bytes, _products(layer))
+    return Tuned(
+        made.form,
+        made.kernel,
+        made.constants,
+        made.workspace_bytes,
+        _products(layer),
+        made.plane_rows,
+    )
 
 
 def _products(layer: RoundedConvolution) -> int:

@@ -1,8 +1,8 @@
 """The library's kernel for a depthwise convolution of 3x3 that reads inputs in place.
 
 It needs neither a plane nor workspace; for each pixel its windows are found anew, so it is for rows
-of few pixels and many channels, and for windows that share few inputs. Others go by planes
-(``short.planes``).
+of few pixels and many channels, and for windows that share few inputs; others are cheaper by
+planes (``short.planes``).
 """
 
 import numpy as np
@@ -14,14 +14,6 @@ from tvm_serenity.firmware.tir.short import Fast
 
 LANES = 4
 """Channels that are made at a time."""
-PIXEL, ONE, TWO, NEAR = 75, 107, 209, 185
-"""Instructions of a pixel; of four channels of it, of two, of two whose columns are one apart."""
-CHANNEL, ROW, COPIED = 140, 11, 2.75
-"""Of a channel in a plane; of its rows; of an input that is copied there."""
-LINE, FOUR, LEFT = 12, 64, (0, 29, 46, 75)
-"""Of a line of its results; of four of them; of what is left of a line."""
-WHOLE = 0.95
-"""Of the instructions of planes, for a whole layer: its numbers take 30 bytes a channel."""
 
 
 def direct(name: str, layer: RoundedConvolution) -> Fast | None:
@@ -58,20 +50,6 @@ def direct(name: str, layer: RoundedConvolution) -> Fast | None:
     files = ("dot.h", "requantise.h", "short.h", f"rows.h:{dtype}", f"direct.h:{dtype}")
     constants = (numbers_of(layer), np.full(channels, spec.input_zero, dtype))
     return Fast("direct", Kernel(name, tuple(params), body, files), constants, 0)
-
-
-def fewer(layer: RoundedConvolution) -> bool:
-    """Return whether a layer is estimated to take fewer instructions so than by planes."""
-    spec = layer.spec
-    (_, height, width, channels), out_width = spec.pieces[0], spec.output_shape[2]
-    lines = 1 if layer.by_rows else spec.output_shape[1]
-    pair = NEAR if spec.strides[1] == 1 else TWO
-    made = out_width // 2 * pair + out_width % 2 * ONE
-    here = lines * (out_width * PIXEL + channels // LANES * made)
-    rows = min(3, height) if layer.by_rows else height
-    made = lines * (LINE + out_width // 4 * FOUR + LEFT[out_width % 4])
-    planes = channels * (CHANNEL + rows * (ROW + width * COPIED) + made)
-    return here <= planes * (1 if layer.by_rows else WHOLE)
 
 
 def numbers_of(layer: RoundedConvolution) -> Array:

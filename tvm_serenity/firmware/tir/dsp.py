@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir import library, short
-from tvm_serenity.firmware.tir.direct import direct, fewer
+from tvm_serenity.firmware.tir.direct import direct
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 from tvm_serenity.firmware.tir.short import (
     Fast,
@@ -80,9 +80,7 @@ def apart(name: str, layer: RoundedConvolution) -> list[Fast]:
     function = "plane_positive" if layer.clamps_at_zero else "plane_lines"
     found = planes(name, layer, ("plane_pairs.h",), function=function)
     in_place = direct(name, layer)
-    if in_place is not None:
-        found.insert(0 if fewer(layer) else len(found), in_place)
-    return found
+    return [*found, *([in_place] if in_place else [])]
 
 
 def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:

@@ -36,8 +36,6 @@ MOST_STRETCHES = 5
 
 LANES = 16
 """Inputs of a vector."""
-MOST_LONGER = 1.25
-"""Runs that fill so many times as many vectors as a column are gathered."""
 MOST_COLUMN_BYTES = 320
 """Row kernels have no workspace: windows that must be gathered and are larger stay with TIR's."""
 
@@ -110,19 +108,6 @@ class RoundedConvolution:
         if self.grouped:
             return self._groups_must_gather
         return any(shape[3] % BLOCK for shape in self.spec.pieces)
-
-    @cached_property
-    def prefers_gathering(self) -> bool:
-        """Whether gathering is faster where either can be.
-
-        Vectors take columns whole. Otherwise copying two windows is set against starting anew at
-        each further row for every pair of outputs, in instructions of a Cortex-M4.
-        """
-        if self.grouped:
-            columns = in_vectors([self.depth])
-            return not self.by_rows and in_vectors(self.stretches) > MOST_LONGER * columns
-        anew = 8 * (self.sources - 1) * self.spec.channels
-        return not self.by_rows and (self.vectors or anew > 2.5 * self.depth + 60 * self.sources)
 
     @property
     def grouped(self) -> bool:

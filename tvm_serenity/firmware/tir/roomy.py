@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tvm_serenity.firmware.tir.candidates import Tuned, faster
+from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.memory import LiveRange, profile
 from tvm_serenity.plan import Plan
@@ -34,11 +35,11 @@ def with_room(
         if held:
             wanted[i] = held
     if not wanted:
-        return kernels, least
+        return _worth_it(kernels, least, ordered)
     chosen = kernels.taking({i: held[0] for i, held in wanted.items()})
     placed = ordered(chosen, arena_bytes)
     if placed[2].arena_bytes <= arena_bytes:
-        return chosen, placed
+        return _worth_it(chosen, placed, ordered)
     taken: dict[int, Tuned] = {}
     best = least
     for i, held in wanted.items():
@@ -48,4 +49,22 @@ def with_room(
                 taken[i] = made
                 best = placed
                 break
-    return kernels.taking(taken), best
+    return _worth_it(kernels.taking(taken), best, ordered)
+
+
+def _worth_it(
+    kernels: Kernels, placed: Ordered, ordered: Callable[[Kernels, int | None], Ordered]
+) -> tuple[Kernels, Ordered]:
+    """The same without kernels that are not worth their code, in no larger arena."""
+    layers: dict[int, LayerOptions] = {}
+    for i, found in kernels.candidates.items():
+        taken = next(made for made in found if made.form == kernels.tuned[i].form)
+        room = taken.workspace_bytes
+        others = [m for m in found if m.workspace_bytes <= room and m is not taken]
+        layers[i] = LayerOptions([taken, *others])
+    chosen = without_little_use(layers)
+    if all(made is layers[i].options[0] for i, made in chosen.items()):
+        return kernels, placed
+    leaner = kernels.taking(chosen)
+    again = ordered(leaner, placed[2].arena_bytes)
+    return (leaner, again) if again[2].arena_bytes <= placed[2].arena_bytes else (kernels, placed)

@@ -5,11 +5,12 @@ byte. A call's workspace lies where no band does that lives while it runs: that 
 layer at one place, or else that of each at its own, which stands in the tables.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.program import Kernel, Place
+from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.memory import LiveRange
@@ -73,17 +74,46 @@ def with_room_by_rows(
         if made is None or layer not in calls or not _in_rows(kernels, layer):
             continue
         bands = [calls[layer][first] for first in sorted(calls[layer])]
-        for one in made.faster:
+        for one in made.candidates:
+            if not one.workspace_bytes:
+                break
             at = found.places(bands, one.workspace_bytes)
             if at is not None and (len(at) == 1 or layer != streaming.banded.feeding):
                 code[layer], places[layer] = one, at
                 break
+    for layer, one in _worth_it(kernels, code, calls).items():
+        code[layer] = one
+        if not one.workspace_bytes:
+            places.pop(layer, None)
     return replace(kernels, code=_shared(code)), replace(lying, by_rows=places)
 
 
 def _in_rows(kernels: RowKernels, layer: int) -> bool:
     kernel = kernels.rows.kernels[layer]
     return kernel is not None and kernel.rows is not None
+
+
+def _worth_it(
+    kernels: RowKernels, code: Sequence[LayerCode | None], calls: Mapping[int, object]
+) -> dict[int, LayerCode]:
+    """What layers in rows take of kernels that are worth their code."""
+    layers: dict[int, LayerOptions] = {}
+    for layer, made in enumerate(code):
+        least = kernels.code[layer]
+        if made is None or made.tuned is None or least is None or layer not in calls:
+            continue
+        room = made.workspace_bytes
+        others = [c.tuned for c in least.candidates if c.workspace_bytes <= room and c.tuned]
+        options = [made.tuned, *(one for one in others if one is not made.tuned)]
+        rows = kernels.network.rows(kernels.network.layers[layer].outputs[0])
+        layers[layer] = LayerOptions(options, rows if _in_rows(kernels, layer) else 1)
+    found = without_little_use(layers)
+    chosen = {}
+    for layer, tuned in found.items():
+        least = kernels.code[layer]
+        assert least is not None
+        chosen[layer] = next(c for c in least.candidates if c.tuned is tuned)
+    return chosen
 
 
 def _meets(live: LiveRange, positions: Sequence[int]) -> bool:

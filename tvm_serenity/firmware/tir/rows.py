@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, faster, least
+from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
 from tvm_serenity.firmware.tir.over_rows import (
@@ -31,10 +31,9 @@ class LayerCode:
 
     ``data`` are the positions of tensors among tensors and constants: before all constants where
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not, or not one for the board's core alone; ``form``: which of the
-    library's. ``faster``: those with more workspace, the fastest first; ``slower``: the forms that
-    are not. ``passages``: how it goes over a row of each input, where rows may lie over what they
-    are made of.
+    ``not_covered`` why it is not, or not one for the board's core alone; ``tuned``: which of the
+    library's. ``candidates``: all there are in its place, the cheapest first. ``passages``: how it
+    goes over a row of each input, where rows may lie over what they are made of.
     """
 
     kernels: tuple[Kernel, ...]
@@ -43,9 +42,8 @@ class LayerCode:
     workspace_bytes: int = 0
     library: bool = False
     not_covered: str = ""
-    form: str = ""
-    faster: "tuple[LayerCode, ...]" = ()
-    slower: tuple[str, ...] = ()
+    tuned: Tuned | None = None
+    candidates: "tuple[LayerCode, ...]" = ()
     passages: Passages = ()
 
 
@@ -56,6 +54,7 @@ class RowKernels:
     rows: RowModule
     network: Network
     code: tuple[LayerCode | None, ...]
+    core: Extensions = PLAIN
 
 
 def row_kernels(
@@ -105,7 +104,7 @@ def row_kernels(
             made = replace(made, kernels=same)
             layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
         found.append(made)
-    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found))
+    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found), core)
 
 
 def _lying(
@@ -113,7 +112,7 @@ def _lying(
 ) -> tuple[LayerCode, tuple[int | None, ...]]:
     """The kernels of a layer that say how they go over rows, and how far apart these must be.
 
-    A kernel with more workspace is left out where it stays apart and that with the least does not.
+    Others than that with the least workspace are left out where they stay apart and it does not.
     """
     layer, kernel = rows.network.layers[index], rows.kernels[index]
     assert kernel is not None
@@ -128,13 +127,13 @@ def _lying(
         return made, ()
     made = replace(made, passages=of_library(spec, made.kernels[0]))
     far, kept = distances(made.passages), []
-    for one in made.faster:
-        one = replace(one, passages=of_library(spec, one.kernels[0]))
+    lying = [replace(c, passages=of_library(spec, c.kernels[0])) for c in made.candidates]
+    for one in lying:
         both = farther(far, distances(one.passages))
-        if both is not None:
+        if both is not None and (both == far or one.workspace_bytes):
             far = both
             kept.append(one)
-    return replace(made, faster=tuple(kept)), far
+    return replace(made, candidates=tuple(kept)), far
 
 
 def _splits(kernel: LayerKernel | None) -> bool:
@@ -149,14 +148,11 @@ def _from_library(kernel: LayerKernel | None, core: Extensions) -> LayerCode | N
     found = from_library(name, kernel.source, arguments, kernel.rows, core)
     first = tuple(range(len(kernel.data)))
 
-    def code(made: Tuned) -> LayerCode:
-        kernels, size = (made.kernel,), made.workspace_bytes
-        return LayerCode(kernels, made.constants, first, size, True, made.refused, made.form)
-
-    little = least(found)
-    more = faster(found)
-    slower = tuple(made.form for made in found[len(more) + 1 :])
-    return replace(code(little), faster=tuple(map(code, more)), slower=slower)
+    codes = tuple(
+        LayerCode((c.kernel,), c.constants, first, c.workspace_bytes, True, c.refused, c)
+        for c in found
+    )
+    return replace(codes[found.index(least(found))], candidates=codes)
 
 
 def _arguments(kernel: LayerKernel) -> list[Any]:

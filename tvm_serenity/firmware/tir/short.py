@@ -24,12 +24,16 @@ WORD_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Fast:
-    """A kernel, the constants it takes after its tensors, workspace; ``form``: its name."""
+    """A kernel, the constants it takes after its tensors, workspace; ``form``: its name.
+
+    ``plane_rows``: of a plane of a channel.
+    """
 
     form: str
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int
+    plane_rows: int = 0
 
 
 def planes(
@@ -119,7 +123,7 @@ def _planes(
     kernel = Kernel(name, tuple(params), body, ("dot.h", "requantise.h", "short.h", *typed))
     given_numbers = _channel_numbers(layer, lifted)
     form = "planes in a ring" if rows < _rows_read(layer) else "planes"
-    return Fast(form, kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch)
+    return Fast(form, kernel, (given_numbers,), 0 if on_stack else 2 * rows * pitch, rows)
 
 
 def has_planes(layer: RoundedConvolution) -> bool:

@@ -22,8 +22,6 @@ STRIPS = ("columns", "rows", "convolution", "strips", "stripped")
 """Files of the library for convolutions of few inputs, with vectors."""
 MOST_WINDOWS = 64
 """Windows that are gathered at a time: with more, little is left to be won."""
-FEWEST_WINDOWS = (6, 12)
-"""Of up to 16 inputs, and of more: with fewer it takes longer to begin than is won."""
 OUTPUTS = 4
 """Results are made by so many channels."""
 
@@ -36,16 +34,7 @@ def covered(layer: RoundedConvolution) -> bool:
         return False
     if len(spec.pieces) > 1 or spec.dilation[1] != 1 or inputs_of(layer) > 2 * LANES:
         return False
-    if _together(layer) < FEWEST_WINDOWS[inputs_of(layer) > LANES]:
-        return False
     return r.dtype == spec.dtype and (r.low, r.high) == (limits.min, limits.max)
-
-
-def _together(layer: RoundedConvolution) -> int:
-    """How many windows pass the same weights."""
-    shape = layer.spec.output_shape
-    whole = layer.plain and not layer.by_rows
-    return shape[1] * shape[2] if whole else windows(layer) or shape[2]
 
 
 def inputs_of(layer: RoundedConvolution) -> int:

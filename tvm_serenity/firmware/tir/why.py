@@ -1,34 +1,60 @@
 """Which kernel makes each operator, what stood beside it, and why that was not taken.
 
-The choice is a rule, nothing is costed: the kernel library before kernels from TIR, and of its
-forms the first in the order of ``candidates`` for whose workspace the arena does not grow.
+The kernel library goes before kernels from TIR, which are not priced. Of its candidates the one of
+least cost is taken, in the units of the core's prices, for whose workspace the arena does not grow,
+but for kernels that are not worth their code.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.tir.rows import RowKernels
 from tvm_serenity.kernels.opaque import opaque
 
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
 BEHIND = "the library goes before it"
 GROWS, NO_PLACE = "the arena would grow", "no place is free in all of its calls"
+DEARER, NOT_WORTH = "costs more", "is not worth its code"
+UNPRICED = "comes after it"
+
+
+@dataclass(frozen=True)
+class KernelCandidate:
+    """A kernel of the library that could make an operator; ``reason``: "" of the one taken.
+
+    ``cost``: of one run of the network, in ``unit``, None where it has no price.
+    """
+
+    form: str
+    cost: int | None
+    unit: str
+    workspace_bytes: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The candidate in words."""
+        cost = "" if self.cost is None else f", {self.cost:,} {self.unit}"
+        size = f", {self.workspace_bytes:,} bytes of workspace" * (self.workspace_bytes > 0)
+        return f"{self.form}{cost}{size}" + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelChoice:
     """The kernel of an operator and who made it; ``others``: what was not taken, with reasons.
 
-    What it takes is known once it is linked: JSON has places for that.
+    ``candidates``: those of the library, the cheapest first. What it takes is known once it is
+    linked: JSON has places for that.
     """
 
     operator: str
     kernel: str
     made_by: str
     workspace_bytes: int
+    candidates: tuple[KernelCandidate, ...] = ()
     others: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
@@ -38,6 +64,7 @@ class KernelChoice:
             "kernel": self.kernel,
             "made_by": self.made_by,
             "workspace_bytes": self.workspace_bytes,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
             "others": list(self.others),
             "instructions": None,
             "cycles": None,
@@ -53,11 +80,8 @@ def _whole(taken: Kernels, index: int) -> KernelChoice:
     op = taken.region.graph.ops[index]
     made = taken.tuned.get(index)
     if made is not None:
-        others = _beside(taken.candidates[index], made)
-        if made.refused:
-            others.insert(0, f"library for this core: {made.refused}")
-        by, name, workspace = LIBRARY, made.kernel.name, made.workspace_bytes
-        return _choice(op.name, name, by, workspace, [*others, f"TIR: {BEHIND}"])
+        candidates = _beside(taken.candidates[index], made, taken.core.unit, GROWS)
+        return _of_library(op.name, made, made.kernel.name, candidates)
     function = taken.functions[op.kind]
     if opaque(function) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
@@ -79,51 +103,57 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
     for layer, little, code, kernel in layers:
         if code is None or kernel is None:
             continue
-        if code.library:
-            by, others = LIBRARY, [*_beside_rows(little, code), f"TIR: {BEHIND}"]
-            if code.not_covered:
-                others.insert(0, f"library for this core: {code.not_covered}")
-        else:
-            reason = (code.not_covered or "no kernel of one call") if tuned else "off"
-            by, others = TIR, [f"library: {reason}"]
         name = code.kernels[0].name
-        found.append(_choice(layer.name, name, by, code.workspace_bytes, others))
+        if code.tuned is not None and little is not None:
+            options = [one.tuned for one in little.candidates if one.tuned is not None]
+            rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
+            candidates = _beside(options, code.tuned, least.core.unit, NO_PLACE, rows)
+            found.append(_of_library(layer.name, code.tuned, name, candidates))
+            continue
+        reason = (code.not_covered or "no kernel of one call") if tuned else "off"
+        found.append(_choice(layer.name, name, TIR, code.workspace_bytes, [f"library: {reason}"]))
     return tuple(found)
 
 
-def _beside(found: Sequence[Tuned], taken: Tuned) -> list[str]:
-    """The library's other forms, and why none of them was taken."""
+def _of_library(
+    operator: str, made: Tuned, kernel: str, candidates: tuple[KernelCandidate, ...]
+) -> KernelChoice:
+    others = [f"library, {one.text}" for one in candidates if one.reason]
+    if made.refused:
+        others.insert(0, f"library for this core: {made.refused}")
+    others.append(f"TIR: {BEHIND}")
+    return _choice(operator, kernel, LIBRARY, made.workspace_bytes, others, candidates)
+
+
+def _beside(
+    found: Sequence[Tuned], taken: Tuned, unit: str, no_room: str, calls: int = 1
+) -> tuple[KernelCandidate, ...]:
+    """The candidates of an operator, each with why it was not taken."""
     at = [made.form for made in found].index(taken.form)
-    before = [(made.form, made.workspace_bytes) for made in found[:at]]
-    return [_no_room(*one, GROWS) for one in before] + [_slower(m.form) for m in found[at + 1 :]]
-
-
-def _beside_rows(little: LayerCode | None, taken: LayerCode) -> list[str]:
-    """The same of a layer in rows."""
-    if little is None:
-        return []
-    forms = [one.form for one in (*little.faster, little)]
-    at = forms.index(taken.form)
-    before = [(one.form, one.workspace_bytes) for one in little.faster[:at]]
-    after = [*forms[at + 1 :], *little.slower]
-    return [_no_room(*one, NO_PLACE) for one in before] + [_slower(form) for form in after]
-
-
-def _no_room(form: str, workspace_bytes: int, why: str) -> str:
-    return f"library, {form}, with {workspace_bytes:,} bytes of workspace: {why}"
-
-
-def _slower(form: str) -> str:
-    return f"library, {form}: comes after it"
+    candidates = []
+    for i, made in enumerate(found):
+        if i < at:
+            reason = no_room if made.workspace_bytes > taken.workspace_bytes else NOT_WORTH
+        else:
+            reason = "" if i == at else DEARER if made.cost is not None else UNPRICED
+        cost = None if made.cost is None else made.cost * calls
+        candidates.append(KernelCandidate(made.form, cost, unit, made.workspace_bytes, reason))
+    return tuple(candidates)
 
 
 def _choice(
-    operator: str, kernel: str, by: str, workspace: int, others: Sequence[str]
+    operator: str,
+    kernel: str,
+    by: str,
+    workspace: int,
+    others: Sequence[str],
+    candidates: tuple[KernelCandidate, ...] = (),
 ) -> KernelChoice:
     return KernelChoice(
         operator=operator,
         kernel=kernel,
         made_by=by,
         workspace_bytes=workspace,
+        candidates=candidates,
         others=tuple(others),
     )

@@ -1,0 +1,194 @@
+"""Kernels are chosen by what they cost: prices against measured kernels, and worth of code."""
+
+import importlib.util
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.firmware.projects import needs_board
+from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.tir import candidates as listed
+from tvm_serenity.firmware.tir.candidates import Extensions, Tuned, faster, least
+from tvm_serenity.firmware.tir.code_size import WORTH, LayerOptions, without_little_use
+from tvm_serenity.firmware.tir.cost import Prices, prices_of
+
+ROOT = Path(__file__).parents[2]
+CORES = {
+    "cortex-m0plus": Extensions(thumb=1, name="cortex-m0plus"),
+    "cortex-m3": Extensions(thumb=2, name="cortex-m3"),
+    "cortex-m4": Extensions(dsp=True, name="cortex-m4"),
+    "cortex-m55": Extensions(vectors=True, name="cortex-m55"),
+}
+FIRST, LAYERS = 2_000_000, 40
+LOST, FASTEST = 0.02, 0.85
+"""Of what the fastest kernels take, on average; and how many choices are the fastest."""
+
+
+def benchmark() -> Any:
+    """``benchmarks/kernel_costs.py``, which draws layers and measures their kernels."""
+    path = ROOT / "benchmarks" / "kernel_costs.py"
+    spec = importlib.util.spec_from_file_location("kernel_costs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["kernel_costs"] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+def lost(core: str, prices: Callable[[Any], Any]) -> list[float]:
+    """What the cheapest kernels of layers take more than the fastest, measured."""
+    measure = benchmark()
+    points = measure.measured(core, range(FIRST, FIRST + LAYERS))
+    known = prices_of(core)
+    assert known is not None
+    found: list[float] = measure.regret(points, prices(dict(known.rows)), known.unit)
+    return found
+
+
+def parts(core: str) -> None:
+    if core != "cortex-m55":
+        for part in ("unicorn", "capstone", "tvm_serenity._cycles"):
+            pytest.importorskip(part)
+
+
+@needs_board
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55"])
+def test_the_cheapest_are_the_fastest(core: str) -> None:
+    parts(core)
+    found = lost(core, lambda rows: rows)
+    assert len(found) > LAYERS // 2
+    assert statistics.mean(found) < LOST, found
+    assert sum(one == 0 for one in found) > FASTEST * len(found), found
+
+
+@needs_board
+def test_a_wrong_price_is_seen() -> None:
+    parts("cortex-m4")
+
+    def wrong(rows: dict[str, list[float]]) -> dict[str, list[float]]:
+        return {
+            kind: [0.0 * p if "pairs" in kind else p for p in row] for kind, row in rows.items()
+        }
+
+    assert statistics.mean(lost("cortex-m4", wrong)) > 5 * LOST
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_every_core_has_prices(core: str) -> None:
+    prices = CORES[core].prices
+    assert prices is not None
+    assert prices is prices_of(core)
+    assert prices.unit == ("instructions" if core == "cortex-m55" else "cycles")
+    for kind, row in prices.rows.items():
+        assert min(row) >= 0, kind
+        assert max(row) > 0, kind
+    assert set(prices.code) == set(prices.rows)
+
+
+def test_cores_without_prices_have_those_of_one_like_them() -> None:
+    assert Extensions(vectors=True, name="cortex-m85").prices is prices_of("cortex-m55")
+    for name in ("cortex-m7", "cortex-m33"):
+        assert Extensions(dsp=True, name=name).prices is prices_of("cortex-m4")
+    assert Extensions(thumb=1, name="cortex-m0").prices is prices_of("cortex-m0plus")
+    assert Extensions(thumb=2).prices is prices_of("cortex-m3")
+    assert Extensions().prices is None
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_candidates_stand_by_their_cost(core: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = benchmark()
+    several = 0
+    for seed in range(FIRST, FIRST + LAYERS):
+        made = [found for _, found in measure.kernels(seed, CORES[core])]
+        again = [found for _, found in measure.kernels(seed, CORES[core])]
+        assert [(m.form, m.cost) for m in made] == [(m.form, m.cost) for m in again]
+        spec, weights, bias = measure.drawn(seed)
+        layer = replace(measure.tuned._layer(spec, weights, bias), vectors=CORES[core].vectors)
+        found = listed.candidates("k", layer, CORES[core])
+        several += len(found) > 1
+        costs = [one.cost for one in found if one.cost is not None and "gathered" not in one.form]
+        assert costs == sorted(costs, key=lambda cost: cost or 0)
+        assert len({one.form for one in found}) == len(found)
+        little = least(found)
+        assert all(one.workspace_bytes > little.workspace_bytes for one in faster(found))
+    assert several > LAYERS // 3
+
+
+def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = benchmark()
+    core = CORES["cortex-m4"]
+    right = core.prices
+    assert right is not None
+    turned = Prices(
+        right.unit,
+        right.error_percent,
+        {kind: [0.0 if "pairs" in kind else p for p in row] for kind, row in right.rows.items()},
+        right.code,
+    )
+    spec, weights, bias = next(
+        one for one in map(measure.drawn, range(FIRST, FIRST + 100)) if one[0].groups == 1
+    )
+    layer = measure.tuned._layer(spec, weights, bias)
+    first = listed.candidates("k", layer, core)[0].form
+    monkeypatch.setattr(listed, "prices_of", lambda _core: turned)
+    assert listed.candidates("k", layer, core)[0].form.startswith("pairs") != first.startswith(
+        "pairs"
+    )
+
+
+def option(form: str, cost: int, **code: int) -> Tuned:
+    """A candidate of so much cost that calls these functions."""
+    return Tuned(form, Kernel(form, (), ""), (), 0, 1, cost=cost, code=code)
+
+
+def best(layers: dict[int, LayerOptions]) -> float:
+    """The least worth of any choice, tried out."""
+    total = sum(one.options[0].cost or 0 for one in layers.values())
+    return min(
+        worth(dict(zip(layers, found, strict=True)), total)
+        for found in product(*(one.options for one in layers.values()))
+    )
+
+
+def worth(found: dict[int, Tuned], total: float) -> float:
+    code: dict[str, int] = {}
+    for made in found.values():
+        code |= made.code
+    return sum(made.cost or 0 for made in found.values()) + WORTH * total * sum(code.values())
+
+
+def test_a_kernel_that_wins_little_is_left_out() -> None:
+    many = LayerOptions([option("wide", 900_000, wide=900), option("plain", 990_000, plain=500)])
+    few = LayerOptions([option("plain", 10_000, plain=500), option("wide", 10_020, wide=900)])
+    found = without_little_use({0: many, 1: few})
+    assert [found[i].form for i in (0, 1)] == ["wide", "wide"]
+    dear = LayerOptions([option("plain", 10_000, plain=500), option("wide", 12_000, wide=900)])
+    found = without_little_use({0: many, 1: dear})
+    assert [found[i].form for i in (0, 1)] == ["wide", "plain"]
+
+
+def test_what_is_left_out_is_near_the_best() -> None:
+    rng = np.random.default_rng(0)
+    same = 0
+    for _ in range(60):
+        names = ["a", "b", "c"]
+        code = {n: {n: int(rng.integers(20_000, 200_000)), "shared": 30_000} for n in names}
+        layers = {}
+        for i in range(4):
+            made = [option(n, int(rng.integers(1_000, 1_000_000)), **code[n]) for n in names]
+            layers[i] = LayerOptions(sorted(made, key=lambda one: one.cost or 0))
+        total = sum(one.options[0].cost or 0 for one in layers.values())
+        found = worth(without_little_use(layers), total)
+        first = worth({i: one.options[0] for i, one in layers.items()}, total)
+        assert best(layers) - 1e-6 <= found <= first
+        same += found <= best(layers) * (1 + 1e-9)
+    assert same > 55
