@@ -66,7 +66,7 @@ def _budget_of_the_peak(_graph: Graph, claims: Claims) -> None:
     if "budget_bytes" in claims["proof"]:
         claims["proof"]["budget_bytes"] = claims["peak_bytes"]  # which the order itself is within
     else:
-        claims["proof"] = {"kind": "end"}
+        claims["proof"] = {"kind": "start" if claims["proof"]["kind"] == "end" else "end"}
 
 
 def _no_ops(_graph: Graph, claims: Claims) -> None:

@@ -93,6 +93,8 @@ def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200
         _check_order(graph, order, peak)
         if bound > peak or (outcome == Outcome.OPTIMAL and bound != peak):
             raise CheckError(f"bound {bound} and peak {peak} do not fit the outcome {outcome!r}")
+        if int(proof.get("budget_bytes", -1)) >= peak:
+            raise CheckError(f"{graph.name}: the order itself is within the proof's budget")
         problem = problem_of(graph)
         proved, how = _proved(problem, dict(proof), bound, states)
     except (KeyError, TypeError, ValueError, IndexError) as error:
