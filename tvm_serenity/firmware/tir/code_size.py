@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tvm_serenity.firmware.tir.candidates import Tuned
 
-WORTH = 1e-7
-"""Of what all layers cost together: a byte of code. 10 KB are taken for a thousandth."""
+WORTH = 1e-6
+"""Of what all layers cost together: a byte of code. 1 KB is taken for a thousandth."""
 
 
 @dataclass(frozen=True)
