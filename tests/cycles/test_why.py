@@ -72,7 +72,7 @@ def test_another_order_is_seen(
         return (last, *parts)
 
     monkeypatch.setattr("tvm_serenity.cli.kernel_choices.spent_on", turned)
-    assert misplaced(tmp_path, choices("whole", monkeypatch, tmp_path, capsys))
+    assert misplaced(tmp_path, choices("llvm", monkeypatch, tmp_path, capsys))
 
 
 @needs_board

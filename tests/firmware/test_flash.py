@@ -15,14 +15,17 @@ from tvm_serenity.quantize import tables
 
 
 @pytest.mark.parametrize(
-    ("name", "held"),
-    [(HELLO, 420), ("tflm/mnist_lstm_int8.tflite", 9_808), (KWS, 26_684)],
+    ("name", "held", "most"),
+    [(HELLO, 420, 1.1), ("tflm/mnist_lstm_int8.tflite", 9_808, 1.1), (KWS, 26_684, 1.2)],
 )
-def test_files_keep_their_size(name: str, held: int) -> None:
-    """``held``: bytes of weights and biases in the file, and of the weights' scales."""
+def test_files_keep_their_size(name: str, held: int, most: float) -> None:
+    """``held``: bytes of weights and biases in the file, and of the weights' scales.
+
+    Depthwise layers that are read in place take 10 bytes a channel more than by planes.
+    """
     assert model(name).stat().st_size > held
     built = build(name, "mps2-an386", format="zephyr")
-    assert built.facts["constant_bytes"] <= 1.1 * held
+    assert built.facts["constant_bytes"] <= most * held
 
 
 def test_little_work_takes_no_library() -> None:

@@ -5,7 +5,7 @@ stand those for any core. Windows may be gathered, or read where they lie.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -135,14 +135,12 @@ def _priced(
     return (*known, *(one for one in priced if one.cost is None))
 
 
-def least(found: Sequence[Tuned]) -> Tuned:
-    """Return the cheapest of the kernels with the least workspace."""
-    return min(found, key=lambda one: one.workspace_bytes)
+def least(found: Sequence[Tuned], spread: Callable[[Tuned], int] = lambda _made: 0) -> Tuned:
+    """Return the cheapest of the kernels with the least workspace.
 
-
-def faster(found: Sequence[Tuned]) -> Sequence[Tuned]:
-    """Return the kernels that are cheaper than that one, the cheapest first."""
-    return found[: found.index(least(found))]
+    ``spread``: bytes that one needs beside it, which count where workspace is the same.
+    """
+    return min(found, key=lambda one: (one.workspace_bytes, spread(one)))
 
 
 def _for_core(name: str, layer: RoundedConvolution, core: Extensions) -> list[Fast | None]:

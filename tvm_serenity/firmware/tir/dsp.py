@@ -34,6 +34,8 @@ from tvm_serenity.firmware.tir.short import (
 FIRST_SUMS = 1 << 23
 """Sums of the first output of a pair are below this: the difference that holds them has 24 bits."""
 
+FEW_PAIRS = 10
+"""Pairs of outputs from which an odd number is filled up: of fewer it takes a tenth more flash."""
 WIDENED_PRODUCTS = 4096
 """Of a dense layer, from which its inputs are widened first: fewer take less code as they lie."""
 
@@ -175,6 +177,8 @@ def _quads(name: str, layer: RoundedConvolution, words: Array) -> Fast | None:
     inputs = math.prod(spec.weight_shape[:3])
     reads_all = len(spec.pieces) == 1 and math.prod(spec.pieces[0]) == inputs
     if not reads_all or any(spec.padding) or inputs % BLOCK:
+        return None
+    if len(words) % 2 and len(words) < FEW_PAIRS:
         return None
     filled = [(0, len(words) % 2), (0, 0)]
     blocks = np.pad(words, [*filled, (0, 0)]).reshape(-(-len(words) // 2), 2, -1, 2)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import tvm
@@ -21,7 +22,7 @@ from tvm_serenity.firmware.tir.over import allowed as may_overlap
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, tuned
 from tvm_serenity.firmware.tir.widen import widening
-from tvm_serenity.firmware.windows import Passage
+from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.opaque import opaque
@@ -46,8 +47,9 @@ class Kernels:
         in_c = settings.codegen == "c"
         self.not_covered: dict[int, str] = {}
         self.candidates = self._candidates() if settings.tuned and in_c else {}
+        self.least = {i: least(c, partial(self._spread, i)) for i, c in self.candidates.items()}
         self.tuned = _named(
-            {i: (self.region.graph.ops[i].kind, least(c)) for i, c in self.candidates.items()}
+            {i: (self.region.graph.ops[i].kind, made) for i, made in self.least.items()}
         )
         others = [
             i
@@ -145,15 +147,34 @@ class Kernels:
             return {}
         found: dict[int, dict[int, Passage]] = {}
         for i, made in self.tuned.items():
-            op, data = self.region.graph.ops[i], self._data(i)
-            spec = spec_of(self.functions[op.kind], self.constants_of(i))
-            if not isinstance(spec, Convolution) or len(op.outputs) != 1:
-                continue
-            whole = windows_of(spec, made.kernel)
-            if len(whole) == len(data) == len(set(data)):
-                both = zip(data, whole, strict=True)
-                found[i] = {t: w for t, w in both if t is not None and may_overlap(w)}
+            known = self._passages(i, made)
+            if known:
+                found[i] = {t: w for t, w in known.items() if may_overlap(w)}
         return found | self._by_lines()
+
+    def _passages(self, op: int, made: Tuned) -> dict[int, Passage]:
+        """How a kernel of the library goes over the tensors that it reads, where that is known."""
+        data = self._data(op)
+        spec = spec_of(self.functions[self.region.graph.ops[op].kind], self.constants_of(op))
+        if not isinstance(spec, Convolution) or len(self.region.graph.ops[op].outputs) != 1:
+            return {}
+        whole = windows_of(spec, made.kernel)
+        if not len(whole) == len(data) == len(set(data)):
+            return {}
+        return {t: w for t, w in zip(data, whole, strict=True) if t is not None}
+
+    def _spread(self, op: int, made: Tuned) -> int:
+        """How far its result lies below what it is written over, at most; all of it if apart."""
+        if not self.settings.write_over:
+            return 0
+        graph, far = self.region.graph, 0
+        size = sum(graph.tensors[t].size_bytes for t in graph.ops[op].outputs)
+        known = self._passages(op, made)
+        for passage in known.values():
+            if not starts_together(passage):
+                distance = distance_bytes(passage)
+                far = max(far, size if distance is None else distance)
+        return far if known else size
 
     def _by_lines(self) -> dict[int, dict[int, Passage]]:
         """The same of kernels from TIR that read one tensor: pools, pads, what else has rows."""

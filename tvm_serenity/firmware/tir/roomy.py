@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tvm_serenity.firmware.tir.candidates import Tuned, faster
+from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.memory import LiveRange, profile
@@ -31,7 +31,8 @@ def with_room(
     }
     wanted: dict[int, list[Tuned]] = {}
     for i, found in kernels.candidates.items():
-        held = [made for made in faster(found) if made.workspace_bytes <= room[i]]
+        cheaper = found[: found.index(kernels.least[i])]
+        held = [made for made in cheaper if made.workspace_bytes <= room[i]]
         if held:
             wanted[i] = held
     if not wanted:

@@ -121,8 +121,9 @@ def _lying(
         return made, ()
     spec = spec_of(kernel.source, _arguments(kernel)) if made.library else None
     if not made.library or isinstance(spec, Sum):
-        made = replace(made, passages=of_elements(kernel.rows, rows.network, index))
-        return made, distances(made.passages)
+        gone = of_elements(kernel.rows, rows.network, index)
+        others = tuple(replace(c, passages=gone) for c in made.candidates)
+        return replace(made, passages=gone, candidates=others), distances(gone)
     if not isinstance(spec, Convolution) or len(spec.pieces) != len(layer.inputs):
         return made, ()
     made = replace(made, passages=of_library(spec, made.kernels[0]))
