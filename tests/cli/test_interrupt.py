@@ -55,7 +55,7 @@ def test_ctrl_c_keeps_the_best_order(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_the_best_placement(tmp_path: Path) -> None:
     file, out = tmp_path / "buffers.csv", tmp_path / "placed.csv"
     rng = random.Random(5)
-    rows = [(i, s := rng.randrange(400), s + rng.randint(1, 60)) for i in range(1_500)]
+    rows = [(i, s := rng.randrange(400), s + rng.randint(1, 60)) for i in range(5_000)]
     lines = [f"b{i},{lower},{upper},{rng.randint(1, 9999)}" for i, lower, upper in rows]
     file.write_text("\n".join(["id,lower,upper,size", *lines]))
     command = [sys.executable, "-c", PRESSED_WHILE_PLACING, "plan", str(file), "-o", str(out)]
