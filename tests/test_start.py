@@ -71,6 +71,15 @@ def test_a_model_is_refused_with_few_imports(tmp_path: Path, make: Any, said: st
     assert not any(name.startswith("tvm_serenity.firmware.tir") for name in ours)
 
 
+@pytest.mark.parametrize("line", ["rows", "fit", "fit --board no-such-board", "compile -o m.so"])
+def test_a_missing_model_or_board_is_refused_with_few_imports(line: str) -> None:
+    command, *options = line.split()
+    modules, error = imported(command, "no-such-model.tflite", *options)
+    assert "no-such-" in error
+    assert error.count("\n") == 1
+    assert not modules & set(SLOW)
+
+
 def test_a_command_imports_no_other(tmp_path: Path) -> None:
     modules, _ = imported("boards")
     found = {name for name in modules if name.startswith("tvm_serenity.cli.")}

@@ -119,7 +119,7 @@ def fit_command(
     """
     from tvm_serenity.firmware.emit.project import check_target
     from tvm_serenity.firmware.settings import Settings
-    from tvm_serenity.fitting.choose import FitGoal
+    from tvm_serenity.fitting.goal import FitGoal
 
     check_plot(plot)
     goal = FitGoal(

@@ -15,7 +15,7 @@ from tvm_serenity.sweeps import Row, run_sweep
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.settings import Settings
-    from tvm_serenity.fitting.choose import FitGoal
+    from tvm_serenity.fitting.goal import FitGoal
 
 ALL = "all"
 STEPS = {"whole": "whole", "rows": "rows", "fit": "fit", None: "-"}
@@ -39,7 +39,7 @@ def sweep_fits(
 
     The seconds of ``goal`` are those of each pair.
     """
-    from tvm_serenity.fitting.choose import NO, YES
+    from tvm_serenity.fitting.goal import NO, YES
     from tvm_serenity.fitting.sweep import point_file, points
 
     if goal.stream_input == YES:

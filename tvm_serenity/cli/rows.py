@@ -127,6 +127,7 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
         if not isinstance(file, TfliteFile):
             raise InputError(f"{model}: --graph reads .tflite files")
         return from_file(file)
+    opened.check_operators()  # before TVM, whose import takes seconds
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
 

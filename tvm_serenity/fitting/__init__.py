@@ -6,11 +6,33 @@
     print(found.chosen.how, found.chosen.ram_bytes, found.lower_bound_bytes)
 
 ``candidates`` compiles the network in each way, ``measure`` links and times what may be worth it,
-``choose`` keeps those that no other beats and takes the best for the goal, ``search`` does it all
+``choose`` keeps those that no other beats and takes the best for a ``goal``, ``search`` does it all
 within a time limit, and ``described`` says it as JSON.
 """
 
-from tvm_serenity.fitting.choose import FitGoal, Fitted
-from tvm_serenity.fitting.search import build_chosen, fitted
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from tvm_serenity.fitting.choose import Fitted
+    from tvm_serenity.fitting.goal import FitGoal
+    from tvm_serenity.fitting.search import build_chosen, fitted
+
+_LAZY = {
+    "FitGoal": "tvm_serenity.fitting.goal",
+    "Fitted": "tvm_serenity.fitting.choose",
+    "build_chosen": "tvm_serenity.fitting.search",
+    "fitted": "tvm_serenity.fitting.search",
+}
+"""Where public names are made; imported on first use."""
 __all__ = ["FitGoal", "Fitted", "build_chosen", "fitted"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

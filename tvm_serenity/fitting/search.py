@@ -21,7 +21,8 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.made import Maker, loose
 from tvm_serenity.firmware.tir.opened import opened
 from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, whole, worth_it
-from tvm_serenity.fitting.choose import ARRIVALS, FitGoal, Fitted, best_of, front_of
+from tvm_serenity.fitting.choose import Fitted, best_of, front_of
+from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
