@@ -82,19 +82,28 @@ def attention(width: int = 64, tokens: int = 64) -> tuple[nn.Module, Tensors]:
     return block.eval(), (torch.randn(1, tokens, width),)
 
 
+def folded(exported: Any) -> Any:
+    """The program with what depends on weights alone computed before, as transposed weights."""
+    from executorch.exir.passes.constant_prop_pass import constant_prop_pass
+
+    return constant_prop_pass(exported.run_decompositions())
+
+
 def exported(
     model: nn.Module,
     inputs: Tensors,
     *,
     passes: Callable[[Any], list[Any]] | None = None,
     planning: Any = None,
+    fold: bool = False,
     **options: Any,
 ) -> Any:
     """The program of a model, as ``to_executorch`` makes it."""
     from executorch.exir import ExecutorchBackendConfig, to_edge
     from executorch.exir.passes import MemoryPlanningPass
 
-    edge = to_edge(torch.export.export(model.eval(), inputs, strict=False))
+    program = torch.export.export(model.eval(), inputs, strict=False)
+    edge = to_edge(folded(program) if fold else program)
     return edge.to_executorch(
         ExecutorchBackendConfig(
             passes=passes(edge) if passes is not None else [],

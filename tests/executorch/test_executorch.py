@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 
 from tests.executorch.nets import Branches, Counter, Parts, Wired, exported, outputs, sizes
-from tvm_serenity.errors import FitError, UnsupportedError
+from tvm_serenity.errors import FitError, InputError, UnsupportedError
 from tvm_serenity.executorch import SerenityPlanning, order_pass
 from tvm_serenity.graph import Role, is_order
 from tvm_serenity.outcome import Outcome
@@ -140,3 +140,14 @@ def test_symbolic_sizes_are_refused_by_the_nodes_name() -> None:
     edge = to_edge(program)
     with pytest.raises(UnsupportedError, match=r"node 'x' has a symbolic shape"):
         order_pass(edge)(edge.exported_program().graph_module)
+
+
+@pytest.mark.parametrize("capacities", [(), (-1,), ("64K",), (1024, -1)])
+def test_capacities_that_are_no_memories_are_refused(capacities: Any) -> None:
+    with pytest.raises(InputError, match="bytes of one memory or more"):
+        SerenityPlanning(capacities=capacities)
+
+
+def test_a_module_that_was_not_exported_has_no_order() -> None:
+    with pytest.raises(InputError, match="what to_edge returns, not Branches"):
+        order_pass(Branches())

@@ -14,7 +14,7 @@ from tests.executorch.nets import Branches, Counter, Parts, Wired, attention
 from tests.torch.inductor import kernels
 from tests.torch.nets import Cells, Dense, UNet
 from tvm_serenity import text
-from tvm_serenity.errors import CheckError, UnsupportedError
+from tvm_serenity.errors import CheckError, InputError, UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import schedule
@@ -151,3 +151,8 @@ def test_what_inductor_estimates_is_the_peak_of_its_kernels(name: str) -> None:
 def test_exact_orders_of_cells_in_a_row_need_less_than_its_heuristics() -> None:
     found = kernels(Cells(3).eval(), (torch.zeros(1, 16, 32, 32),))
     assert schedule(found.graph).peak_bytes < 0.94 * min(found.estimates.values())
+
+
+def test_a_module_that_was_not_exported_is_refused() -> None:
+    with pytest.raises(InputError, match=r"torch\.export\.export returns, not Counter"):
+        peak(Counter())

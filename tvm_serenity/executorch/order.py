@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Role
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.torch import read_nodes
@@ -21,8 +22,11 @@ def order_pass(
     It goes into ``ExecutorchBackendConfig(passes=[...])``. Nodes keep their arguments and what they
     compute; inputs of the user count until they are last read, outputs until the end, parameters
     and buffers not at all. ``method`` and ``options`` are the scheduler's; what it found is
-    appended to ``found``. Raises :class:`UnsupportedError` on sizes that are not known.
+    appended to ``found``. Raises :class:`UnsupportedError` on sizes that are not known,
+    :class:`InputError` on what has no methods.
     """
+    if not hasattr(edge, "exported_program"):
+        raise InputError(f"order_pass takes what to_edge returns, not {type(edge).__name__}")
     signature = edge.exported_program(name).graph_signature
     given = dict.fromkeys(map(str, signature.user_inputs), Role.ACTIVATION)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tvm_serenity.errors import FitError, UnsupportedError
+from tvm_serenity.errors import FitError, InputError, UnsupportedError
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, check_regions, plan
 
 
@@ -30,6 +30,13 @@ class SerenityPlanning:
     options: PlanOptions | None = None
     method: str = "auto"
     plans: list[Plan] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` where ``capacities`` are no memories."""
+        sizes = [size for size in self.capacities if size is not None]
+        if not self.capacities or any(not isinstance(size, int) or size < 0 for size in sizes):
+            have = tuple(self.capacities)
+            raise InputError(f"capacities {have}: bytes of one memory or more, None: no limit")
 
     def __call__(
         self,

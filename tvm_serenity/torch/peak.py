@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tvm_serenity import text
+from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, Schedule, schedule
@@ -72,8 +73,12 @@ def peak(
     waits for those that read it before. Parameters, buffers and constants do not count; inputs of
     the user do until they are last read, unless ``inputs`` is false: then they are the caller's.
     Kernels that a compiler fuses are not known here. ``method`` and ``options`` are the
-    scheduler's. Raises :class:`UnsupportedError` on sizes that are not known, naming the node.
+    scheduler's. Raises :class:`UnsupportedError` on sizes that are not known, naming the node, and
+    :class:`InputError` on what is no exported program.
     """
+    if not hasattr(exported, "graph_signature"):
+        what = type(exported).__name__
+        raise InputError(f"peak takes what torch.export.export returns, not {what}")
     role = Role.ACTIVATION if inputs else Role.EXTERNAL
     given = dict.fromkeys(map(str, exported.graph_signature.user_inputs), role)
     found = read_nodes(exported.graph_module.graph, given)
