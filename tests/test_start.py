@@ -80,6 +80,37 @@ def test_a_missing_model_or_board_is_refused_with_few_imports(line: str) -> None
     assert not modules & set(SLOW)
 
 
+OTHER_TVM = {
+    "an older one": ('__version__ = "0.14.0"', "TVM 0.14.0 is installed"),
+    "none that loads": ('raise ImportError("libtvm.so: not found")', "libtvm.so: not found"),
+}
+COMMANDS = ["compile {model} -o m.so", "build {model} -o out --board microbit", "rows {model}"]
+COMMANDS += ["fit {model}", "schedule zoo:swiftnet-cell-a", "sparse bench --mlp 8x2"]
+
+
+@pytest.mark.parametrize("tvm", OTHER_TVM)
+@pytest.mark.parametrize("line", COMMANDS)
+def test_another_tvm_is_refused_in_one_line(line: str, tvm: str, tmp_path: Path) -> None:
+    code, said = OTHER_TVM[tvm]
+    (tmp_path / "tvm").mkdir()
+    (tmp_path / "tvm" / "__init__.py").write_text(code)
+    tensors = [T((1, 2, 2, 4), "int8", 0.1) for _ in range(2)]
+    (tmp_path / "m.tflite").write_bytes(tflite(tensors, [Node("RELU", [0], [1])], [0], [1]))
+    words = [word.format(model="m.tflite") for word in line.split()]
+    done = subprocess.run(
+        [sys.executable, "-m", "tvm_serenity.cli", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "apache-tvm 0.27" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_command_imports_no_other(tmp_path: Path) -> None:
     modules, _ = imported("boards")
     found = {name for name in modules if name.startswith("tvm_serenity.cli.")}

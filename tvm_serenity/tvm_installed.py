@@ -2,9 +2,14 @@
 
 from importlib.util import find_spec
 
-import tvm
-
 from tvm_serenity.errors import MissingPartError
+
+try:
+    import tvm
+except ImportError as error:
+    raise MissingPartError(
+        f"this needs apache-tvm 0.27 ({error}): pip install 'apache-tvm==0.27.*'"
+    ) from None
 
 HAS_RELAY = find_spec("tvm.relay") is not None
 HAS_RELAX = not HAS_RELAY and find_spec("tvm.tirx") is not None

@@ -82,7 +82,7 @@ def main() -> None:
         else:
             answer = _run(request)
     except ImportError as error:
-        answer = {"missing": str(error.name)}
+        answer = {"missing": str(error.name or error)}
     except Exception as error:  # onnxruntime raises all kinds
         answer = {"refused": " ".join(str(error).split())[:300]}
     print(json.dumps(answer))

@@ -78,7 +78,7 @@ def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
             return machine, ("ok", machine.signature())
         return machine, ("ok", getattr(machine, verb)(*arguments))
     except ImportError as error:
-        return machine, ("missing", str(error.name))
+        return machine, ("missing", str(error.name or error))
     except Exception as error:  # runtimes raise all kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         return machine, ("refused", reason)

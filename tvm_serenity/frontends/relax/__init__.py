@@ -12,6 +12,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tvm_serenity import tvm_installed
+
+tvm_installed.require_relax()  # before anything that fails without
+
 import tvm
 from tvm import relax
 

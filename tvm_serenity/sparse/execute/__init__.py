@@ -6,6 +6,10 @@ y = run.columns(x)                          # (inputs, batch) -> (outputs, batch
 x = aligned((inputs, batch))                # an array that is read fastest
 """
 
+from tvm_serenity import tvm_installed
+
+tvm_installed.require_relax()  # before anything that fails without
+
 from tvm_serenity.sparse.execute.compiled import CompiledNetwork, aligned
 from tvm_serenity.sparse.execute.tuning import compile, tuned
 
