@@ -38,6 +38,9 @@ Rows = Annotated[
         "needed: then first in place, rewritten, over; off: whole.",
     ),
 ]
+Fast = Annotated[
+    bool, typer.Option("--fast", help="Take faster kernels whose workspace needs a larger arena.")
+]
 BuildRam = Annotated[int | None, sized("RAM in all, stack included.", "--ram")]
 NoCheck = Annotated[
     bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
@@ -67,6 +70,7 @@ def build_command(
     ] = False,
     in_place: InPlace = False,
     write_over: WriteOver = False,
+    fast: Fast = False,
     order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
     arena_limit: Annotated[int | None, sized("Refuse an arena above this.")] = None,
     stack: Annotated[int, sized("Stack to keep free.")] = STACK_BYTES,
@@ -115,6 +119,7 @@ def build_command(
         order=order,
         in_place=in_place,
         write_over=write_over,
+        fast=fast,
         rewrite="all" if rewrite else "",
         quantized=quantized,
         dynamic_range=dynamic_range,

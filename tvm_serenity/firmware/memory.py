@@ -35,6 +35,11 @@ def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
     return (Room(main, left), *(Room(r, r.size_bytes) for r in others))
 
 
+def largest(room: Sequence[Room]) -> int:
+    """Return the bytes that one arena may take at most."""
+    return max(one.arena_bytes for one in room)
+
+
 @dataclass(frozen=True)
 class Placed:
     """Where every live range is: a region's name and an offset each; ``fits`` if all have room."""

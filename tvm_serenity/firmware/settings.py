@@ -47,7 +47,8 @@ class Settings:
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
-      that dies. ``write_over``: results of whole layers, or rows, may lie over rows of their input
+      that dies. ``fast``: kernels whose workspace needs a larger arena, as far as it fits.
+      ``write_over``: results of whole layers, or rows, may lie over rows of their input
       that are dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
@@ -74,6 +75,7 @@ class Settings:
     order: str = BEST
     in_place: bool = False
     write_over: bool = False
+    fast: bool = False
     rewrite: str = ""
     quantized: str = AUTO
     dynamic_range: str = LITERT
@@ -116,6 +118,10 @@ class Settings:
         if self.arena_limit_bytes is not None:
             limits.append(self.arena_limit_bytes)
         return min(limits, default=None)
+
+    def most_bytes(self, room_bytes: int) -> int:
+        """Return the bytes of the largest arena that is within the limit and so much memory."""
+        return room_bytes if self.limit_bytes is None else min(room_bytes, self.limit_bytes)
 
     def allows(self, arena_bytes: int) -> bool:
         """Whether an arena is within the limit."""
@@ -181,6 +187,10 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
         (
             rows and settings.in_place,
             f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
+        ),
+        (
+            llvm and settings.fast,
+            "--codegen llvm does not take --fast: the kernels that want room are written in C",
         ),
         (
             llvm and settings.write_over,

@@ -1,5 +1,6 @@
 """A network compiled for a board, whole or by rows, and what JSON says of it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -10,7 +11,7 @@ import tvm
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.table import tables
-from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.candidates import Extensions
@@ -93,7 +94,8 @@ class Maker:
         met = placed.fits and self.settings.allows(sum(placed.arena_bytes.values()))
         network = kernels.network
         known = interface(self.module, network.inputs, network.outputs)
-        taken, lying = with_room_by_rows(kernels, best, placed, lying, alignment)
+        more = self._more(placed, room) if self.settings.fast and met else {}
+        taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
         return Compiled(
             program=banded_program(taken, best, self.name, lying, alignment, known),
             lowered=kernels.rows.lowered,
@@ -109,16 +111,26 @@ class Maker:
             chosen=replace(chosen, met=met),
         )
 
+    def _more(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
+        """The bytes that each arena may have where faster kernels want them.
+
+        What a limit on all of them leaves is the largest one's.
+        """
+        limit, held = self.settings.limit_bytes, placed.arena_bytes
+        if limit is None:
+            return {one.region.name: one.arena_bytes for one in room if one.region.name in held}
+        main = max(held, key=lambda name: held[name])
+        of_main = next(one.arena_bytes for one in room if one.region.name == main)
+        return {main: min(of_main, held[main] + limit - sum(held.values()))}
+
 
 def by_rows(maker: Maker) -> Compiled:
     """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
     settings = maker.settings
     network = maker.rows(settings.write_over).network
     settings.notify("ordering and placing bands")
-    room, limit = rooms(maker.board, settings.stack_bytes), settings.limit_bytes
-    largest = max(one.arena_bytes for one in room)
-    largest = largest if limit is None else min(largest, limit)
-    return maker.in_bands(_chosen(network, settings, largest), settings.write_over)
+    most_bytes = settings.most_bytes(largest(rooms(maker.board, settings.stack_bytes)))
+    return maker.in_bands(_chosen(network, settings, most_bytes), settings.write_over)
 
 
 def checked(made: Compiled) -> None:

@@ -1,4 +1,4 @@
-"""Faster kernels where their workspace does not raise the arena."""
+"""Faster kernels where their workspace does not raise the arena, or raises it within a limit."""
 
 from collections.abc import Callable
 
@@ -13,16 +13,18 @@ Ordered = tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]
 
 
 def with_room(
-    kernels: Kernels, ordered: Callable[[Kernels, int | None], Ordered]
+    kernels: Kernels, ordered: Callable[[Kernels, int | None], Ordered], limit_bytes: int = 0
 ) -> tuple[Kernels, Ordered]:
     """Return the fastest of ``kernels`` that take no larger arena than the smallest, and the order.
+
+    ``limit_bytes``: nor one above this, where that is more.
 
     A kernel's workspace lies beside what is live while it runs: the fastest where both are within
     the arena are tried together, and where those do not fit after all, one after the other.
     """
     graph = kernels.graph()
     least = ordered(kernels, None)
-    arena_bytes = least[2].arena_bytes
+    arena_bytes = max(least[2].arena_bytes, limit_bytes)
     live = {step.op: step.live_bytes for step in profile(graph, least[0]).steps}
     over = kernels.settings.write_over  # then less is live than the sum of sizes
     room = {

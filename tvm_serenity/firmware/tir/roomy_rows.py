@@ -1,8 +1,9 @@
 """Faster kernels of rows where the arena of bands has room for their workspace.
 
 Order and places of the bands are as they were found without it, so the arena is the same to the
-byte. A call's workspace lies where no band does that lives while it runs: that of all calls of a
-layer at one place, or else that of each at its own, which stands in the tables.
+byte, or grows above them (``--fast``). A call's workspace lies where no band does that lives while
+it runs: that of all calls of a layer at one place, or else that of each at its own, which stands in
+the tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +20,11 @@ from tvm_serenity.rows.stream import Streaming
 
 @dataclass(frozen=True)
 class _Found:
-    """Live ranges with their places."""
+    """Live ranges with their places, and the bytes that an arena may have in each region."""
 
     placed: Placed
     alignment: int
+    room: Mapping[str, int]
 
     def places(self, bands: Sequence[Sequence[int]], size_bytes: int) -> tuple[Place, ...] | None:
         """Return a place that is free in all ``bands``, or else one for each; None without.
@@ -57,18 +59,27 @@ class _Found:
             if at + size_bytes <= start:
                 return at
             at = max(at, -(-stop // self.alignment) * self.alignment)
-        return at if at + size_bytes <= self.placed.arena_bytes[region] else None
+        return at if at + size_bytes <= self.room[region] else None
 
 
 def with_room_by_rows(
-    kernels: RowKernels, streaming: Streaming, placed: Placed, lying: Lying, alignment: int
-) -> tuple[RowKernels, Lying]:
-    """Return ``kernels`` with the faster ones that find room among the bands, and their places."""
+    kernels: RowKernels,
+    streaming: Streaming,
+    placed: Placed,
+    lying: Lying,
+    alignment: int,
+    room: Mapping[str, int],
+) -> tuple[RowKernels, Placed, Lying]:
+    """Return ``kernels`` with the faster ones that find room among the bands, and their places.
+
+    ``room``: the bytes that arenas of regions may have, where that is more than they have.
+    """
+    most = {name: max(held, room.get(name, 0)) for name, held in placed.arena_bytes.items()}
     calls: dict[int, dict[int, list[int]]] = {}
     for position, op in enumerate(streaming.schedule.order):
         call = streaming.banded.calls[op]
         calls.setdefault(call.layer, {}).setdefault(call.first, []).append(position)
-    found, code = _Found(placed, alignment), list(kernels.code)
+    found, code = _Found(placed, alignment, most), list(kernels.code)
     places: dict[int, tuple[Place, ...]] = {}
     for layer, made in enumerate(kernels.code):
         if made is None or layer not in calls or not _in_rows(kernels, layer):
@@ -85,7 +96,15 @@ def with_room_by_rows(
         code[layer] = one
         if not one.workspace_bytes:
             places.pop(layer, None)
-    return replace(kernels, code=_shared(code)), replace(lying, by_rows=places)
+    ends = dict(placed.arena_bytes)
+    for layer, at in places.items():
+        used = code[layer]
+        for place in at:
+            bytes_to = place.offset_bytes + (used.workspace_bytes if used else 0)
+            ends[place.region] = max(ends[place.region], bytes_to)
+    placed = replace(placed, arena_bytes=ends)
+    lying = replace(lying, arena_bytes=ends, by_rows=places)
+    return replace(kernels, code=_shared(code)), placed, lying
 
 
 def _in_rows(kernels: RowKernels, layer: int) -> bool:

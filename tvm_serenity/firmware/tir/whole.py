@@ -11,7 +11,7 @@ from tvm_serenity import compat
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.memory import place, rooms, with_unread
+from tvm_serenity.firmware.memory import largest, place, rooms, with_unread
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.assembly import assembled
@@ -72,7 +72,9 @@ def compiled(
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
     writer, (order, ranges, whole, bound, peak) = with_room(
-        writer, lambda tried, wanted: _ordered(tried, settings, alignment, wanted)
+        writer,
+        lambda tried, wanted: _ordered(tried, settings, alignment, wanted),
+        settings.most_bytes(largest(room)) if settings.fast else 0,
     )
     graph = writer.graph()
     placed = place(ranges, whole, room, alignment)

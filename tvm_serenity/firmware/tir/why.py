@@ -17,6 +17,7 @@ from tvm_serenity.kernels.opaque import opaque
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
 BEHIND = "the library goes before it"
 GROWS, NO_PLACE = "the arena would grow", "no place is free in all of its calls"
+FULL = "the memory has no room"
 DEARER, NOT_WORTH = "costs more", "is not worth its code"
 UNPRICED = "comes after it"
 
@@ -80,7 +81,8 @@ def _whole(taken: Kernels, index: int) -> KernelChoice:
     op = taken.region.graph.ops[index]
     made = taken.tuned.get(index)
     if made is not None:
-        candidates = _beside(taken.candidates[index], made, taken.core.unit, GROWS)
+        no_room = FULL if taken.settings.fast else GROWS
+        candidates = _beside(taken.candidates[index], made, taken.core.unit, no_room)
         return _of_library(op.name, made, made.kernel.name, candidates)
     function = taken.functions[op.kind]
     if opaque(function) is not None:
