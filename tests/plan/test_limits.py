@@ -1,5 +1,6 @@
 """Capacities, explanations, limits, hostile input, and life without the native core."""
 
+import random
 import subprocess
 import sys
 import time
@@ -206,3 +207,19 @@ def test_regions_by_preference() -> None:
     assert result.regions == ("dtcm", "sram", "psram", "dtcm")
     assert result.region_bytes == {"dtcm": 64, "sram": 32, "psram": 500}
     assert result.outcome is Outcome.OPTIMAL
+
+
+def test_regions_without_time_are_placed_as_by_first_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last memory has no limit: a placement is known before any search, and is not lost."""
+    rng = random.Random(3)
+    starts = [rng.randrange(200) for _ in range(300)]
+    sizes = [rng.choice([64, 208, 522, 1044, 4176, 20888]) for _ in starts]
+    lives = [rng.choice([2, 3, 5, 40]) for _ in starts]
+    drawn = zip(starts, sizes, lives, strict=True)
+    buffers = [Buffer(f"b{i}", s, s + n, size) for i, (s, size, n) in enumerate(drawn)]
+    whole = plan(buffers, "greedy").arena_bytes
+    regions = (Region("fast", whole * 3 // 4), Region("slow", None))
+    options = PlanOptions(regions=regions, time_limit_s=0.2)
+    found = plan(buffers, options=options)
+    check_regions(buffers, found.offsets, found.regions, regions)
+    assert found.outcome is Outcome.TIMEOUT

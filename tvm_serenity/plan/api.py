@@ -14,7 +14,7 @@ from tvm_serenity.plan.fits import fixed_clash
 from tvm_serenity.plan.greedy import arena_of
 from tvm_serenity.plan.planners import PLANNERS, Placement
 from tvm_serenity.plan.problem import PlacementProblem, prepare
-from tvm_serenity.plan.regions import assign, choices_of, part
+from tvm_serenity.plan.regions import Assignment, assign, choices_of, part
 from tvm_serenity.plan.result import Plan, PlanOptions
 
 _CONFLICT_SECONDS, _CONFLICT_LEAST = 5.0, 0.25
@@ -118,8 +118,14 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
     for r, region in enumerate(options.regions):
         until = started if any(plan.interrupted for plan in plans.values()) else deadline
         plans[region.name] = _plan_region(problem, found.region_of, r, method, options, until)
+    if found.first is not None and any(p.buffers and not p.offsets for p in plans.values()):
+        found = found.first  # its offsets are known: late, but a placement
+        statistics["cost_bytes"] = found.cost
+        for r, region in enumerate(options.regions):
+            plans[region.name] = _placed_region(problem, found, r, plans[region.name])
     if any(plan.interrupted for plan in plans.values()):
         statistics["limit"] = "interrupt"
+    assert found.region_of is not None
     return _join(
         problem, found.region_of, found.proved, plans, method, options, started, statistics
     )
@@ -142,6 +148,22 @@ def _plan_region(
         time_limit_s=left,
     )
     return _plan_arena(part(problem, inside), method, narrowed)
+
+
+def _placed_region(problem: PlacementProblem, found: Assignment, region: int, tried: Plan) -> Plan:
+    """The plan of a region that first fit made, where what was ``tried`` ended without any."""
+    inside = [i for i, r in enumerate(found.region_of or ()) if r == region]
+    sizes = [int(problem.size[i]) for i in inside]
+    offsets = tuple(found.offsets[i] for i in inside)
+    ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+    return replace(
+        tried,
+        buffers=tuple(part(problem, inside)),
+        offsets=offsets,
+        arena_bytes=max(ends, default=0),
+        lower_bound_bytes=0,
+        outcome=Outcome.TIMEOUT,
+    )
 
 
 def _join(

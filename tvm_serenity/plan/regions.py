@@ -23,12 +23,18 @@ from tvm_serenity.plan.result import PlanOptions
 
 @dataclass
 class Assignment:
-    """The best assignment so far: a region index per costing buffer, or None, and its proof."""
+    """The best assignment so far: a region index per costing buffer, or None, and its proof.
+
+    ``offsets``: where the buffers lie in it, if it is the one of first fit.
+    """
 
     region_of: tuple[int, ...] | None = None
     cost: int = 0
     proved: bool = True
     nodes: int = 0
+    offsets: tuple[int, ...] = ()
+    first: "Assignment | None" = None
+    """What first fit found, with its offsets."""
 
 
 @dataclass
@@ -77,6 +83,7 @@ def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | No
 def _greedy(search: _Search) -> None:
     """Each buffer into the best region where first fit finds room for it."""
     p, chosen, cost = search.problem, [0] * len(search.order), 0
+    offsets = [0] * len(search.order)
     shelves = [Shelf(p) for _ in search.regions]
     for i in sorted(search.order, key=lambda i: p.fixed[i] < 0):
         for rank, r in enumerate(search.choices[i]):
@@ -85,11 +92,12 @@ def _greedy(search: _Search) -> None:
             capacity = search.regions[r].capacity_bytes
             if free and (capacity is None or at + int(p.size[i]) <= capacity):
                 shelves[r].add(i, at)
-                chosen[i], cost = r, cost + rank * int(p.size[i])
+                chosen[i], offsets[i], cost = r, at, cost + rank * int(p.size[i])
                 break
         else:
             return
-    search.best = Assignment(tuple(chosen), cost)
+    first = Assignment(tuple(chosen), cost, offsets=tuple(offsets))
+    search.best = replace(first, first=first)
 
 
 def _descend(search: _Search) -> None:
@@ -102,6 +110,7 @@ def _descend(search: _Search) -> None:
         if depth == len(search.order):
             if _packs(search, chosen) and (best.region_of is None or costs[-1] < best.cost):
                 best.region_of, best.cost = tuple(chosen), costs[-1]
+                best.offsets = ()
             ranks.pop(), costs.pop()
             continue
         i = search.order[depth]
