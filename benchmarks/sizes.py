@@ -26,8 +26,8 @@ from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.firmware import Settings, image
 from tvm_serenity.firmware.emit.project import Layout, project, write_files
 from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.tir.made import make
 from tvm_serenity.firmware.tir.opened import opened
+from tvm_serenity.firmware.tir.ways import make
 from tvm_serenity.frontends._flatbuffer import Table, root_table
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
