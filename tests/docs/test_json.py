@@ -64,6 +64,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "rows": (
         ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),
     ),
+    "rows---sliding": (("rows", "conv.tflite", "--sliding", "2"),),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
@@ -101,7 +102,12 @@ d RELU: w -> v[1,8,8,8]i8
 output v
 """
 
-FORMS = {"offchip---order-for-traffic", "fit---boards", "schedule-for-onnxruntime"}
+FORMS = {
+    "rows---sliding",
+    "offchip---order-for-traffic",
+    "fit---boards",
+    "schedule-for-onnxruntime",
+}
 """Further tables of commands that have one."""
 
 

@@ -43,6 +43,13 @@ def rows_command(
         str, typer.Option(metavar="N|auto", help="Rows in a band; auto: the least arena.")
     ] = AUTO,
     stream_input: StreamInput = False,
+    sliding: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ROWS",
+            help="The input is a window that moves by so many rows: one step, with what is kept.",
+        ),
+    ] = None,
     ram: Ram = None,
     table: Annotated[int | None, sized("Most bytes of tables in flash.")] = None,
     curve_too: Annotated[
@@ -80,11 +87,35 @@ def rows_command(
       serenity rows person_detect.tflite
       serenity rows person_detect.tflite --ram 16K --stream-input
       serenity rows zoo:mobilenet-v2?layout=NHWC&quantised=1 --curve
+      serenity rows keywords.tflite --sliding 2
 
     serenity build --rows runs it on a board. Ctrl-C keeps the best so far.
     Exit status 1 when no split reaches --ram.
     """
     check_plot(plot)
+    if sliding is not None:
+        from tvm_serenity.cli.sliding import sliding_command
+
+        others = {
+            "--bands": None if bands == AUTO else bands,
+            "--stream-input": stream_input,
+            "--ram": ram,
+            "--table": table,
+            "--curve": curve_too,
+            "--plot": plot,
+            "--graph": graph_only,
+            "--certificate": certified,
+        }
+        sliding_command(
+            model,
+            sliding,
+            dim or [],
+            time_limit=time_limit,
+            check=check,
+            json=json,
+            others=others,
+        )
+        return
     network = network_of(model, dim or [], graph_only)
     check_splittable(network)
     show.warn_without_core()

@@ -1,0 +1,145 @@
+"""Steps of a sliding window: every row that is said to stay does, and every window is exact."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.run import answer, serenity
+from tests.rows.nets import model, random_module
+from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.sliding import SlidingStep, sliding_step, steady
+from tvm_serenity.sliding.check import check_windows
+
+SEEDS = range(60)
+
+
+def read(module: Any) -> tuple[Any, Any]:
+    from tvm_serenity.relax.pipeline import prepared
+    from tvm_serenity.relax.rows_read import read_rows
+    from tvm_serenity.relax.rows_reads import row_reads
+
+    rows = read_rows(prepared(module).plain, "net")
+    return rows, row_reads(rows)
+
+
+def steps(rows: Any, reads: Any) -> list[SlidingStep]:
+    """A step of every size that lets something stay."""
+    found = []
+    for step in range(1, rows.network.rows(rows.network.inputs[0])):
+        try:
+            made = steady(rows.network, step, reads)
+        except InputError:
+            continue
+        found.append(sliding_step(made, Limits(1.0, effort=0.1)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[tuple[Any, Any, list[SlidingStep]]]:
+    nets = [read(random_module(seed, quantised=bool(seed % 3))) for seed in SEEDS]
+    return [(rows, reads, steps(rows, reads)) for rows, reads in nets]
+
+
+def test_steps_make_what_whole_windows_do(drawn: list[tuple[Any, Any, list[SlidingStep]]]) -> None:
+    for _, reads, found in drawn:
+        for one in found:
+            one.streaming.check()
+            check_windows(one, reads)
+    assert sum(len(found) for _, _, found in drawn) >= 30
+
+
+def windows(rows: Any, step: int, count: int) -> list[dict[int, Any]]:
+    """The array of every feature in windows that follow each other, by TVM's kernels."""
+    from tvm_serenity.firmware.tir.reference import made_by_tvm
+    from tvm_serenity.validation.drawn import random_inputs
+
+    (first,) = random_inputs(rows.lowered, 1)
+    (more,) = random_inputs(rows.lowered, 2)
+    stream = np.concatenate([first, more], 1)
+    found = []
+    for w in range(count):
+        window = np.ascontiguousarray(stream[:, w * step : w * step + first.shape[1]])
+        made, _ = made_by_tvm(rows.executable, rows.lowered, rows.region, [window])
+        number = {t: f for f, t in enumerate(rows.tensor_of) if t is not None}
+        arrays = {number[t]: array for t, array in made.items() if t in number}
+        found.append({**arrays, rows.network.inputs[0]: window})
+    return found
+
+
+def test_rows_that_stay_are_the_same_numbers(
+    drawn: list[tuple[Any, Any, list[SlidingStep]]],
+) -> None:
+    compared = differ = 0
+    for rows, _, found in drawn:
+        for one in found[:2]:
+            moved = one.steady
+            before, after = windows(rows, moved.step, 2)
+            for f, shift in enumerate(moved.shifts):
+                if not shift or f not in after:
+                    continue
+                for y in moved.kept[f]:
+                    assert np.array_equal(after[f][:, y], before[f][:, y + shift])
+                    compared += 1
+                height = moved.network.rows(f)
+                edges = (y for y in moved.made[f] if y + shift < height and f != moved.source)
+                differ += sum(
+                    not np.array_equal(after[f][:, y], before[f][:, y + shift]) for y in edges
+                )
+    assert compared > 50
+    assert differ > 20  # rows that see padding are others: to keep them would be wrong
+
+
+def test_a_step_that_leaves_something_out_is_found(
+    drawn: list[tuple[Any, Any, list[SlidingStep]]],
+) -> None:
+    """Seeded faults: a row that is not made, rows that move too little, an order that is wrong."""
+    found_faults = 0
+    for _, reads, found in drawn:
+        for one in found[:1]:
+            banded, schedule = one.streaming.banded, one.streaming.schedule
+            rows = [i for i, call in enumerate(schedule.order) if banded.calls[call].end > 0]
+            late = rows[len(rows) // 2]
+            order = (*schedule.order[:late], *schedule.order[late + 1 :])
+            short = replace(one.streaming, schedule=replace(schedule, order=order))
+            moved = [max(0, s - 1) if s else 0 for s in one.steady.shifts]
+            slow = replace(one.steady, shifts=tuple(moved))
+            for fault in (replace(one, streaming=short), replace(one, steady=slow)):
+                with pytest.raises(CheckError):
+                    check_windows(fault, reads)
+                found_faults += 1
+    assert found_faults > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "work", "kept", "fill"),
+    [
+        ("mlperf_tiny/kws_dscnn_int8.tflite", 2, 0.417, 26_090, 25),
+        ("mlperf_tiny/sww_streaming_int8.tflite", 1, 0.056, 3_960, 30),
+        ("tflm/micro_speech_quantized.tflite", 2, 0.274, 5_960, 25),
+    ],
+)
+def test_figures(name: str, step: int, work: float, kept: int, fill: int) -> None:
+    said = answer("rows", str(model(name)), "--sliding", str(step), "--check")
+    assert said["work"] == pytest.approx(work, abs=0.001)
+    assert (said["kept_bytes"], said["steps_to_fill"]) == (kept, fill)
+    assert kept <= said["lower_bound_bytes"] <= said["arena_bytes"]
+    assert said["outcome"] == "optimal"
+
+
+def refused(*arguments: str) -> str:
+    found = serenity(*arguments)
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    return found.stderr
+
+
+def test_refusals() -> None:
+    kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
+    assert "makes a row for each 2 rows of input_1" in refused("rows", kws, "--sliding", "1")
+    assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
+    assert "--curve does not go with --sliding" in refused("rows", kws, "--sliding", "2", "--curve")
+    flat = str(model("mlperf_tiny/ad01_int8.tflite"))
+    assert "1x640 has no rows to slide along" in refused("rows", flat, "--sliding", "1")

@@ -1,0 +1,49 @@
+"""A step of a sliding window as JSON has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm_serenity.sliding.step import SlidingStep
+
+
+def work_share(found: SlidingStep, operations: Sequence[float]) -> float:
+    """Return the operations of a step, as a share of those of a whole window."""
+    steady = found.steady
+    made = sum(
+        count * steady.rows_made(i) / max(1, steady.rows_in_all(i))
+        for i, count in enumerate(operations)
+    )
+    return made / max(sum(operations), 1e-30)
+
+
+def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str, Any]:
+    """Return a step as JSON has it."""
+    steady, streaming = found.steady, found.streaming
+    network = steady.network
+    features = [
+        {
+            "name": known.name,
+            "rows": known.height,
+            "shift": steady.shifts[f],
+            "made": len(steady.made[f]),
+            "kept": len(steady.kept[f]),
+            "kept_bytes": (steady.spans[f][1] - steady.spans[f][0]) * known.row_bytes,
+        }
+        for f, known in enumerate(network.features)
+        if known.height > 1
+    ]
+    return {
+        "step": steady.step,
+        "window": network.rows(steady.source),
+        "steps_to_fill": steady.steps_to_fill,
+        "arena_bytes": streaming.arena_bytes,
+        "kept_bytes": steady.kept_bytes,
+        "peak_bytes": streaming.schedule.peak_bytes,
+        "lower_bound_bytes": streaming.lower_bound_bytes,
+        "outcome": str(streaming.outcome),
+        "ops": len(streaming.banded.graph.ops),
+        "work": round(work_share(found, operations), 6),
+        "anew": [f"{network.layers[layer].name} {why}" for layer, why in steady.anew],
+        "features": features,
+        "seconds": streaming.seconds,
+    }

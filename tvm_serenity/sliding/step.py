@@ -1,0 +1,191 @@
+"""One step of a network on windows that overlap, as a graph of rows: ordered and placed.
+
+What is kept of a feature lies in one block, row after row, from one step to the next; at the start
+of a step its rows move up. Rows that are made and kept are written there; all others live only in
+the step. The peak of the graph holds both: blocks live all along, as inputs and outputs of it.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.memory import LiveRange, live_ranges
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Buffer, plan
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.network import Layer
+from tvm_serenity.rows.place import WORKSPACE_ALIGNMENT
+from tvm_serenity.rows.split import Band, Banded, RowCall
+from tvm_serenity.rows.stream import Streaming
+from tvm_serenity.schedule import schedule
+from tvm_serenity.sliding.steady import Steady
+
+
+@dataclass(frozen=True)
+class SlidingStep:
+    """A step: ``streaming`` holds its graph with order and places.
+
+    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature.
+    """
+
+    steady: Steady
+    streaming: Streaming
+    blocks: dict[int, int]
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena: what is kept, and what a step works with."""
+        return self.streaming.arena_bytes
+
+
+def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
+    """Return a step ordered for the least peak and placed."""
+    limits, started = limits or Limits(), time.perf_counter()
+    build = _Build(steady)
+    banded = build.banded()
+    found = schedule(banded.graph, "auto", limits.order)
+    ranges = live_ranges(banded.graph, found.order)
+    placed = plan(_buffers(banded, ranges), options=limits.place)
+    optimal = placed.arena_bytes == found.lower_bound_bytes
+    streaming = Streaming(
+        banded=banded,
+        schedule=found,
+        ranges=ranges,
+        plan=placed,
+        outcome=Outcome.OPTIMAL if optimal else Outcome.FEASIBLE,
+        start_bytes=found.peak_bytes,
+        seconds=time.perf_counter() - started,
+    )
+    return SlidingStep(steady, streaming, build.blocks)
+
+
+def _buffers(banded: Banded, ranges: tuple[LiveRange, ...]) -> list[Buffer]:
+    features, found = banded.network.features, []
+    for index, r in enumerate(ranges):
+        own = (features[banded.bands[t].feature].align for t in r.tensors)
+        align = max(own, default=1) if r.workspace_of is None else WORKSPACE_ALIGNMENT
+        found.append(Buffer(f"{index} {r.name}", r.start, r.stop, r.size_bytes, align))
+    return found
+
+
+@dataclass
+class _Build:
+    steady: Steady
+    tensors: list[Tensor] = field(default_factory=list)
+    bands: list[Band] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    calls: list[RowCall] = field(default_factory=list)
+    blocks: dict[int, int] = field(default_factory=dict)
+    rows: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The tensor of a row that is made, by feature and row."""
+    last: dict[int, int] = field(default_factory=dict)
+    """Of what must be one after the other: the tensor that holds all that is made so far."""
+    shown: dict[int, int] = field(default_factory=dict)
+    """The feature that a view shows."""
+
+    def banded(self) -> Banded:
+        network = self.steady.network
+        for f, (first, end) in enumerate(self.steady.spans):
+            if first < end:
+                size = (end - first) * network.features[f].row_bytes
+                name = f"{network.features[f].name}.kept"
+                self.blocks[f] = self.tensor(f, first, end, size, name)
+        for index, layer in enumerate(network.layers):
+            if layer.view:
+                self.view(layer)
+            elif layer.sums:
+                self.sums(index, layer)
+            elif layer.splits:
+                for y in self.steady.made[layer.outputs[0]]:
+                    self.row(index, layer, y)
+            elif self.steady.made[layer.outputs[0]]:
+                self.whole(index, layer)
+        outputs = [t for f in network.outputs for t in self.read(f, None)]
+        kept = tuple(self.blocks.values())
+        graph = Graph(
+            network.name,
+            tuple(self.tensors),
+            tuple(self.ops),
+            kept,
+            tuple(dict.fromkeys((*outputs, *kept))),
+        )
+        tall = network.contiguous
+        heights = tuple(f.height if i in tall else 1 for i, f in enumerate(network.features))
+        return Banded(network, heights, graph, tuple(self.bands), tuple(self.calls))
+
+    def tensor(self, feature: int, first: int, end: int, size: int, name: str) -> int:
+        dtype = self.steady.network.features[feature].dtype
+        self.tensors.append(Tensor(name, size, None, dtype))
+        self.bands.append(Band(feature, first, end))
+        return len(self.tensors) - 1
+
+    def read(self, feature: int, rows: tuple[int, int] | None) -> list[int]:
+        """The tensors that hold some rows of a feature, or all."""
+        feature = self.shown.get(feature, feature)
+        first, end = rows or (0, self.steady.network.rows(feature))
+        found = [self.rows[feature, y] for y in range(first, end) if (feature, y) in self.rows]
+        if feature in self.blocks:
+            return [self.blocks[feature], *found]
+        return [self.last[feature]] if feature in self.last else found
+
+    def made(self, feature: int, y: int, end: int) -> tuple[int, int | None]:
+        """The tensor of rows that are made, and the one that it is a view of."""
+        network = self.steady.network
+        known = network.features[feature]
+        name, block = f"{known.name}.{y}", self.blocks.get(feature)
+        first, stop = self.steady.spans[feature]
+        if block is not None and first <= y < stop:  # in its block: no bytes of its own
+            self.rows[feature, y] = self.tensor(feature, y, end, 0, name)
+            return self.rows[feature, y], None
+        if feature not in network.contiguous:
+            self.rows[feature, y] = self.tensor(feature, y, end, known.row_bytes, name)
+            return self.rows[feature, y], None
+        before = self.last.get(feature)
+        self.last[feature] = self.tensor(feature, y, end, known.size_bytes, name)
+        return self.last[feature], before
+
+    def op(
+        self, layer: Layer, name: str, inputs: list[int], made: list[tuple[int, int | None]]
+    ) -> None:
+        view = next((before for _, before in made if before is not None), None)
+        reads = [*inputs, *([] if view is None else [view])]
+        self.ops.append(
+            Op(
+                name,
+                layer.kind,
+                tuple(dict.fromkeys(reads)),
+                tuple(t for t, _ in made),
+                layer.workspace_bytes,
+                view,
+            )
+        )
+
+    def row(self, index: int, layer: Layer, y: int) -> None:
+        inputs: list[int] = []
+        for f, need in zip(layer.inputs, layer.needs, strict=True):
+            assert need is not None
+            inputs += self.read(f, need[y])
+        self.op(layer, f"{layer.name}.{y}", inputs, [self.made(f, y, y + 1) for f in layer.outputs])
+        self.calls.append(RowCall(index, y, y + 1))
+
+    def sums(self, index: int, layer: Layer) -> None:
+        (feature,), (made,) = layer.inputs, layer.outputs
+        for y in range(self.steady.rows_made(index)):
+            tensor = self.made(made, 0, 1)
+            self.op(layer, f"{layer.name}.{y}", self.read(feature, (y, y + 1)), [tensor])
+            self.calls.append(RowCall(index, y, y + 1))
+
+    def whole(self, index: int, layer: Layer) -> None:
+        inputs = [t for f in layer.inputs for t in self.read(f, None)]
+        height = self.steady.network.rows(layer.outputs[0])
+        self.op(layer, layer.name, inputs, [self.made(f, 0, height) for f in layer.outputs])
+        self.calls.append(RowCall(index, 0, height))
+
+    def view(self, layer: Layer) -> None:
+        """A view is what it shows; of the input, what is kept is the view."""
+        (source,) = layer.inputs
+        for f in layer.outputs:
+            if f == self.steady.source:
+                self.shown[source] = f
+            else:
+                self.shown[f] = self.shown.get(source, source)
