@@ -39,10 +39,23 @@ INLINED $X_t *fill_$X($X_t *to, int32_t value, int32_t count)
     return to;
 }
 
+/* A whole column, of words where it lies. */
+INLINED void fill_column_$X($X_t *to, int32_t value, int32_t count)
+{
+#if defined(__ARM_FEATURE_MVE)
+    (void)fill_$X(to, value, count);
+#else
+    const uint32_t four = (uint8_t)value * 0x01010101u;
+    for (int32_t i = 0; i < count; i += 4) {
+        (void)memcpy(__builtin_assume_aligned(to + i, 4), &four, 4);
+    }
+#endif
+}
+
 /* Inputs of a row into a column: words, of which the last may have been copied in part before. */
 INLINED $X_t *columned_$X($X_t *to, const $X_t *from, int32_t count)
 {
-#if defined(__ARM_FEATURE_MVE)
+#if defined(__ARM_FEATURE_MVE) || !defined(__ARM_FEATURE_UNALIGNED)
     return copy_$X(to, from, count);
 #endif
     if (count < 4) {

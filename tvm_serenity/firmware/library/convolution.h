@@ -57,25 +57,25 @@ NOT_INLINED void gather_$X(const convolution_$X *c, window_$X from, $X_t *to)
         gather_inside_$X(c, from, to);
         return;
     }
+    fill_column_$X(to, c->input_zero, c->depth);
     const int32_t before = from.x < 0 ? min_i32(-from.x, c->kernel_width) : 0;
     const int32_t end = max_i32(min_i32(c->kernel_width, c->width - from.x), before);
     for (int32_t p = 0; p < c->pieces; ++p) {
         const int32_t n = c->channels[p];
         for (int32_t ky = 0; ky < c->kernel_height; ++ky) {
             const $X_t *const row = *from.rows++;
-            if (row == NULL) {
-                to = fill_$X(to, c->input_zero, c->kernel_width * n);
-            } else if (c->dilation_x == 1) {
-                to = fill_$X(to, c->input_zero, before * n);
-                to = copy_$X(to, row + (from.x + before) * n, (end - before) * n);
-                to = fill_$X(to, c->input_zero, (c->kernel_width - end) * n);
-            } else {
+            if (row != NULL && c->dilation_x == 1) {
+                (void)columned_$X(
+                    to + before * n, row + (from.x + before) * n, (end - before) * n);
+            } else if (row != NULL) {
                 for (int32_t kx = 0; kx < c->kernel_width; ++kx) {
                     const int32_t x = from.x + kx * c->dilation_x;
-                    const bool inside = x >= 0 && x < c->width;
-                    to = inside ? copy_$X(to, row + x * n, n) : fill_$X(to, c->input_zero, n);
+                    if (x >= 0 && x < c->width) {
+                        (void)copy_$X(to + kx * n, row + x * n, n);
+                    }
                 }
             }
+            to += c->kernel_width * n;
         }
     }
 }
