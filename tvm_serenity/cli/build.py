@@ -23,7 +23,7 @@ from tvm_serenity.cli.options import (
 )
 from tvm_serenity.cli.quantized import Channels, DynamicRange, said_of_channels
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.choices import FORMATS, NEEDED, PROJECT, STACK_BYTES
+from tvm_serenity.firmware.choices import FLASH, FORMATS, NEEDED, PROJECT, STACK_BYTES
 from tvm_serenity.quantize.choices import FOLD, OFF
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ Rows = Annotated[
 ]
 Fast = Annotated[
     bool, typer.Option("--fast", help="Take faster kernels whose workspace needs a larger arena.")
+]
+Constants = Annotated[
+    str,
+    typer.Option(
+        "--constants",
+        metavar="flash|ram",
+        help="ram: copied there at start, for boards whose flash is slower than the core.",
+    ),
 ]
 BuildRam = Annotated[int | None, sized("RAM in all, stack included.", "--ram")]
 NoCheck = Annotated[
@@ -71,6 +79,7 @@ def build_command(
     in_place: InPlace = False,
     write_over: WriteOver = False,
     fast: Fast = False,
+    constants: Constants = FLASH,
     order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
     arena_limit: Annotated[int | None, sized("Refuse an arena above this.")] = None,
     stack: Annotated[int, sized("Stack to keep free.")] = STACK_BYTES,
@@ -120,6 +129,7 @@ def build_command(
         in_place=in_place,
         write_over=write_over,
         fast=fast,
+        constants=constants,
         rewrite="all" if rewrite else "",
         quantized=quantized,
         dynamic_range=dynamic_range,

@@ -185,14 +185,15 @@ class _Work:
     def judged(self, code: int | None) -> dict[str, Any]:
         """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
         made, stack = self.made, self.settings.stack_bytes
-        found = fit(self.board, made.placed, made.program.constant_bytes, stack, code)
+        copied = made.program.copied_bytes
+        found = fit(self.board, made.placed, made.program.constant_bytes, stack, code, copied)
         arena = sum(made.placed.arena_bytes.values())
         limit = self.settings.limit_bytes
         fits = found.fits and made.placed.fits and self.settings.allows(arena)
         facts = self.facts(found, code, fits)
         if not fits:
             flash = found.lines[0].need_bytes
-            facts["boards"] = list(boards_that_do(arena, flash, stack))
+            facts["boards"] = list(boards_that_do(arena + copied, flash, stack))
             raise FitError(_shortage(found, arena, limit), facts)
         return facts
 
@@ -268,4 +269,4 @@ def _shortage(found: Fit, arena: int, limit: int | None) -> str:
     ]
     if limit is not None and arena > limit:
         short.append(f"an arena of {arena:,} bytes, {limit:,} allowed")
-    return f"does not fit {found.board}: {'; '.join(short) or 'its tensors have no room'}"
+    return f"does not fit {found.board}: {'; '.join(short) or 'what it keeps in RAM has no room'}"

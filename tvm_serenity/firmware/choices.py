@@ -11,5 +11,9 @@ STACK_BYTES = 1024
 LIBRARY_BYTES = 128
 """What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""
 
+FLASH, RAM = "flash", "ram"
+CONSTANTS = (FLASH, RAM)
+"""Where constants are read from: where they are stored, or the main memory they are copied to."""
+
 NEEDED = "needed"
 """``rows``: bands, as rewriting and working in place, only where a network does not fit without."""

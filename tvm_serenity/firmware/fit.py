@@ -64,8 +64,11 @@ def fit(
     constant_bytes: int,
     stack_bytes: int,
     code_bytes: int | None = None,
+    copied_bytes: int = 0,
 ) -> Fit:
     """Return what ``placed`` and its constants take of ``target``.
+
+    ``copied_bytes`` of them are copied to the main region.
 
     ``code_bytes`` is what a linked image takes of the flash beside ``constant_bytes``; None: not
     linked, so that constants alone are counted. RAM is exact, with ``stack_bytes`` and the C
@@ -78,8 +81,11 @@ def fit(
     for i, one in enumerate(rooms(target, stack_bytes)):
         region, arena = one.region, placed.arena_bytes.get(one.region.name, 0)
         kept = region.size_bytes - one.arena_bytes if i == 0 else 0
+        copied = copied_bytes if i == 0 else 0
         detail = f"{arena:,} arena" + (f" + {kept:,} stack and library" if kept else "")
-        lines.append(Line(region.name, region.kind, arena + kept, region.size_bytes, detail))
+        detail += f" + {copied:,} constants" * (copied > 0)
+        needed = arena + kept + copied
+        lines.append(Line(region.name, region.kind, needed, region.size_bytes, detail))
     peak_bytes, peak = _peak(placed.ranges)
     return Fit(target.name, tuple(lines), peak, peak_bytes)
 

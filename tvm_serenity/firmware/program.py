@@ -236,7 +236,7 @@ class Program:
     the first region being the preferred one. ``objects`` are compiled files (name to bytes) that
     hold kernels whose ``body`` is empty. ``fed`` is an input that is not among ``inputs``: its rows
     arrive during the run. ``sequence`` are the calls in order, step and band of each; by default
-    every step once.
+    every step once. ``copied``: constants are copied to the main memory at start.
     """
 
     name: str
@@ -252,6 +252,7 @@ class Program:
     objects: Mapping[str, bytes] = field(default_factory=dict)
     fed: Fed | None = None
     sequence: tuple[tuple[int, int], ...] | None = None
+    copied: bool = False
 
     @property
     def given(self) -> tuple[int, ...]:
@@ -272,6 +273,14 @@ class Program:
     def constant_bytes(self) -> int:
         """Bytes of constants in flash."""
         return sum(c.array.nbytes for c in self.constants)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of constants in the main memory: each begins where it is aligned."""
+        if not self.copied:
+            return 0
+        sizes = ((c.array.nbytes, self.alignment(i)) for i, c in enumerate(self.constants))
+        return sum(-(-max(size, 1) // most) * most for size, most in sizes)
 
     def alignment(self, constant: int) -> int:
         """Return what the address of a constant is a multiple of.

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import (
+    CONSTANTS,
+    FLASH,
     FORMATS,
     LIBRARY_BYTES,
     NEEDED,
     OWN_ARENA,
     PROJECT,
+    RAM,
     STACK_BYTES,
 )
 from tvm_serenity.quantize.choices import (
@@ -48,6 +51,7 @@ class Settings:
       ``stream_input``: rows of the first input arrive one by one.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
       that dies. ``fast``: kernels whose workspace needs a larger arena, as far as it fits.
+      ``constants``: "flash", or "ram", which they are copied to at start, where flash is slow.
       ``write_over``: results of whole layers, or rows, may lie over rows of their input
       that are dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default.
     * ``quantized``: "auto", integers wherever the model has them; "off", float.
@@ -76,6 +80,7 @@ class Settings:
     in_place: bool = False
     write_over: bool = False
     fast: bool = False
+    constants: str = FLASH
     rewrite: str = ""
     quantized: str = AUTO
     dynamic_range: str = LITERT
@@ -123,6 +128,12 @@ class Settings:
         """Return the bytes of the largest arena that is within the limit and so much memory."""
         return room_bytes if self.limit_bytes is None else min(room_bytes, self.limit_bytes)
 
+    def holds(self, arena_bytes: int, copied_bytes: int) -> bool:
+        """Whether an arena is within ``ram_bytes`` beside constants that are copied to RAM."""
+        most = self.ram_bytes
+        kept = self.stack_bytes + LIBRARY_BYTES + copied_bytes
+        return most is None or arena_bytes + kept <= most
+
     def allows(self, arena_bytes: int) -> bool:
         """Whether an arena is within the limit."""
         return self.limit_bytes is None or arena_bytes <= self.limit_bytes
@@ -146,6 +157,7 @@ def _check_values(settings: Settings) -> None:
         ("--dynamic-range", settings.dynamic_range, DYNAMIC_RANGES),
         ("--channels", settings.channels, CHANNELS),
         ("--format", settings.format, FORMATS),
+        ("--constants", settings.constants, CONSTANTS),
     ):
         if value not in allowed:
             raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
@@ -187,6 +199,10 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
         (
             rows and settings.in_place,
             f"{by_rows} does not take --in-place: bands are placed apart, no kernel overwrites one",
+        ),
+        (
+            rows and settings.constants == RAM,
+            f"{by_rows} does not take --constants ram: bands are for less RAM than that",
         ),
         (
             llvm and settings.fast,

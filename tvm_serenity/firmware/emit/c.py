@@ -83,13 +83,14 @@ def _real(value: float, suffix: str) -> str:
     return f"{value!s}{suffix}"
 
 
-def array_definition(name: str, array: Array, alignment: int) -> str:
-    """Return the definition of a constant array."""
+def array_definition(name: str, array: Array, alignment: int, constant: bool = True) -> str:
+    """Return the definition of an array; ``constant``: it stays in flash."""
     ctype, values = C_TYPES[str(array.dtype)], list(numbers(array))
     rows = [", ".join(values[i : i + ROW]) for i in range(0, len(values), ROW)]
     body = ",\n    ".join(rows)
+    kind = f"const {ctype}" if constant else ctype
     return (
-        f"const {ctype} {name}[{max(len(values), 1)}] __attribute__((aligned({alignment}))) = {{\n"
+        f"{kind} {name}[{max(len(values), 1)}] __attribute__((aligned({alignment}))) = {{\n"
         f"    {body or '0'},\n}};\n"
     )
 

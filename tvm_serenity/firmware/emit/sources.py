@@ -80,9 +80,9 @@ def kernels_source(program: Program) -> str:
 def weights_header(program: Program) -> str:
     """Return ``weights.h``."""
     guard = f"{program.name.upper()}_WEIGHTS_H"
+    kind = "extern" if program.copied else "extern const"
     lines = [
-        f"extern const {C_TYPES[str(c.array.dtype)]} {symbol(program, c.name)}"
-        f"[{max(c.array.size, 1)}];"
+        f"{kind} {C_TYPES[str(c.array.dtype)]} {symbol(program, c.name)}[{max(c.array.size, 1)}];"
         for c in program.constants
     ]
     return join(
@@ -96,13 +96,15 @@ def weights_header(program: Program) -> str:
 
 
 def weights_source(program: Program) -> str:
-    """Return ``weights.c``: constants that stay in flash."""
+    """Return ``weights.c``: constants that stay in flash, or are copied to RAM at start."""
     return join(
         [
             banner(program, "constants")
             + f'#include "{file(program, "weights.h")}"\n\n#include <math.h>\n',
             *(
-                array_definition(symbol(program, c.name), c.array, program.alignment(i))
+                array_definition(
+                    symbol(program, c.name), c.array, program.alignment(i), not program.copied
+                )
                 for i, c in enumerate(program.constants)
             ),
         ]

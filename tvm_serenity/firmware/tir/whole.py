@@ -11,6 +11,7 @@ from tvm_serenity import compat
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.choices import RAM
 from tvm_serenity.firmware.memory import largest, place, rooms, with_unread
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
@@ -62,8 +63,18 @@ def compiled(
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board``.
 
-    ``ready``: what :func:`kernels_of` made of it.
+    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
+    workspace of faster kernels.
     """
+    made = _compiled(module, ready, name, board, settings)
+    if not made.placed.fits and settings.fast and settings.constants == RAM:
+        return _compiled(module, ready, name, board, replace(settings, fast=False))
+    return made
+
+
+def _compiled(
+    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
+) -> Compiled:
     kernels, room = ready.kernels, rooms(board, settings.stack_bytes)
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
@@ -80,8 +91,13 @@ def compiled(
     placed = place(ranges, whole, room, alignment)
     placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
     made = assembled(identifier(name), module, region, graph, order, placed, writer)
+    program = replace(made.program, copied=settings.constants == RAM)
+    copied, arena = program.copied_bytes, placed.arena_bytes.get(room[0].region.name, 0)
+    fits = arena + copied <= room[0].arena_bytes or not copied
+    fits = fits and settings.holds(sum(placed.arena_bytes.values()), copied)
+    placed = replace(placed, fits=placed.fits and fits)
     return Compiled(
-        program=made.program,
+        program=program,
         lowered=ready.reference,
         region=region,
         sources=made.sources,
