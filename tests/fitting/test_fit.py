@@ -14,6 +14,7 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
+from tests.firmware.test_fast import module as wide
 from tests.firmware.test_write_over import module as written_over
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
@@ -67,6 +68,30 @@ def test_figures_are_those_of_the_builds_they_stand_for(module: Any, found: Fitt
         assert one.flash_bytes == flash["need_bytes"]
         assert one.ram_bytes == sum(line["need_bytes"] for line in memories)
         assert one.arena_bytes == sum(project.facts["arena_bytes"].values())
+
+
+@needs_board
+def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
+    net = wide()
+    fast = fitted(net, BOARD, FitGoal(minimise="time", seconds=60)).chosen
+    small = fitted(net, BOARD, FitGoal(minimise="ram", seconds=60)).chosen
+    assert fast is not None
+    assert small is not None
+    assert fast.candidate.settings.fast
+    assert not fast.candidate.made.program.copied  # QEMU counts instructions: RAM wins nothing
+    assert fast.arena_bytes > small.arena_bytes
+    assert not small.candidate.settings.fast
+
+
+@pytest.mark.skipif(not installed(), reason="needs the cycles extra")
+def test_constants_are_in_ram_where_flash_is_slow() -> None:
+    found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", seconds=60))
+    assert found.chosen is not None
+    program = found.chosen.candidate.made.program
+    assert program.copied
+    plain = next(one for one in found.points if one.candidate.how == "whole")
+    assert found.chosen.ram_bytes >= plain.ram_bytes + program.constant_bytes
+    assert found.chosen.run.milliseconds[1] < plain.run.milliseconds[0]  # type: ignore[union-attr, index]
 
 
 def test_every_way_to_build_whole_is_a_candidate() -> None:

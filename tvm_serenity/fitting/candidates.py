@@ -6,6 +6,7 @@ Each is compiled with its order and placement, so its arena is known; nothing is
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tvm_serenity.firmware.choices import FLASH, RAM
 from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
@@ -50,16 +51,29 @@ class BuildCandidate:
 
 
 def whole(maker: Maker) -> Iterator[BuildCandidate]:
-    """Yield the network operator by operator: as it is, rewritten, in place, written over."""
+    """Yield the network operator by operator: as it is, rewritten, in place, written over.
+
+    Then with faster kernels, and with constants in RAM, where the board has room for them.
+    """
     for way in WHOLE_WAYS:
         if not way.rewritten or maker.changes("all"):
             yield whole_as(maker, way)
+    plain = whole_as(maker, WholeWay(), fast=True)
+    copied = whole_as(maker, WholeWay(), fast=True, constants=RAM)
+    yield from (one for one in (plain, copied) if one.made.placed.fits)
 
 
-def whole_as(maker: Maker, way: WholeWay) -> BuildCandidate:
-    """Return the network operator by operator, with what ``way`` says."""
-    settings = way.settings(replace(maker.settings, rows=OFF))
-    return BuildCandidate(way.how, settings, maker.whole(settings))
+def whole_as(
+    maker: Maker, way: WholeWay, *, fast: bool = False, constants: str = FLASH
+) -> BuildCandidate:
+    """Return the network operator by operator, with what ``way`` says.
+
+    ``fast`` and ``constants``: as :class:`Settings` has them.
+    """
+    plain = replace(maker.settings, rows=OFF, fast=fast, constants=constants)
+    settings = way.settings(plain)
+    how = way.how + ", faster kernels" * fast + ", constants in RAM" * (constants == RAM)
+    return BuildCandidate(how, settings, maker.whole(settings))
 
 
 def by_rows(
@@ -107,8 +121,9 @@ def _largest(maker: Maker) -> int:
 def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
     """Return the candidates that no other beats, in the order they came.
 
-    What counts is known before linking: arena, constants, calls (each costs an entry in a table and
-    the time to read it), and what was changed. Kernels are the same in all.
+    What counts is known before linking: RAM, constants, calls (each costs an entry in a table and
+    the time to read it), what was changed, and what was taken for its speed alone. Kernels are the
+    same in all others.
     """
     kept: list[BuildCandidate] = []
     for one in found:
@@ -121,11 +136,17 @@ def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
 def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
     """Whether ``a`` is at least as good as ``b`` in all that counts."""
     return (
-        a.arena_bytes <= b.arena_bytes
+        a.arena_bytes + a.made.program.copied_bytes <= b.arena_bytes + b.made.program.copied_bytes
         and a.calls <= b.calls
         and a.made.program.constant_bytes <= b.made.program.constant_bytes
         and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
+        and a.made.program.copied >= b.made.program.copied
+        and (a.settings.fast >= b.settings.fast or _same_kernels(a, b))
     )
+
+
+def _same_kernels(a: BuildCandidate, b: BuildCandidate) -> bool:
+    return a.made.program.kernels == b.made.program.kernels
 
 
 def _changed(one: BuildCandidate) -> tuple[bool, ...]:

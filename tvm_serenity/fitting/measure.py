@@ -82,7 +82,7 @@ def unlinked(
     """Return what ``candidate`` takes of ``board``; ``code_bytes``: of flash beside constants."""
     made = candidate.made
     stack, constants = candidate.settings.stack_bytes, made.program.constant_bytes
-    taken = fit(board, made.placed, constants, stack, code_bytes)
+    taken = fit(board, made.placed, constants, stack, code_bytes, made.program.copied_bytes)
     flash, *memories = taken.lines
     return BuildFigures(
         candidate=candidate,

@@ -36,7 +36,10 @@ LONGEST = 1e6
 """Seconds of all runs that are timed, where there is no limit."""
 BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
-CHOSEN = ("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order")
+CHOSEN = (
+    *("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order"),
+    *("fast", "constants"),
+)
 """Settings that are left to the search."""
 SEARCHES = 30
 """Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
