@@ -41,3 +41,20 @@ def test_what_is_shown_compiles(
     command = ["cc", *COMMON.split(), "-c", "shown.c", "-o", "shown.o"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@needs_host
+def test_a_loop_on_a_microphone_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop of the page on windows that move, against a network of the same names."""
+    pytest.importorskip("tflite")
+    monkeypatch.setattr(image, "linkable", lambda: False)
+    (tmp_path / "kws.tflite").write_bytes(small_network())
+    settings = firmware.Settings(check=False, sliding=2)
+    made = firmware.build(tmp_path / "kws.tflite", "mps2-an386", settings)
+    header = made.files["kws_model.h"].decode()
+    (shown,) = (b.text for b in blocks("docs/sliding.md") if b.language == "c")
+    (tmp_path / "kws_model.h").write_text(header)
+    (tmp_path / "shown.c").write_text(shown)
+    command = ["cc", *COMMON.split(), "-c", "shown.c", "-o", "shown.o"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

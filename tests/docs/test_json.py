@@ -75,6 +75,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "build": (
         ("build", "conv.tflite", *BOARD, "-o", "whole"),
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
+        ("build", "conv.tflite", *BOARD, "-o", "steps", "--sliding", "2", "--no-check"),
         ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
         ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check", "--why"),

@@ -100,7 +100,11 @@ MUTANTS = {
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(short, "numbers", _off_by_one)),
     "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
-    "wrong variant": (positions, ("--rows", "1"), wrong(banded._Maker, "step", _first_variant)),
+    "wrong variant": (
+        positions,
+        ("--rows", "1"),
+        wrong(banded.ProgramMaker, "step", _first_variant),
+    ),
     "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),
     "transposed byte": (windows, M3, wrong(thumb, "in_fours", _transposed)),
     "transposed lifted byte": (windows, M0, wrong(thumb, "in_fours", _transposed)),

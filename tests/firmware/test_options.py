@@ -236,6 +236,7 @@ def test_the_command_passes_every_option_on(
         "--opaque mixer=1",
         "--codegen llvm --order given --rewrite --constants ram",
         "--in-place --write-over --fast --dynamic-range float",
+        "--sliding 2",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])
         with pytest.raises(Passed) as caught:

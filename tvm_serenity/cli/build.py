@@ -16,6 +16,7 @@ from tvm_serenity.cli.options import (
     Json,
     Model,
     Opaque,
+    Sliding,
     StreamInput,
     TimeLimit,
     WriteOver,
@@ -89,6 +90,7 @@ def build_command(
     rows: Rows = NEEDED,
     ram: BuildRam = None,
     stream_input: StreamInput = False,
+    sliding: Sliding = None,
     formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = PROJECT,
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
     no_check: NoCheck = False,
@@ -125,6 +127,7 @@ def build_command(
         rows=rows,
         ram_bytes=ram,
         stream_input=stream_input,
+        sliding=sliding,
         order=order,
         in_place=in_place,
         write_over=write_over,
@@ -203,6 +206,15 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
         "rows in a band": bands["rows"],
         "tables": f"{bands['table_bytes']:,} bytes for {facts['steps']:,} calls",
     }
+    if facts["sliding"] is not None:
+        moved = facts["sliding"]
+        del rows["rows in a band"]
+        rows["arena"] = rows["arena"].replace("at these bands", "of a step")
+        rows["kept"] = f"{moved['kept_bytes']:,} bytes of it, from one step to the next"
+        rows["steps"] = (
+            f"of {moved['step']} of {moved['window']} rows; the first window is full after "
+            f"{moved['steps_to_fill']}"
+        )
     if bands["left_whole"]:
         rows["left whole"] = "; ".join(bands["left_whole"])
     return rows

@@ -74,6 +74,15 @@ StreamInput = Annotated[
     bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
 ]
 
+Sliding = Annotated[
+    int | None,
+    typer.Option(
+        "--sliding",
+        metavar="ROWS",
+        help="The input is a window that moves by so many rows: one step, with what is kept.",
+    ),
+]
+
 
 def _seconds(value: float | None) -> float | None:
     if value is not None and not value >= 0:

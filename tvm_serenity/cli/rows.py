@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, StreamInput, TimeLimit, sized
+from tvm_serenity.cli.options import Dims, Json, Model, Sliding, StreamInput, TimeLimit, sized
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -43,13 +43,7 @@ def rows_command(
         str, typer.Option(metavar="N|auto", help="Rows in a band; auto: the least arena.")
     ] = AUTO,
     stream_input: StreamInput = False,
-    sliding: Annotated[
-        int | None,
-        typer.Option(
-            metavar="ROWS",
-            help="The input is a window that moves by so many rows: one step, with what is kept.",
-        ),
-    ] = None,
+    sliding: Sliding = None,
     ram: Ram = None,
     table: Annotated[int | None, sized("Most bytes of tables in flash.")] = None,
     curve_too: Annotated[

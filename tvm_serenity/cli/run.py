@@ -33,7 +33,8 @@ def run_command(
     """Run DIR once and print its outputs, by default in QEMU if the board has a machine there.
 
     Without --input the inputs of the reference are used. Instructions are those QEMU emulated for
-    one run of the network: not cycles.
+    one run of the network: not cycles. A window that moves (serenity build --sliding) runs over a
+    stream of rows: the outputs are those of its last window, the instructions those of a step.
     """
     project = load(directory)
     if host and qemu:
@@ -43,7 +44,7 @@ def run_command(
     with show.progress("running"):
         found = (run_host if on_host else run_qemu)(project, data, traced=False)
     arrays = [
-        np.frombuffer(raw, t["dtype"]).reshape(t["shape"])
+        np.frombuffer(raw, t["dtype"]).reshape(project.windows, *t["shape"])[-1]
         for raw, t in zip(found.outputs, project.outputs, strict=True)
     ]
     if output is not None:
@@ -90,12 +91,15 @@ def _inputs(project: Project, files: list[str] | None) -> list[Any]:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{file}: cannot be read: {reason}") from None
         size = int(np.prod(tensor["shape"], dtype=np.int64))
+        moving = project.metadata.get("moving")
+        if moving is not None:  # a stream of rows
+            size = moving["rows"] * (size // moving["window"])
         if not isinstance(array, np.ndarray) or str(array.dtype) != tensor["dtype"]:
             raise InputError(f"{file}: input {tensor['name']!r} is of type {tensor['dtype']}")
         if array.size != size:
             raise InputError(
                 f"{file}: {array.size} elements; input {tensor['name']!r} has {size}, "
-                f"shape {tuple(tensor['shape'])}"
+                + (f"{moving['rows']} rows" if moving else f"shape {tuple(tensor['shape'])}")
             )
         found.append(array)
     return found

@@ -34,6 +34,8 @@ def check(program: Program) -> None:
                 raise CheckError(f"{where}: does not fit the parameters of its kernel")
     for tensor in program.inputs:
         memory.claim(_all_of(program, tensor))
+    if program.moving is not None:
+        _move(program, memory)
     arrived = 0
     for number, call in enumerate(program.calls):
         if call[0] == ARRIVAL:
@@ -45,6 +47,9 @@ def check(program: Program) -> None:
             _replay(memory, call[0], (first, end), where)
     for tensor in program.outputs:
         memory.intact(_all_of(program, tensor), "the end")
+    for kept in program.moving.kept if program.moving is not None else ():
+        rows = _Rows(kept.tensor, kept.first + kept.shift, kept.end, whole=True)
+        memory.intact(rows, "the end of a step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,16 @@ class _Span:
 
 def _all_of(program: Program, tensor: int) -> _Rows:
     return _Rows(tensor, 0, program.bands[tensor].height, whole=True)
+
+
+def _move(program: Program, memory: "_Memory") -> None:
+    """Claim what the step before has kept, moved up, and the rows that have arrived."""
+    assert program.fed is not None
+    assert program.moving is not None
+    for kept in program.moving.kept:
+        memory.claim(_Rows(kept.tensor, kept.first, kept.end - kept.shift, whole=True))
+    rows = program.fed.rows
+    memory.claim(_Rows(program.fed.tensor, rows - program.moving.step, rows))
 
 
 def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> int:

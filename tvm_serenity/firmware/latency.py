@@ -8,6 +8,7 @@ from tvm_serenity.boards import Board, board
 from tvm_serenity.cycles import CycleEstimate, MeasuredCall, Spent, cycles_of
 from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import Machine
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.toolchain import make
 
@@ -23,6 +24,11 @@ def latency(
     The image is built where it is not. The inputs are those of the reference, where the network
     takes them in its arena. Raises what ``cycles_of`` raises.
     """
+    if project.metadata.get("moving") is not None:
+        raise UnsupportedError(
+            "a step of a window that moves is not emulated by cycles; serenity run counts its "
+            "instructions"
+        )
     target = board(project.metadata["board"]) if target is None else target
     image = project.folder / IMAGE
     if not image.is_file():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.moving import WINDOWS, Moving
 from tvm_serenity.firmware.windows import Passage
 
 Array = npt.NDArray[Any]
@@ -236,7 +237,8 @@ class Program:
     the first region being the preferred one. ``objects`` are compiled files (name to bytes) that
     hold kernels whose ``body`` is empty. ``fed`` is an input that is not among ``inputs``: its rows
     arrive during the run. ``sequence`` are the calls in order, step and band of each; by default
-    every step once. ``copied``: constants are copied to the main memory at start.
+    every step once. ``copied``: constants are copied to the main memory at start. ``moving``: the
+    rows that arrive are the last ones of a window that moves.
     """
 
     name: str
@@ -253,6 +255,19 @@ class Program:
     fed: Fed | None = None
     sequence: tuple[tuple[int, int], ...] | None = None
     copied: bool = False
+    moving: Moving | None = None
+
+    @property
+    def windows(self) -> int:
+        """Results of one run that is verified."""
+        return 1 if self.moving is None else WINDOWS
+
+    @property
+    def rows_fed(self) -> int:
+        """Rows that arrive in one run that is verified."""
+        if self.moving is not None:
+            return self.moving.steps * self.moving.step
+        return 0 if self.fed is None else self.fed.rows
 
     @property
     def given(self) -> tuple[int, ...]:

@@ -34,22 +34,30 @@ def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
     The first inputs are the file's, the rest states, which the runtime has itself. Where there is
     no answer, ``note`` says why: no runtime, not installed, refused, died.
     """
+    return recorded_runs(model, [inputs])[0]
+
+
+def recorded_runs(model: str | None, runs: Sequence[Sequence[Array]]) -> list[Recorded]:
+    """Return the same for each of several runs, which know nothing of each other."""
     path = None if model is None else Path(model)
     if path is None or path.suffix.lower() not in (".tflite", ".onnx") or not path.is_file():
-        return Recorded([], {}, "the model has no runtime of its own")
+        return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
+    found = []
     try:
         with Referee() as referee:
             rule = rule_for(path)
             referee.open(rule.runtime, path, keep=rule.runtime == "litert")
-            pairs = list(zip(inputs, referee.entries, strict=False))
-            if len(pairs) != len(referee.entries):
-                raise RefereeError(f"the file has {len(referee.entries)} inputs")
-            answer = referee.run(
-                [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
-            )
+            for inputs in runs:
+                pairs = list(zip(inputs, referee.entries, strict=False))
+                if len(pairs) != len(referee.entries):
+                    raise RefereeError(f"the file has {len(referee.entries)} inputs")
+                answer = referee.run(
+                    [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
+                )
+                found.append(Recorded(list(answer.outputs), answer.tensors, "", rule.tolerance))
     except (RefereeError, MissingPartError) as error:
-        return Recorded([], {}, str(error))
-    return Recorded(list(answer.outputs), answer.tensors, "", rule.tolerance)
+        return [Recorded([], {}, str(error))] * len(runs)
+    return found
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:

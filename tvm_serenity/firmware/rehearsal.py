@@ -104,13 +104,13 @@ def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison
     sink = _SINK(take)
     library.serenity_sink(sink)
     given = [np.asarray(a, order="C") for a in inputs]
-    made = [np.zeros(max(t["size_bytes"], 1), np.uint8) for t in project.outputs]
+    sizes = [t["size_bytes"] * project.windows for t in project.outputs]
+    made = [np.zeros(max(size, 1), np.uint8) for size in sizes]
     pointers = (ctypes.c_void_p * max(len(given), 1))(*(a.ctypes.data for a in given))
     results = (ctypes.c_void_p * max(len(made), 1))(*(a.ctypes.data for a in made))
     library.serenity_trial.restype = ctypes.c_int32
     status = library.serenity_trial(pointers, results, ctypes.c_int(poison))
     if status != 0:
         raise RuntimeError(f"it returned {status}")
-    sizes = [t["size_bytes"] for t in project.outputs]
     outputs = tuple(a[:n].tobytes() for a, n in zip(made, sizes, strict=True))
     return Execution(outputs, tuple(written), None, 0)

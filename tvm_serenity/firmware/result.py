@@ -43,6 +43,12 @@ class Project:
         return tuple(self.metadata["tensors"][t] for t in self.metadata["inputs"])
 
     @property
+    def windows(self) -> int:
+        """Results of one run of the reference: of a window that moves several."""
+        moving = self.metadata.get("moving")
+        return 1 if moving is None else int(moving["windows"])
+
+    @property
     def ulp_limit(self) -> int:
         """Units in the last place that float tensors may be off."""
         return ULP_LIMIT_LLVM if self.metadata["objects"] else ULP_LIMIT

@@ -48,7 +48,8 @@ class Settings:
     * ``rows``: "needed" for the first way that fits, if the network does not fit whole: in place,
       rewritten, by rows; a number, to run in bands of so many rows; "auto" for whole or else the
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
-      ``stream_input``: rows of the first input arrive one by one.
+      ``stream_input``: rows of the first input arrive one by one. ``sliding``: the input is a
+      window that moves by so many rows; a run makes what is new in it (``docs/sliding.md``).
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
       that dies. ``fast``: kernels whose workspace needs a larger arena, as far as it fits.
       ``constants``: "flash", or "ram", which they are copied to at start, where flash is slow.
@@ -76,6 +77,7 @@ class Settings:
     rows: int | str = NEEDED
     ram_bytes: int | None = None
     stream_input: bool = False
+    sliding: int | None = None
     order: str = BEST
     in_place: bool = False
     write_over: bool = False
@@ -180,6 +182,22 @@ def _check_memory(settings: Settings) -> None:
         )
 
 
+def _beside_steps(settings: Settings) -> tuple[tuple[bool, str, str], ...]:
+    """What a window that moves does not go with: option, and why."""
+    bands = "a step makes rows one by one"
+    return (
+        (settings.rows != NEEDED, f"--rows {settings.rows}", bands),
+        (settings.stream_input, "--stream-input", "its rows arrive one by one as it is"),
+        (settings.codegen == "llvm", "--codegen llvm", "kernels of rows are written in C alone"),
+        (settings.in_place, "--in-place", "rows are placed apart, no kernel overwrites one"),
+        (settings.write_over, "--write-over", "rows are placed apart"),
+        (settings.order != BEST, "--order given", "the order of a step's rows is its own"),
+        (bool(settings.rewrite), "--rewrite", "its kernels write parts of whole tensors"),
+        (settings.constants == RAM, "--constants ram", "its memory is for what is kept"),
+        (settings.format != PROJECT, f"--format {settings.format}", "it is written as a project"),
+    )
+
+
 def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
     """What does not go together, and why."""
     rows = settings.rows not in (OFF, NEEDED) or settings.stream_input
@@ -187,7 +205,12 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
     form = f"--format {settings.format}"
     llvm = settings.codegen == "llvm"
     limited = settings.ram_bytes is not None or settings.stream_input
+    step = f"--sliding {settings.sliding}"
     return (
+        *(
+            (settings.sliding is not None and given, f"{step} does not take {option}: {why}")
+            for given, option, why in _beside_steps(settings)
+        ),
         (
             settings.rows == OFF and limited,
             "--rows off does not take --ram and --stream-input: they are limits and input of bands",

@@ -1,6 +1,6 @@
 """What a program shows while it runs: what each call has made, and what that must be."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,16 @@ def steps(program: Program) -> list[dict[str, Any]]:
 def written(program: Program) -> list[tuple[int, int | None]]:
     """Return tensor and row (None: all) of everything that is shown, in order."""
     return [(t, shown.get("row")) for shown in steps(program) for t in shown["writes"]]
+
+
+def expected_windows(program: Program, windows: Sequence[Mapping[int, Array]]) -> dict[str, Array]:
+    """Return what a run on several windows must show, one after the other."""
+    found: dict[str, Array] = {}
+    for arrays in windows:
+        begun = len(found)
+        more = expected(program, arrays)
+        found |= {f"step{begun + i}": array for i, array in enumerate(more.values())}
+    return found
 
 
 def expected(program: Program, arrays: Mapping[int, Array]) -> dict[str, Array]:

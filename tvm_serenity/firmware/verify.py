@@ -35,6 +35,7 @@ class Deviation:
 def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Deviation:
     """Return how the traced tensors differ from the reference, each when it was written."""
     expected = [t for step in project.metadata["steps"] for t in step["writes"]]
+    expected *= project.windows
     if [t for t, _ in steps] != expected:
         return Deviation(False, 0, float("inf"), 2**31, "the tensors written")
     worst, most, same, first = 0.0, 0, True, None

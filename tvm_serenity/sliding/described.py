@@ -16,6 +16,17 @@ def work_share(found: SlidingStep, operations: Sequence[float]) -> float:
     return made / max(sum(operations), 1e-30)
 
 
+def steps_of(found: SlidingStep) -> dict[str, int]:
+    """Return by what a window moves, and what is kept, as JSON has it."""
+    steady = found.steady
+    return {
+        "step": steady.step,
+        "window": steady.network.rows(steady.source),
+        "steps_to_fill": steady.steps_to_fill,
+        "kept_bytes": steady.kept_bytes,
+    }
+
+
 def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str, Any]:
     """Return a step as JSON has it."""
     steady, streaming = found.steady, found.streaming
@@ -33,11 +44,8 @@ def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str,
         if known.height > 1
     ]
     return {
-        "step": steady.step,
-        "window": network.rows(steady.source),
-        "steps_to_fill": steady.steps_to_fill,
+        **steps_of(found),
         "arena_bytes": streaming.arena_bytes,
-        "kept_bytes": steady.kept_bytes,
         "peak_bytes": streaming.schedule.peak_bytes,
         "lower_bound_bytes": streaming.lower_bound_bytes,
         "outcome": str(streaming.outcome),

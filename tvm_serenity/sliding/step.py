@@ -15,7 +15,7 @@ from tvm_serenity.plan import Buffer, plan
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.place import WORKSPACE_ALIGNMENT
-from tvm_serenity.rows.split import Band, Banded, RowCall
+from tvm_serenity.rows.split import SOURCE, Band, Banded, RowCall
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import schedule
 from tvm_serenity.sliding.steady import Steady
@@ -25,12 +25,14 @@ from tvm_serenity.sliding.steady import Steady
 class SlidingStep:
     """A step: ``streaming`` holds its graph with order and places.
 
-    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature.
+    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature; ``shown``:
+    the feature whose bytes a view shows, by the view; of the input, by what is viewed.
     """
 
     steady: Steady
     streaming: Streaming
     blocks: dict[int, int]
+    shown: dict[int, int]
 
     @property
     def arena_bytes(self) -> int:
@@ -56,7 +58,7 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
         start_bytes=found.peak_bytes,
         seconds=time.perf_counter() - started,
     )
-    return SlidingStep(steady, streaming, build.blocks)
+    return SlidingStep(steady, streaming, build.blocks, build.shown)
 
 
 def _buffers(banded: Banded, ranges: tuple[LiveRange, ...]) -> list[Buffer]:
@@ -109,9 +111,9 @@ class _Build:
             kept,
             tuple(dict.fromkeys((*outputs, *kept))),
         )
-        tall = network.contiguous
-        heights = tuple(f.height if i in tall else 1 for i, f in enumerate(network.features))
-        return Banded(network, heights, graph, tuple(self.bands), tuple(self.calls))
+        heights = (1,) * len(network.features)
+        bands, calls = tuple(self.bands), tuple(self.calls)
+        return Banded(network, heights, graph, bands, calls, feeding=SOURCE)
 
     def tensor(self, feature: int, first: int, end: int, size: int, name: str) -> int:
         dtype = self.steady.network.features[feature].dtype

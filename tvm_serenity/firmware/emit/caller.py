@@ -35,6 +35,11 @@ def feed(program: Program, external: bool, row: str) -> str:
     return f"{symbol(program, 'feed_row')}({given}{row})"
 
 
+def restart(program: Program, external: bool) -> str:
+    """Return the call that forgets the rows that have arrived."""
+    return f"{symbol(program, 'restart')}({f'&{ARENAS}' if external else ''})"
+
+
 def in_arena(program: Program) -> str:
     """Return structures for ``run`` that leave inputs and outputs in the arena."""
     parts = (("inputs", program.inputs), ("outputs", program.outputs))

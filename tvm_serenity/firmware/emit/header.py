@@ -120,7 +120,17 @@ def _row_macros(program: Program) -> str:
     return (
         "/* The input arrives row by row, from the top. */\n"
         f"#define {prefix}_ROWS {program.fed.rows}\n"
-        f"#define {prefix}_ROW_BYTES {program.fed.row_bytes}"
+        f"#define {prefix}_ROW_BYTES {program.fed.row_bytes}" + _step_macros(program, prefix)
+    )
+
+
+def _step_macros(program: Program, prefix: str) -> str:
+    if program.moving is None:
+        return ""
+    return (
+        "\n/* The window moves by so many rows; after so many steps the first one is full. */\n"
+        f"#define {prefix}_STEP_ROWS {program.moving.step}\n"
+        f"#define {prefix}_STEPS_TO_FILL {program.moving.steps_to_fill}"
     )
 
 
@@ -173,11 +183,24 @@ def _run(program: Program, external: bool) -> list[str]:
     ]
 
 
+def _wanted(program: Program) -> str:
+    """What ``feed_row`` returns."""
+    if program.moving is None:
+        return """\
+/* Take in the next row of the input, and compute what it makes possible. Returns the
+   rows still wanted; 0: the outputs are complete, and the next row begins a new run.
+"""
+    return """\
+/* Take in the next row of a stream; with the last row of a step, compute what is new in
+   the window that ends with it. Returns the rows still wanted until the next outputs; 0:
+   the outputs are those of the window that ends here.
+"""
+
+
 def _feed(program: Program, external: bool) -> list[str]:
     missing = ", or no\n   arena is given" if external else ""
     return [
-        "/* Take in the next row of the input, and compute what it makes possible. Returns the\n"
-        "   rows still wanted; 0: the outputs are complete, and the next row begins a new run.\n"
+        f"{_wanted(program)}"
         f"   The row is read during the call alone, and must be aligned as {row_type(program)} "
         "is.\n   Returns -1, and takes nothing in, where it is NULL or is not aligned so"
         f"{missing}.\n"

@@ -21,7 +21,7 @@ def source(program: Program, external: bool) -> str:
             + f'#include "{file(program, "model.h")}"\n\n#include <stddef.h>\n#include <string.h>\n'
             f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n',
             "" if external else arenas(program),
-            _trace(program),
+            _trace(program, external),
             made.definitions,
             _accessors(program, external),
             (_run if program.fed is None else _feed)(program, made, external),
@@ -29,13 +29,20 @@ def source(program: Program, external: bool) -> str:
     )
 
 
-def _trace(program: Program) -> str:
+def _trace(program: Program, external: bool) -> str:
     call = symbol(program, "trace")
+    shown, state = f"{call}(tensor, data, size)", ""
+    if program.moving is not None:  # nothing is right before the first window is full
+        steps = "arenas->next_call" if external else "next_call"
+        full = f"{steps} + 1u >= {program.moving.steps_to_fill}u"
+        shown = f"(({full}) ? {shown} : (void)0)"
+        state = "" if external else "static uint32_t next_call;\n"
     return (
-        "/* With SERENITY_TRACE every tensor is shown to the caller when it is complete. */\n"
+        state
+        + "/* With SERENITY_TRACE every tensor is shown to the caller when it is complete. */\n"
         "#if defined(SERENITY_TRACE)\n"
         f"void {call}(uint32_t tensor, const void *data, uint32_t size);\n"
-        f"#define TRACE(tensor, data, size) {call}(tensor, data, size)\n"
+        f"#define TRACE(tensor, data, size) {shown}\n"
         "#else\n#define TRACE(tensor, data, size) ((void)0)\n#endif\n"
     )
 

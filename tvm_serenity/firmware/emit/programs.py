@@ -10,6 +10,8 @@ def example(program: Program, external: bool) -> str:
     what = "Fill the inputs, run, read the outputs."
     if program.fed is not None:
         what = "Feed rows as they arrive, then read the outputs."
+    if program.moving is not None:
+        what = "Feed rows as they arrive; outputs are there whenever 0 rows are wanted."
     return join(
         [
             f"/* {program.name}: an example. {what} */\n{_includes(program)}",
@@ -70,6 +72,7 @@ def harness(program: Program, external: bool) -> str:
             f"{_includes(program)}",
             caller.memory(program, external),
             _row(program),
+            _windows(program),
             "#if defined(SERENITY_TRACE)\n"
             f"void {name}(uint32_t tensor, const void *data, uint32_t size);\n\n"
             f"void {name}(uint32_t tensor, const void *data, uint32_t size)\n{{\n"
@@ -100,16 +103,45 @@ def _timed_rows(program: Program, external: bool) -> str:
     """Every row is read from the file when it is wanted; reading is not counted."""
     assert program.fed is not None
     size = program.fed.row_bytes
+    moving = program.moving
+    anew = "" if moving is None else _step_begins(moving.step)
+    kept = "" if moving is None else _outputs_kept(program, external)
     return (
         "    uint64_t ticks = 0;\n    int32_t status = -1;\n"
-        f"    for (uint32_t y = 0; y < {program.fed.rows}u; ++y) {{\n"
+        f"    for (uint32_t y = 0; y < {program.rows_fed}u; ++y) {{\n{anew}"
         f'        if (port_read_at("input0.bin", y * {size}u, row, {size}) != {size}) {{\n'
         '            port_puts("input0.bin is missing or too short");\n'
         "            return 2;\n        }\n"
         "        const uint64_t before = port_clock();\n"
         f"        status = {caller.feed(program, external, '(const void *)row')};\n"
-        "        ticks += port_clock() - before;\n    }\n"
+        f"        ticks += port_clock() - before;\n{kept}    }}\n"
         '    port_report("ticks", ticks);\n'
+    )
+
+
+def _step_begins(step: int) -> str:
+    """Of several steps, which all do the same, the last one is counted."""
+    return f"        if (y % {step}u == 0u) {{\n            ticks = 0;\n        }}\n"
+
+
+def _outputs_kept(program: Program, external: bool) -> str:
+    """The outputs of each window, for what is written at the end."""
+    lines = ["        if (status == 0) {"]
+    for i, t in enumerate(program.outputs):
+        at, size = caller.inside(program, "output", t, external), program.tensors[t].size_bytes
+        lines.append(f"            (void)memcpy(windows{i} + window * {size}u, {at}, {size});")
+    lines += ["            ++window;", "        }"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _windows(program: Program) -> str:
+    """Memory for the outputs of all windows."""
+    if program.moving is None:
+        return ""
+    sizes = [program.tensors[t].size_bytes * program.windows for t in program.outputs]
+    return (
+        "".join(f"static uint8_t windows{i}[{max(size, 1)}];\n" for i, size in enumerate(sizes))
+        + "static uint32_t window;\n"
     )
 
 
@@ -131,9 +163,11 @@ def _written(program: Program, external: bool) -> str:
     lines = []
     for i, t in enumerate(program.outputs):
         at = caller.inside(program, "output", t, external)
+        at = at if program.moving is None else f"windows{i}"
+        size = program.tensors[t].size_bytes * program.windows
         lines += [
             f'    if (port_create("output{i}.bin") != 0 ||',
-            f"        port_append({at}, {program.tensors[t].size_bytes}) != 0) {{",
+            f"        port_append({at}, {size}) != 0) {{",
             "        return 3;",
             "    }",
         ]

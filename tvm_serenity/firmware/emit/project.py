@@ -105,8 +105,18 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
             for t, p in zip(program.tensors, places, strict=True)
         ],
         **about(program),
+        "moving": _moving(program),
         **(layout.metadata or {}),
     }
+
+
+def _moving(program: Program) -> dict[str, int] | None:
+    """What is said of a window that moves, and how many of them a run that is verified has."""
+    known, fed = program.moving, program.fed
+    if known is None or fed is None:
+        return None
+    steps = {"step": known.step, "window": fed.rows, "steps_to_fill": known.steps_to_fill}
+    return {**steps, "windows": program.windows, "rows": program.rows_fed}
 
 
 def write_files(files: Mapping[str, bytes], directory: Path) -> None:

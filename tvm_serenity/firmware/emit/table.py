@@ -22,6 +22,25 @@ class Tables:
     size_bytes: int
 
 
+def blocks(program: Program) -> str:
+    """Return the table of what moves up when a window does, and the numbers of its steps."""
+    assert program.moving is not None
+    lines = []
+    for kept in program.moving.kept:
+        place, row = program.row_place(kept.tensor, kept.first), program.row_bytes(kept.tensor)
+        assert place is not None
+        size = (kept.end - kept.first - kept.shift) * row
+        lines.append(f"{{{_offset(program, place)}, {kept.shift * row}, {size}}}")
+    return (
+        "/* What stays moves up by so many bytes when the window does. */\n"
+        "typedef struct {\n    uint32_t to;\n    uint32_t up;\n    uint32_t size;\n} row_block;\n\n"
+        f"{_array('row_block', 'blocks', lines, 1)}\n"
+        f"#define BLOCKS {len(lines)}\n"
+        f"#define STEP {program.moving.step}u\n"
+        f"#define FILL {program.moving.steps_to_fill}u\n\n"
+    )
+
+
 def width(values: Sequence[int]) -> int:
     """Return 8, 16 or 32: the bits that hold all ``values``, which are not negative."""
     most = max(values, default=0)

@@ -52,7 +52,7 @@ def _runs(program: Program, external: bool) -> str:
 
 
 def _feeds(program: Program, external: bool) -> str:
-    """Feed the rows of the first input, then copy the outputs."""
+    """Feed the rows of the first input, and copy the outputs whenever they are complete."""
     assert program.fed is not None
     size, ctype = program.fed.row_bytes, _type(program, program.fed.tensor)
     lines = []
@@ -60,16 +60,28 @@ def _feeds(program: Program, external: bool) -> str:
         inside = caller.inside(program, "input", t, external)
         lines.append(f"    (void)memcpy({inside}, inputs[{i}], {program.tensors[t].size_bytes});")
     row = f"(const {ctype} *)(const void *)row"
+    copies = []
+    for i, t in enumerate(program.outputs):
+        inside, bytes_ = (
+            caller.inside(program, "output", t, external),
+            program.tensors[t].size_bytes,
+        )
+        copies.append(
+            f"(void)memcpy((uint8_t *)outputs[{i}] + window * {bytes_}u, {inside}, {bytes_});"
+        )
     lines += [
+        f"    {caller.restart(program, external)};",
         "    int32_t left = -1;",
-        f"    for (uint32_t y = 0; y < {program.fed.rows}u; ++y) {{",
+        "    uint32_t window = 0;",
+        f"    for (uint32_t y = 0; y < {program.rows_fed}u; ++y) {{",
         f"        const uint8_t *const row = (const uint8_t *)inputs[0] + y * {size}u;",
         f"        left = {caller.feed(program, external, row)};",
+        "        if (left == 0) {",
+        *(f"            {copy}" for copy in copies),
+        "            ++window;",
+        "        }",
         "    }",
     ]
-    for i, t in enumerate(program.outputs):
-        inside = caller.inside(program, "output", t, external)
-        lines.append(f"    (void)memcpy(outputs[{i}], {inside}, {program.tensors[t].size_bytes});")
     return "\n".join([*lines, "    return left;"])
 
 

@@ -4,7 +4,7 @@ from importlib import resources
 
 from tvm_serenity.firmware.emit.arguments import base, call, fixed, shown
 from tvm_serenity.firmware.emit.c import C_TYPES, join, symbol
-from tvm_serenity.firmware.emit.table import tables, width
+from tvm_serenity.firmware.emit.table import blocks, tables, width
 from tvm_serenity.firmware.program import Argument, Data, Param, Program, Row, Scratch, Step
 
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
@@ -26,7 +26,7 @@ def definitions(program: Program, external: bool) -> str:
             f"#define FED {0 if program.fed is None else program.fed.tensor}\n"
             f"#define LAYERS {len(program.steps)}\n",
             _library("walk.h", memory),
-            "" if program.fed is None else _state(external) + _library("feed.h", memory),
+            "" if program.fed is None else _state(program, external) + _feeding(program, memory),
         ]
     )
 
@@ -71,8 +71,17 @@ def _memory(program: Program, external: bool) -> dict[str, str]:
     }
 
 
-def _state(external: bool) -> str:
-    return "" if external else "static uint32_t next_call;\nstatic uint32_t rows_taken;\n\n"
+def _feeding(program: Program, memory: dict[str, str]) -> str:
+    """What takes a row in: the next one of the input, or of a window that moves."""
+    if program.moving is None:
+        return _library("feed.h", memory)
+    return blocks(program) + _library("slide.h", memory)
+
+
+def _state(program: Program, external: bool) -> str:
+    """The variables between two rows; of a window that moves the tracing knows the first one."""
+    first = "static uint32_t next_call;\n" if program.moving is None else ""
+    return "" if external else f"{first}static uint32_t rows_taken;\n\n"
 
 
 def _library(name: str, memory: dict[str, str]) -> str:

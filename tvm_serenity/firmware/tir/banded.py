@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.moving import Moving
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import (
     ARRIVAL,
@@ -49,30 +50,7 @@ def banded_program(
     ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
     ``known``: what the model says of those that are its inputs and outputs.
     """
-    maker = _Maker(kernels, streaming, lying)
-    steps = tuple(maker.step(index) for index in maker.layers)
-    features = kernels.network.features
-    tensors = named(
-        [
-            (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
-            for f in features
-        ],
-        [known.get(f) for f in range(len(features))],
-    )
-    return Program(
-        identifier(name),
-        tuple(maker.used.values()),
-        tuple(maker.constants.all),
-        tuple(tensors),
-        tuple(maker.bands(f) for f in range(len(features))),
-        steps,
-        streaming.banded.resident,
-        kernels.network.outputs,
-        lying.arena_bytes,
-        alignment,
-        fed=maker.fed(),
-        sequence=tuple(maker.sequence()),
-    )
+    return ProgramMaker(kernels, streaming, lying).program(name, alignment, known)
 
 
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
@@ -93,7 +71,9 @@ def sources(kernels: RowKernels) -> tuple[Source, ...]:
     return tuple(found)
 
 
-class _Maker:
+class ProgramMaker:
+    """Makes the program of a split network, part by part."""
+
     def __init__(self, kernels: RowKernels, streaming: Streaming, lying: Lying) -> None:
         self.kernels = kernels
         self.banded = streaming.banded
@@ -104,6 +84,37 @@ class _Maker:
         self.used: dict[str, Kernel] = {}
         self.layers = [i for i, layer in enumerate(self.network.layers) if not layer.view]
         self.pads = self._pads()
+
+    def program(self, name: str, alignment: int, known: Mapping[int, Known]) -> Program:
+        """The whole program; arguments as of :func:`banded_program`."""
+        steps = tuple(self.step(index) for index in self.layers)
+        features = self.network.features
+        tensors = named(
+            [
+                (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
+                for f in features
+            ],
+            [known.get(f) for f in range(len(features))],
+        )
+        return Program(
+            identifier(name),
+            tuple(self.used.values()),
+            tuple(self.constants.all),
+            tuple(tensors),
+            tuple(self.bands(f) for f in range(len(features))),
+            steps,
+            self.banded.resident,
+            self.network.outputs,
+            self.lying.arena_bytes,
+            alignment,
+            fed=self.fed(),
+            sequence=tuple(self.sequence()),
+            moving=self.moving(),
+        )
+
+    def moving(self) -> Moving | None:
+        """What stays when a window moves: nothing, the input is whole."""
+        return None
 
     def fed(self) -> Fed | None:
         """The input whose rows arrive."""

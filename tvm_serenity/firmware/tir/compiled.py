@@ -13,6 +13,7 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
+from tvm_serenity.sliding import SlidingStep
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.why import KernelChoice
@@ -40,6 +41,7 @@ class Compiled:
     stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
     bands, where it runs by rows. ``choices``: the kernel of each operator, and why. ``tried``:
     where it does not fit as it is, the ways it was built in until one does, this one among them.
+    ``moved``: the step, of a window that moves.
     """
 
     program: Program
@@ -56,6 +58,7 @@ class Compiled:
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
     tried: tuple[Way, ...] = ()
+    moved: SlidingStep | None = None
 
     @cached_property
     def executable(self) -> Any:

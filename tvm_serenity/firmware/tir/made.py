@@ -31,6 +31,7 @@ from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import stream
+from tvm_serenity.sliding.described import steps_of
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Maker:
         met = placed.fits and self.settings.allows(sum(placed.arena_bytes.values()))
         network = kernels.network
         known = interface(self.module, network.inputs, network.outputs)
-        more = self._more(placed, room) if self.settings.fast and met else {}
+        more = self.more_room(placed, room) if self.settings.fast and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
         return Compiled(
             program=banded_program(taken, best, self.name, lying, alignment, known),
@@ -111,7 +112,7 @@ class Maker:
             chosen=replace(chosen, met=met),
         )
 
-    def _more(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
+    def more_room(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
         """The bytes that each arena may have where faster kernels want them.
 
         What a limit on all of them leaves is the largest one's.
@@ -156,6 +157,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "choices": [choice.json() for choice in made.choices],
         "tried": [asdict(way) for way in made.tried],
         "rows": rows,
+        "sliding": None if made.moved is None else steps_of(made.moved),
     }
 
 

@@ -10,9 +10,17 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
-from tvm_serenity.firmware.referee import STEPS, as_reference, confirmed_steps, recorded
+from tvm_serenity.firmware.referee import (
+    ALLOWED,
+    NOTE,
+    STEPS,
+    as_reference,
+    confirmed_steps,
+    recorded,
+    recorded_runs,
+)
 from tvm_serenity.firmware.tir.compiled import Compiled
-from tvm_serenity.firmware.trace import expected, written
+from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.validation.drawn import random_inputs
 
@@ -27,6 +35,8 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     (``firmware.referee``).
     """
     program = made.program
+    if program.moving is not None:
+        return _on_windows(made, seed, model)
     inputs = first_inputs(made.lowered, program, seed)
     found, outputs = tensors_of(made, inputs)
     _check_sizes(program, found)
@@ -42,6 +52,52 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
         **as_reference(judged, outputs),
         STEPS: steps,
     }
+
+
+def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
+    """The same of windows that move along a stream, one after the other; outputs are stacked.
+
+    ``input0`` is the stream, row by row. What is shown of a window is what a step makes anew.
+    """
+    program, shown = made.program, [tensor for tensor, _ in written(made.program)]
+    distinct = list(dict.fromkeys(shown))
+    stream, windows = stream_of(made, seed)
+    runs = [tensors_of(made, [window]) for window in windows]
+    judged = recorded_runs(model, [[window] for window in windows])
+    steps: list[int] = []
+    found: dict[str, list[Array]] = {}
+    for number, ((arrays, outputs), answer) in enumerate(zip(runs, judged, strict=True)):
+        _check_sizes(program, arrays)
+        confirmed = {distinct[i] for i in confirmed_steps(answer, [arrays[t] for t in distinct])}
+        begun = number * len(shown)
+        steps += [begun + i for i, tensor in enumerate(shown) if tensor in confirmed]
+        named = {f"output{i}": array for i, array in enumerate(outputs)}
+        for key, array in {**named, **as_reference(answer, outputs)}.items():
+            found.setdefault(key, []).append(array)
+    once = {key: arrays[0] for key, arrays in found.items() if key in (NOTE, ALLOWED)}
+    return {
+        "input0": stream,
+        **expected_windows(program, [arrays for arrays, _ in runs]),
+        **{key: np.stack(arrays) for key, arrays in found.items() if key not in once},
+        **once,
+        STEPS: np.array(steps, np.int64),
+    }
+
+
+def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
+    """Return seeded rows as they arrive, and the windows that they make, as the network has it."""
+    program = made.program
+    assert program.moving is not None
+    assert program.fed is not None
+    height, step = program.fed.rows, program.moving.step
+    parts: list[Array] = []
+    while len(parts) * height < program.rows_fed:
+        (drawn,) = random_inputs(made.lowered, seed + len(parts))
+        parts.append(drawn.reshape(height, -1))
+    stream = np.concatenate(parts)[: program.rows_fed]
+    first = program.moving.steps_to_fill * step - height
+    starts = range(first, program.rows_fed - height + 1, step)
+    return stream, [stream[at : at + height].reshape(drawn.shape) for at in starts]
 
 
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:

@@ -17,6 +17,7 @@ from tvm_serenity.firmware.fit import Way, constants_fit
 from tvm_serenity.firmware.settings import BEST, Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker, by_rows
+from tvm_serenity.firmware.tir.moving import in_steps
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.rows.described import rows_text
 
@@ -75,6 +76,8 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     the constants alone are more than the flash it stays whole: no way has less of them.
     """
     maker = Maker(module, name, board, settings)
+    if settings.sliding is not None:
+        return in_steps(maker)
     if settings.only_rows:
         return by_rows(maker)
     made = maker.whole(settings)

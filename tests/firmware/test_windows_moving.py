@@ -1,0 +1,193 @@
+"""Firmware for windows that move: 50 windows of a stream, each as the whole network computes it."""
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.firmware.projects import KWS, model, needs_board, needs_host
+from tests.rows.nets import random_module
+from tvm_serenity import firmware
+from tvm_serenity.boards import board
+from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
+from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.moving import WINDOWS
+from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.tir import moving
+from tvm_serenity.firmware.tir.made import Maker
+
+BOARD = "mps2-an386"
+WAKE = "mlperf_tiny/sww_streaming_int8.tflite"
+SPEECH = "tflm/micro_speech_quantized.tflite"
+
+
+def compiled(module: Any, step: int) -> Any:
+    return moving.in_steps(
+        Maker(module, "net", board(BOARD), firmware.Settings(sliding=step, check=False))
+    )
+
+
+@needs_board
+@pytest.mark.parametrize(
+    ("name", "step", "share"), [(KWS, 2, 0.51), (SPEECH, 2, 0.40), (WAKE, 1, 0.15)]
+)
+def test_windows_are_those_of_the_whole_network(
+    name: str, step: int, share: float, tmp_path: Path
+) -> None:
+    settings = firmware.Settings(name="net", sliding=step, output=tmp_path / "steps")
+    project = firmware.build(str(model(name)), BOARD, settings)
+    found = report(project)
+    assert found["host"]["accepted"]
+    assert found["qemu"]["accepted"]
+    assert found["qemu"]["litert_max_abs_error"] == 0
+    assert found["host"]["tensors"] == found["litert_tensors"] > WINDOWS
+    outputs = project.reference["litert0"]
+    assert len(outputs) == WINDOWS
+    assert len({row.tobytes() for row in outputs}) > 1
+    whole = firmware.Settings(name="net", output=tmp_path / "whole", check=False)
+    plain = report(firmware.build(str(model(name)), BOARD, whole), on_host=False)
+    assert found["instructions"] < share * plain["instructions"]
+
+
+@needs_host
+def test_networks_drawn_at_random() -> None:
+    """Each build compares every row of every window, from two kinds of garbage on."""
+    built = 0
+    for seed in range(40):
+        for step in (1, 2, 3):
+            settings = firmware.Settings(
+                sliding=step, external_arena=bool(seed % 2), time_limit_s=0.5
+            )
+            try:
+                made = firmware.build(random_module(seed, bool(seed % 3)), BOARD, settings)
+            except InputError:
+                continue  # nothing would stay
+            assert made.facts["check"]["tensors"] >= WINDOWS
+            built += 1
+            break
+        if built >= 8:
+            return
+    raise AssertionError(f"{built} networks alone")
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("to + block->up", "to"),
+        ("height - STEP + $T", "height - STEP"),
+        ("block->size);", "block->size / 2u);"),
+    ],
+)
+def test_rows_that_move_wrongly_are_found(
+    right: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tvm_serenity.firmware.emit import walker
+
+    library = walker._library
+
+    def broken(name: str, memory: dict[str, str]) -> str:
+        path = Path(walker.__file__).parents[1] / "walker" / name
+        if name != "slide.h":
+            return library(name, memory)
+        text = path.read_text(encoding="utf-8")
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+        for mark, stands_for in memory.items():
+            text = text.replace(mark, stands_for)
+        return text
+
+    monkeypatch.setattr(walker, "_library", broken)
+    with pytest.raises(WrongResultError):
+        firmware.build(str(model(SPEECH)), BOARD, firmware.Settings(name="net", sliding=2))
+
+
+def test_plans_that_lose_what_is_kept_are_found() -> None:
+    """Seeded faults in a program: a block that is too short, one over another, a call left out."""
+    from tvm_serenity.frontends.relax import to_relax
+
+    program = compiled(to_relax(str(model(KWS))), 2).program
+    check(program)
+    kept = program.moving.kept
+    longer = replace(kept[1], end=kept[1].end + 1)
+    other = replace(kept[1], first=kept[1].first + 1)
+    faults = [
+        replace(program, moving=replace(program.moving, kept=(kept[0], longer, *kept[2:]))),
+        replace(program, moving=replace(program.moving, kept=(kept[0], other, *kept[2:]))),
+        replace(program, moving=replace(program.moving, kept=kept[1:])),
+        replace(program, sequence=program.sequence[1:]),
+    ]
+    for fault in faults:
+        with pytest.raises(CheckError):
+            check(fault)
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("--rows 2", {"rows": 2}),
+    ("--stream-input", {"stream_input": True}),
+    ("--codegen llvm", {"codegen": "llvm"}),
+    ("--in-place", {"in_place": True}),
+    ("--write-over", {"write_over": True}),
+    ("--order given", {"order": "given"}),
+    ("--rewrite", {"rewrite": "all"}),
+    ("--format mlf", {"format": "mlf"}),
+    ("--constants ram", {"constants": "ram"}),
+]
+
+
+@pytest.mark.parametrize(("option", "given"), OTHERS)
+def test_options_that_do_not_go_with_steps(option: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"--sliding 2 does not take {option}: "):
+        firmware.Settings(sliding=2, **given)
+
+
+@needs_host
+def test_options_that_go_with_steps(tmp_path: Path) -> None:
+    others: list[dict[str, Any]] = [
+        {"channels": "keep"},
+        {"external_arena": True},
+        {"quantized": "off"},
+        {"fast": True},
+        {"check": False},
+    ]
+    for number, given in enumerate(others):
+        settings = firmware.Settings(name="net", sliding=3, output=tmp_path / str(number), **given)
+        made = firmware.build(str(model(WAKE)), BOARD, settings)
+        assert made.metadata["moving"]["windows"] == WINDOWS
+        assert made.facts["sliding"]["step"] == 3
+    with pytest.raises(SerenityError, match="does not fit"):
+        firmware.build(str(model(KWS)), "microbit", firmware.Settings(sliding=2, check=False))
+
+
+@needs_host
+def test_rows_wanted(tmp_path: Path) -> None:
+    """What ``feed_row`` returns, from the first row on and after ``restart``."""
+    settings = firmware.Settings(name="net", sliding=2, output=tmp_path / "steps", check=False)
+    firmware.build(str(model(SPEECH)), BOARD, settings)
+    code = """
+#include <stdio.h>
+#include "net_model.h"
+int main(void) {
+    static int8_t row[NET_INPUT_RESHAPE_1_ROW_BYTES];
+    for (int run = 0; run < 2; ++run) {
+        for (int y = 0; y < 54; ++y) printf("%d ", (int)net_feed_row(row));
+        net_restart();
+    }
+    return 0;
+}
+"""
+    folder = tmp_path / "steps"
+    header = (folder / "net_model.h").read_text()
+    prefix = next(w for w in header.split() if w.endswith("_ROW_BYTES"))
+    (folder / "wanted.c").write_text(code.replace("NET_INPUT_RESHAPE_1_ROW_BYTES", prefix))
+    sources = ["wanted.c", "net_model.c", "net_kernels.c", "net_weights.c"]
+    subprocess.run(["cc", "-o", "wanted", *sources], cwd=folder, check=True)
+    said = subprocess.run(["./wanted"], cwd=folder, check=True, capture_output=True, text=True)
+    once = [*range(49, -1, -1), 1, 0, 1, 0]
+    assert [int(word) for word in said.stdout.split()] == [*once, *once]
+    assert json.loads((folder / "metadata.json").read_text())["moving"]["steps_to_fill"] == 25
+    assert np.load(folder / "reference.npz")["input0"].shape[0] == 2 * (25 + WINDOWS - 1)

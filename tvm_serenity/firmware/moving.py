@@ -1,0 +1,33 @@
+"""Programs that run again on a window that has moved: what stays from one step to the next."""
+
+from dataclasses import dataclass
+
+WINDOWS = 50
+"""Windows that a project is verified on, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows ``first`` to before ``end`` of a tensor lie one after the other, between steps too.
+
+    At the start of a step each moves up by ``shift`` rows; the first ``shift`` ones are gone.
+    """
+
+    tensor: int
+    first: int
+    end: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """The window moves by ``step`` rows; after ``steps_to_fill`` steps the first one is full."""
+
+    step: int
+    steps_to_fill: int
+    kept: tuple[KeptRows, ...]
+
+    @property
+    def steps(self) -> int:
+        """Steps of a run that is verified."""
+        return self.steps_to_fill + WINDOWS - 1

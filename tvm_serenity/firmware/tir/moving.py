@@ -1,0 +1,141 @@
+"""A network compiled for a board as one step of a window that moves along a stream."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_serenity.firmware.memory import Placed, Room, rooms
+from tvm_serenity.firmware.moving import KeptRows, Moving
+from tvm_serenity.firmware.program import Bands, Fed, Place
+from tvm_serenity.firmware.tir.banded import ProgramMaker, sources
+from tvm_serenity.firmware.tir.compiled import Compiled
+from tvm_serenity.firmware.tir.interface import interface
+from tvm_serenity.firmware.tir.lying import Lying
+from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
+from tvm_serenity.firmware.tir.rows import RowKernels
+from tvm_serenity.firmware.tir.why import of_rows
+from tvm_serenity.relax.rows_reads import row_reads
+from tvm_serenity.rows.choose import Choice
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.sliding import SlidingStep, sliding_step, steady
+from tvm_serenity.sliding.check import check_windows
+
+
+def in_steps(maker: Maker) -> Compiled:
+    """Return the network as one step of a window that moves by ``settings.sliding`` rows.
+
+    All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
+    """
+    settings, kernels, ready = maker.settings, maker.rows(), maker.ready()
+    assert settings.sliding is not None
+    settings.notify("ordering and placing a step")
+    reads = row_reads(kernels.rows)
+    moved = steady(kernels.network, settings.sliding, reads)
+    found = sliding_step(moved, Limits.within(settings.time_limit_s))
+    check_windows(found, reads)
+    room = rooms(maker.board, settings.stack_bytes)
+    placed, lying = _lying(found, room)
+    network, best = kernels.network, found.streaming
+    met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
+    alignment = maker.board.core.alignment_bytes
+    more = maker.more_room(placed, room) if settings.fast and met else {}
+    taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
+    known = interface(maker.module, network.inputs, network.outputs)
+    given = {moved.source: known[network.inputs[0]]}
+    made = _StepMaker(taken, found, _in_all_rows(found, lying))
+    program = made.program(maker.name, alignment, {**known, **given})
+    return Compiled(
+        program=program,
+        lowered=kernels.rows.lowered,
+        region=kernels.rows.region,
+        sources=sources(kernels),
+        tensors=kernels.rows.tensor_of,
+        placed=placed,
+        peak_bytes=best.schedule.peak_bytes,
+        lower_bound_bytes=best.lower_bound_bytes,
+        kept_float=ready.kept_float,
+        folded=ready.folded,
+        choices=of_rows(kernels, taken, settings.tuned),
+        chosen=Choice(best, met, (best,), best.seconds),
+        moved=found,
+    )
+
+
+def _lying(found: SlidingStep, room: Sequence[Room]) -> tuple[Placed, Lying]:
+    """A step in the first memory that holds all of it."""
+    best = found.streaming
+    fitting = [one for one in room if best.arena_bytes <= one.arena_bytes]
+    region = (fitting or list(room))[0].region.name
+    tensors, scratch = {}, {}
+    for r, offset in zip(best.ranges, best.plan.offsets, strict=True):
+        tensors.update({t: Place(region, offset) for t in r.tensors})
+        if r.workspace_of is not None:
+            scratch[r.workspace_of] = Place(region, offset)
+    arena = {region: best.arena_bytes}
+    regions = (region,) * len(best.ranges)
+    placed = Placed(best.ranges, regions, tuple(best.plan.offsets), arena, bool(fitting))
+    return placed, Lying(tensors, scratch, arena)
+
+
+def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
+    """The same with a workspace for every row of a layer, where those that are made have one each.
+
+    Rows that no step makes are given that of the first one: nothing looks for it.
+    """
+    by_rows = {}
+    for layer, places in lying.by_rows.items():
+        known = found.steady.network.layers[layer]
+        made = found.steady.made[known.outputs[0]]
+        if len(places) > 1 and not known.sums:
+            each = dict(zip(made, places, strict=True))
+            height = found.steady.network.rows(known.outputs[0])
+            places = tuple(each.get(y, places[0]) for y in range(height))
+        by_rows[layer] = places
+    return replace(lying, by_rows=by_rows)
+
+
+class _StepMaker(ProgramMaker):
+    """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
+
+    def __init__(self, kernels: RowKernels, found: SlidingStep, lying: Lying) -> None:
+        super().__init__(kernels, found.streaming, lying)
+        self.found = found
+        self.steady = found.steady
+        bands = found.streaming.banded.bands
+        self.made = {
+            (band.feature, band.first): t
+            for t, band in enumerate(bands)
+            if t not in found.blocks.values()
+        }
+
+    def fed(self) -> Fed:
+        """The window, by its rows: the last ones of it arrive."""
+        known = self.network.features[self.steady.source]
+        return Fed(self.steady.source, known.height, known.row_bytes)
+
+    def moving(self) -> Moving:
+        """The blocks, and how far their rows move."""
+        kept = [
+            KeptRows(f, *self.steady.spans[f], self.steady.shifts[f]) for f in self.found.blocks
+        ]
+        return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept))
+
+    def bands(self, feature: int) -> Bands:
+        """A place for every row; of those that lie nowhere the arena's start, which none reads."""
+        root = self.found.shown.get(feature, feature)
+        height, region = self.network.rows(feature), next(iter(self.lying.arena_bytes))
+        if feature in self.network.contiguous or root != feature:
+            block = self.found.blocks.get(root, self.made.get((root, 0)))
+            place = Place(region, 0) if block is None else self.lying.tensors[block]
+            return Bands((place,), height, height)
+        return Bands(tuple(self.row(feature, y, region) for y in range(height)), height)
+
+    def row(self, feature: int, y: int, region: str) -> Place:
+        """Where a row lies."""
+        first, end = self.steady.spans[feature]
+        if first <= y < end:
+            block = self.lying.tensors[self.found.blocks[feature]]
+            far = (y - first) * self.network.features[feature].row_bytes
+            return Place(block.region, block.offset_bytes + far)
+        made = self.made.get((feature, y))
+        return Place(region, 0) if made is None else self.lying.tensors[made]

@@ -1,0 +1,26 @@
+/* Take a row in as one of the last of the window; with the last one of a step, run that step.
+   $N: steps taken, until the first window is full. $T: rows of the next step taken in so far. */
+static int32_t feed($Fconst uint8_t *row, uint32_t height)
+{
+    if ($T == 0u) {
+        for (uint32_t i = 0; i < BLOCKS; ++i) {
+            const row_block *const block = &blocks[i];
+            uint8_t *const to = AT(block->to);
+            (void)memmove(to, to + block->up, block->size);
+        }
+    }
+    (void)memcpy(row_at($AFED, height - STEP + $T), row, features[FED].row_bytes);
+    ++$T;
+    if ($T == STEP) {
+        $T = 0;
+        (void)walk($A0);
+        if ($N < FILL) {
+            ++$N;
+        }
+        if ($N == FILL) {
+            return 0;
+        }
+    }
+    const uint32_t steps = $N == FILL ? 1u : FILL - $N;
+    return (int32_t)(steps * STEP - $T);
+}
