@@ -54,6 +54,17 @@ def test_windows_are_those_of_the_whole_network(
 
 
 @needs_host
+def test_less_is_kept_where_memory_is_short() -> None:
+    """KWS keeps 26,090 bytes where it can, and 9,450 in 14 KiB."""
+    settings = firmware.Settings(name="net", sliding=2, ram_bytes=14 * 1024)
+    made = firmware.build(str(model(KWS)), BOARD, settings)
+    assert made.facts["fits"]
+    assert made.facts["sliding"]["kept_bytes"] == 9_450
+    assert sum(made.facts["arena_bytes"].values()) == 12_588
+    assert made.facts["check"]["tensors"] == 6_050
+
+
+@needs_host
 def test_networks_drawn_at_random() -> None:
     """Each build compares every row of every window, from two kinds of garbage on."""
     built = 0
@@ -159,8 +170,9 @@ def test_options_that_go_with_steps(tmp_path: Path) -> None:
         made = firmware.build(str(model(WAKE)), BOARD, settings)
         assert made.metadata["moving"]["windows"] == WINDOWS
         assert made.facts["sliding"]["step"] == 3
+    few = firmware.Settings(sliding=2, arena_limit_bytes=3_900, check=False)
     with pytest.raises(SerenityError, match="does not fit"):
-        firmware.build(str(model(KWS)), "microbit", firmware.Settings(sliding=2, check=False))
+        firmware.build(str(model(KWS)), BOARD, few)  # the input and a row of each layer are more
 
 
 @needs_host

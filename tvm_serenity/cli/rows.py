@@ -93,9 +93,7 @@ def rows_command(
         others = {
             "--bands": None if bands == AUTO else bands,
             "--stream-input": stream_input,
-            "--ram": ram,
             "--table": table,
-            "--curve": curve_too,
             "--plot": plot,
             "--graph": graph_only,
             "--certificate": certified,
@@ -104,6 +102,8 @@ def rows_command(
             model,
             sliding,
             dim or [],
+            ram=ram,
+            curve_too=curve_too,
             time_limit=time_limit,
             check=check,
             json=json,

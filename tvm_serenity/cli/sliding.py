@@ -1,6 +1,11 @@
 """``serenity rows --sliding``: what a step of a window that moves along a stream takes."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.models import source
@@ -8,18 +13,26 @@ from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.rows.limits import Limits
 
+if TYPE_CHECKING:
+    from tvm_serenity.sliding.choose import StepPoint
+
 
 def sliding_command(
     model: str,
     step: int,
     dims: list[str],
     *,
+    ram: int | None,
+    curve_too: bool,
     time_limit: float | None,
     check: bool,
     json: bool,
     others: Mapping[str, object],
 ) -> None:
-    """Find and print one step of ``step`` rows; ``others`` are options it does not go with."""
+    """Find and print one step of ``step`` rows; ``others`` are options it does not go with.
+
+    ``ram``: the step of least work whose arena takes no more; ``curve_too``: all that none beats.
+    """
     for option, value in others.items():
         if value not in (None, False):
             raise InputError(f"{option} does not go with --sliding: a step has bands of one row")
@@ -28,25 +41,40 @@ def sliding_command(
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
-    from tvm_serenity.sliding import sliding_step, steady
+    from tvm_serenity.sliding import moved, sliding_step
     from tvm_serenity.sliding.check import check_windows
-    from tvm_serenity.sliding.described import described_step
+    from tvm_serenity.sliding.choose import curve, within_bytes
+    from tvm_serenity.sliding.described import described_point, described_step
 
     rows = read_rows(prepared(opened.module(), Steps(layout="last")).plain, model)
     reads = row_reads(rows)
     show.warn_without_core()
     with within(time_limit), show.progress(f"a step of {model}") as report:
-        limits = Limits.within(time_limit, report)
-        found = sliding_step(steady(rows.network, step, reads), limits)
-    if check:
-        found.streaming.check()
-        check_windows(found, reads)
-    result = described_step(found, operations(rows))
+        limits, counts = Limits.within(time_limit, report), operations(rows)
+        window = moved(rows.network, step, reads)
+        found = sliding_step(window.steady(), limits)
+        points: tuple[StepPoint, ...] = ()
+        if curve_too or (ram is not None and found.arena_bytes > ram):
+            points = curve(window, counts, limits)
+            chosen = points[0] if ram is None else within_bytes(points, ram) or points[-1]
+            found = chosen.step
+    met = ram is None or found.arena_bytes <= ram
+    for one in (found, *(point.step for point in points)) if check else ():
+        one.streaming.check()
+        check_windows(one, reads)
+    result = described_step(found, counts)
     if json:
-        show.print_json({"model": model, **result, "checked": check})
-        return
+        shown = [described_point(point) for point in points if curve_too]
+        show.print_json({"model": model, **result, "met": met, "curve": shown, "checked": check})
+    else:
+        _print(model, result, [point for point in points if curve_too])
+    if not met:
+        raise typer.Exit(1)
+
+
+def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> None:
     facts = {
-        "step": f"{step} of {result['window']} rows; "
+        "step": f"{result['step']} of {result['window']} rows; "
         f"the first window is full after {result['steps_to_fill']} steps",
         "work": f"{result['work']:.1%} of the operations of a whole window",
         "kept": f"{result['kept_bytes']:,} bytes between two steps",
@@ -58,3 +86,21 @@ def sliding_command(
     if result["anew"]:
         facts["made anew from"] = "; ".join(result["anew"][:3])
     show.facts(f"{model} on a window that moves", facts)
+    if not points:
+        return
+    table = Table(box=None)
+    for name in ("work", "arena", "kept", "proof"):
+        table.add_column(name, justify="right")
+    table.add_column("of", justify="left")
+    for point in points:
+        steady = point.step.steady
+        blocks = [f for f in point.step.blocks if f != steady.source]
+        names = ", ".join(steady.network.features[f].name for f in blocks)
+        table.add_row(
+            f"{point.work:.1%}",
+            f"{point.step.arena_bytes:,}",
+            f"{steady.kept_bytes:,}",
+            str(point.step.streaming.outcome),
+            escape(names or "the input alone"),
+        )
+    show.console.print(table)

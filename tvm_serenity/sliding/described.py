@@ -3,17 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tvm_serenity.sliding.choose import StepPoint, work_of
 from tvm_serenity.sliding.step import SlidingStep
-
-
-def work_share(found: SlidingStep, operations: Sequence[float]) -> float:
-    """Return the operations of a step, as a share of those of a whole window."""
-    steady = found.steady
-    made = sum(
-        count * steady.rows_made(i) / max(1, steady.rows_in_all(i))
-        for i, count in enumerate(operations)
-    )
-    return made / max(sum(operations), 1e-30)
 
 
 def steps_of(found: SlidingStep) -> dict[str, int]:
@@ -50,8 +41,21 @@ def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str,
         "lower_bound_bytes": streaming.lower_bound_bytes,
         "outcome": str(streaming.outcome),
         "ops": len(streaming.banded.graph.ops),
-        "work": round(work_share(found, operations), 6),
+        "work": round(work_of(found.steady, operations), 6),
         "anew": [f"{network.layers[layer].name} {why}" for layer, why in steady.anew],
         "features": features,
         "seconds": streaming.seconds,
+    }
+
+
+def described_point(point: StepPoint) -> dict[str, Any]:
+    """Return a point of the curve as JSON has it."""
+    found, network = point.step, point.step.steady.network
+    return {
+        "work": round(point.work, 6),
+        "arena_bytes": found.arena_bytes,
+        "kept_bytes": found.steady.kept_bytes,
+        "lower_bound_bytes": found.streaming.lower_bound_bytes,
+        "outcome": str(found.streaming.outcome),
+        "kept": [network.features[f].name for f in found.blocks],
     }

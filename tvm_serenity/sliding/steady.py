@@ -92,17 +92,44 @@ class Steady:
         return self.network.rows(known.inputs[0] if known.sums else known.outputs[0])
 
 
-def steady(
-    network: Network,
-    step: int,
-    reads: Sequence[LayerReads | None],
-    again: frozenset[int] = frozenset(),
-) -> Steady:
-    """Return what a step of ``step`` input rows makes anew, and what it keeps.
+@dataclass(frozen=True)
+class MovedWindow:
+    """What stays of each feature when the window moves: ``same[f]``, which move by ``shifts[f]``.
 
-    ``reads``: what each layer that is made row by row reads, None of others. Features of ``again``
-    are not kept: what is needed of them is made again. Raises :class:`InputError` where there is
-    no axis of rows to move along, or no layer of which a row stays.
+    All else as of :class:`Steady`.
+    """
+
+    network: Network
+    step: int
+    reads: tuple[LayerReads | None, ...]
+    source: int
+    shifts: tuple[int, ...]
+    same: tuple[frozenset[int], ...]
+    anew: tuple[tuple[int, str], ...]
+
+    @property
+    def may_be_kept(self) -> tuple[int, ...]:
+        """Features but the input of which rows stay: each may be kept, or made again."""
+        return tuple(f for f, rows in enumerate(self.same) if rows and f != self.source)
+
+    def steady(self, again: frozenset[int] = frozenset()) -> Steady:
+        """Return what a step makes anew and keeps; of features of ``again`` nothing is kept."""
+        same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
+        made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
+        return Steady(self.network, self.step, self.source, self.shifts, made, kept, self.anew)
+
+
+def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Steady:
+    """Return what a step of ``step`` input rows makes anew where it keeps all that it can use."""
+    return moved(network, step, reads).steady()
+
+
+def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> MovedWindow:
+    """Return what stays when the window moves by ``step`` input rows.
+
+    ``reads``: what each layer that is made row by row reads, None of others. Raises
+    :class:`InputError` where there is no axis of rows to move along, or no layer of which a row
+    stays.
     """
     source = _source(network)
     height = network.rows(source)
@@ -125,10 +152,7 @@ def steady(
         first, why = anew[0] if anew else (0, "it reads no rows")
         name = network.layers[first].name
         raise InputError(f"--sliding {step}: nothing but input rows would stay: {name} {why}")
-    for f in again:
-        same[f] = frozenset()
-    made, kept = _needed(network, reads, source, shifts, same)
-    return Steady(network, step, source, tuple(shifts), made, kept, tuple(anew))
+    return MovedWindow(network, step, tuple(reads), source, tuple(shifts), tuple(same), tuple(anew))
 
 
 def _source(network: Network) -> int:

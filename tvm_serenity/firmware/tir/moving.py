@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.firmware.memory import Placed, Room, rooms
+from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
 from tvm_serenity.firmware.moving import KeptRows, Moving
 from tvm_serenity.firmware.program import Bands, Fed, Place
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import ProgramMaker, sources
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
@@ -14,26 +15,28 @@ from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels
 from tvm_serenity.firmware.tir.why import of_rows
-from tvm_serenity.relax.rows_reads import row_reads
+from tvm_serenity.relax.rows_reads import operations, row_reads
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.sliding import SlidingStep, sliding_step, steady
+from tvm_serenity.sliding import MovedWindow, SlidingStep, moved, sliding_step
 from tvm_serenity.sliding.check import check_windows
+from tvm_serenity.sliding.choose import MOST, curve, within_bytes
 
 
 def in_steps(maker: Maker) -> Compiled:
     """Return the network as one step of a window that moves by ``settings.sliding`` rows.
 
+    All that can be is kept, or as much as leaves the least work within the board's memory.
     All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
     """
     settings, kernels, ready = maker.settings, maker.rows(), maker.ready()
     assert settings.sliding is not None
     settings.notify("ordering and placing a step")
     reads = row_reads(kernels.rows)
-    moved = steady(kernels.network, settings.sliding, reads)
-    found = sliding_step(moved, Limits.within(settings.time_limit_s))
-    check_windows(found, reads)
+    window = moved(kernels.network, settings.sliding, reads)
     room = rooms(maker.board, settings.stack_bytes)
+    found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
+    check_windows(found, reads)
     placed, lying = _lying(found, room)
     network, best = kernels.network, found.streaming
     met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
@@ -41,7 +44,7 @@ def in_steps(maker: Maker) -> Compiled:
     more = maker.more_room(placed, room) if settings.fast and met else {}
     taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
     known = interface(maker.module, network.inputs, network.outputs)
-    given = {moved.source: known[network.inputs[0]]}
+    given = {window.source: known[network.inputs[0]]}
     made = _StepMaker(taken, found, _in_all_rows(found, lying))
     program = made.program(maker.name, alignment, {**known, **given})
     return Compiled(
@@ -59,6 +62,19 @@ def in_steps(maker: Maker) -> Compiled:
         chosen=Choice(best, met, (best,), best.seconds),
         moved=found,
     )
+
+
+def _fitting(
+    window: MovedWindow, kernels: RowKernels, settings: Settings, most: int
+) -> SlidingStep:
+    """The step of least work whose arena has ``most`` bytes; the smallest where none has."""
+    limits = Limits.within(settings.time_limit_s)
+    found = sliding_step(window.steady(), limits)
+    if found.arena_bytes <= most or len(window.may_be_kept) > MOST:
+        return found
+    settings.notify("looking for what to make again")
+    points = curve(window, operations(kernels.rows), limits)
+    return (within_bytes(points, most) or points[-1]).step
 
 
 def _lying(found: SlidingStep, room: Sequence[Room]) -> tuple[Placed, Lying]:

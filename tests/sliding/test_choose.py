@@ -1,0 +1,68 @@
+"""Memory against work: every point is the least there is, and every step of it is exact."""
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from tests.cli.run import answer, serenity
+from tests.rows.nets import model, random_module
+from tests.sliding.test_steady import read
+from tvm_serenity.errors import InputError
+from tvm_serenity.sliding import moved, sliding_step
+from tvm_serenity.sliding.check import check_windows
+from tvm_serenity.sliding.choose import curve, within_bytes
+
+KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
+
+
+def brute(window: Any, counts: Any) -> list[tuple[float, int]]:
+    """Work and arena of every set of features that are kept, those that no other beats."""
+    network, found = window.network, []
+    for size in range(len(network.features) + 1):
+        for again in combinations(window.may_be_kept, size):
+            steady = window.steady(frozenset(again))
+            rows = [steady.rows_made(i) / max(1, steady.rows_in_all(i)) for i in range(len(counts))]
+            work = sum(c * r for c, r in zip(counts, rows, strict=True)) / sum(counts)
+            found.append((work, sliding_step(steady).arena_bytes))
+    least = {a for a in found if not any(b[0] <= a[0] and b[1] <= a[1] and b != a for b in found)}
+    return sorted(least)
+
+
+def test_points_are_least_on_networks_drawn_at_random() -> None:
+    from tvm_serenity.relax.rows_reads import operations
+
+    points = 0
+    for seed in range(40):
+        rows, reads = read(random_module(seed, quantised=bool(seed % 3)))
+        counts = operations(rows)
+        for step in (1, 2):
+            try:
+                window = moved(rows.network, step, reads)
+            except InputError:
+                continue
+            if len(window.may_be_kept) > 6:
+                continue
+            found = curve(window, counts)
+            assert [(p.work, p.step.arena_bytes) for p in found] == brute(window, counts)
+            for point in found:
+                point.step.streaming.check()
+                check_windows(point.step, reads)
+            assert within_bytes(found, found[-1].step.arena_bytes) is found[-1]
+            assert within_bytes(found, found[-1].step.arena_bytes - 1) is None
+            points += len(found)
+    assert points >= 25
+
+
+def test_the_curve_of_a_keyword_spotter() -> None:
+    said = answer("rows", str(model(KWS)), "--sliding", "2", "--curve", "--ram", "16K", "--check")
+    curve_said = [(p["work"], p["arena_bytes"]) for p in said["curve"]]
+    assert curve_said == sorted(curve_said)
+    assert [b for _, b in curve_said] == sorted((b for _, b in curve_said), reverse=True)
+    assert curve_said[0] == (pytest.approx(0.417, abs=0.001), 28_906)
+    assert curve_said[-1][0] == 1
+    assert said["met"]
+    assert said["arena_bytes"] <= 16_384 < curve_said[3][1]
+    assert said["work"] == pytest.approx(0.526, abs=0.001)
+    small = serenity("rows", str(model(KWS)), "--sliding", "2", "--ram", "2K")
+    assert small.returncode == 1
