@@ -124,7 +124,12 @@ class Count:
     """Argument: how many rows that follow each other the call makes."""
 
 
-Argument = Data | Row | Const | Scratch | Count
+@dataclass(frozen=True, slots=True)
+class RowNumber:
+    """Argument: the number of the row that the call makes."""
+
+
+Argument = Data | Row | Const | Scratch | Count | RowNumber
 
 
 @dataclass(frozen=True)

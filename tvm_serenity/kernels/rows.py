@@ -29,6 +29,8 @@ from tvm_serenity.kernels.row_loops import (
 
 MAX_SLOTS = 10
 """Rows that a kernel may read at a time: each is a pointer parameter."""
+MOST_VARIANTS = 8
+"""Kernels for different rows beyond which one takes the row's number."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,16 @@ class RowParam:
 class RowKernel:
     """Kernels ``(slots..., other parameters..., row of the result)``; ``variant_of[y]`` runs for y.
 
-    ``padding[p]`` is the value of the padding row of parameter p, where one is read.
+    ``padding[p]`` is the value of the padding row of parameter p, where one is read. ``numbered``:
+    of more than ``MOST_VARIANTS``, one kernel that does what all of them do, with the number of the
+    row (one int32) as the parameter before the result.
     """
 
     variants: tuple[Any, ...]
     variant_of: tuple[int, ...]
     slots: tuple[RowParam, ...]
     padding: dict[int, float]
+    numbered: Any = None
 
 
 def has_rows(shape: Sequence[int]) -> bool:
@@ -135,7 +140,17 @@ class _Cut:
         params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
         variants, variant_of = self._variants(body, [*params, out])
         slots = tuple(self._slot(i) for i in order)
-        return RowKernel(variants, variant_of, slots, self.padding)
+        many = len(variants) > MOST_VARIANTS
+        numbered = self._numbered(body, params, out) if many else None
+        return RowKernel(variants, variant_of, slots, self.padding, numbered)
+
+    def _numbered(self, body: tirx.Stmt, params: Sequence[Any], out: Any) -> Any:
+        """The kernel that is told which row it makes."""
+        number = tirx.decl_buffer((1,), "int32", "number")
+        last = tirx.IntImm("int32", self.height - 1)  # so that indices are known to fit 32 bits
+        read = tirx.Min(tirx.BufferLoad(number, [tirx.IntImm("int64", 0)]), last)
+        body = replaced(body, self.row, tirx.Cast(str(self.row.ty.dtype), read))
+        return tirx.PrimFunc([*params, number, out], body).with_attr("tirx.noalias", True)
 
     def _parameter(self, buffer: tirx.Var) -> int | None:
         for index in self.data:

@@ -5,7 +5,16 @@ from importlib import resources
 from tvm_serenity.firmware.emit.arguments import base, call, fixed, shown
 from tvm_serenity.firmware.emit.c import C_TYPES, join, symbol
 from tvm_serenity.firmware.emit.table import blocks, tables, width
-from tvm_serenity.firmware.program import Argument, Data, Param, Program, Row, Scratch, Step
+from tvm_serenity.firmware.program import (
+    Argument,
+    Data,
+    Param,
+    Program,
+    Row,
+    RowNumber,
+    Scratch,
+    Step,
+)
 
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
 """What stands in the walker for its memory where that is static: no parameter, two variables."""
@@ -102,7 +111,7 @@ def _run(program: Program, index: int, memory: dict[str, str]) -> str:
         "arenas": external and not any(_placed(a) for a in step.arguments),
         "rows": not step.slots and step.moving is None,
         "out": step.made is None,
-        "y": len(cases) == 1 and not step.merges,
+        "y": len(cases) == 1 and not step.merges and RowNumber() not in step.arguments,
     }
     lines = [f"(void){name};" for name, is_unused in unused.items() if is_unused]
     if len(cases) == 1:
@@ -132,6 +141,8 @@ def _call(program: Program, step: Step, name: str, external: bool) -> str:
             given = _typed(given, param)
         elif given is None and isinstance(argument, Scratch):
             given = f"({C_TYPES[param.dtype]} *)(uintptr_t)rows[{len(step.slots)}]"
+        elif isinstance(argument, RowNumber):
+            given = _typed("&y", param)
         passed.append(given or "&y")
     return call(program, name, passed)
 

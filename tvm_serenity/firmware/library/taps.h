@@ -7,7 +7,7 @@ typedef struct {
 } depthwise_$N;
 
 /* The pixels under a window, $X inputs: four channels are summed at a time. */
-enum { MOST_TAPS_$N = 32 };
+enum { MOST_TAPS_$N = 49 };
 
 INLINED void sum_taps_$N(const $X_t *const *taps, int32_t count, int32_t channel,
     const int8_t *w, int32_t stride, int32_t *sums)

@@ -20,6 +20,7 @@ from tvm_serenity.firmware.program import (
     Kernel,
     Program,
     Row,
+    RowNumber,
     Scratch,
     Step,
 )
@@ -174,6 +175,8 @@ class ProgramMaker:
         if kernel.rows is None:
             return Step(names, self.whole(index, code), layer.outputs)
         constants = [Const(self.constants.number(array)) for array in code.constants]
+        numbered = kernel.rows.numbered is not None and not code.library
+        number = [RowNumber()] if numbered else []
         made = [Data(t) if layer.sums else Row(t) for t in layer.outputs]
         more: list[Count | Scratch] = []
         if any(param.name == COUNT for param in code.kernels[0].params):
@@ -183,9 +186,9 @@ class ProgramMaker:
             more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
         return Step(
             names,
-            (*self.slots(layer, kernel), *constants, *made, *more),
+            (*self.slots(layer, kernel), *constants, *number, *made, *more),
             layer.outputs,
-            kernel.rows.variant_of,
+            (0,) * len(kernel.rows.variant_of) if numbered else kernel.rows.variant_of,
             self.together(layer),
             self.pad(index),
             layer.sums,

@@ -25,7 +25,7 @@ from tvm_serenity.firmware.tir.packed import by_sources, in_nines, numbers, pack
 from tvm_serenity.firmware.tir.short import STACK_BYTES, Fast, refusal
 
 MOST_PIECES = 16
-MOST_TAPS = 32
+MOST_TAPS = 49
 MOST_ROWS = 32
 """Rows under a window: a kernel has pointers at those of two lines on its stack."""
 THUMB = {1: "cortex-m0plus", 2: "cortex-m3"}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.emit.c import symbol
-from tvm_serenity.firmware.program import Array, Const, Data, Program, Row, Scratch, Step
+from tvm_serenity.firmware.program import Array, Const, Data, Program, Row, RowNumber, Scratch, Step
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernel_reference import Reference, reference_of
 from tvm_serenity.firmware.trial import NOWHERE, Block, Call, Trial
@@ -172,6 +172,9 @@ class _Case:
                     if inside
                     else self._outside(memory, step)
                 )
+            elif isinstance(argument, RowNumber):
+                block = Block.of(np.array([y], np.uint32), 4)
+                passed.append(memory.add(block, ("number", y)))
             else:
                 passed.append(self._passed(memory, argument, 1))
         return Call(symbol(self.program, step.kernels[step.variants[y]]), tuple(passed))

@@ -61,5 +61,7 @@ def _widened(kernel: LayerKernel, forms: dict[int, tuple[str, int]]) -> LayerKer
     """``kernel`` with kernels that widen constants of ``forms``."""
     if kernel.rows is None:
         return replace(kernel, whole=widening(kernel.whole, forms))
-    variants = tuple(widening(variant, forms) for variant in kernel.rows.variants)
-    return replace(kernel, rows=replace(kernel.rows, variants=variants))
+    rows = kernel.rows
+    variants = tuple(widening(variant, forms) for variant in rows.variants)
+    numbered = None if rows.numbered is None else widening(rows.numbered, forms)
+    return replace(kernel, rows=replace(rows, variants=variants, numbered=numbered))

@@ -168,15 +168,21 @@ def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str,
     functions: dict[str, Any] = {}
     for kernel in kernels:
         if kernel is not None:
-            made = kernel.rows.variants if kernel.rows is not None else (kernel.whole,)
-            functions.update(zip(_names(kernel), made, strict=True))
+            functions.update(zip(_names(kernel), _functions(kernel), strict=True))
     flat = flattened(functions) if functions else {}
     return {name: write(name, function, alignment) for name, function in flat.items()}
+
+
+def _functions(kernel: LayerKernel) -> tuple[Any, ...]:
+    """The kernels in TIR that a layer calls."""
+    if kernel.rows is None:
+        return (kernel.whole,)
+    numbered = kernel.rows.numbered
+    return kernel.rows.variants if numbered is None else (numbered,)
 
 
 def _names(kernel: LayerKernel) -> tuple[str, ...]:
     if kernel.rows is None:
         return (f"{kernel.name}_whole",)
-    if len(kernel.rows.variants) == 1:
-        return (f"{kernel.name}_row",)
-    return tuple(f"{kernel.name}_row{i}" for i in range(len(kernel.rows.variants)))
+    count = len(_functions(kernel))
+    return tuple(f"{kernel.name}_row{i if count > 1 else ''}" for i in range(count))
