@@ -23,6 +23,7 @@ from tests.quantize.running import JUDGE
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.report import report
+from tvm_serenity.frontends.tflite_causal import causal
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BOARD = "mps2-an386"
@@ -53,17 +54,27 @@ def frames() -> bytes:
     return integer_file(net, ranges(net, JUDGE))
 
 
+def back(make: Callable[[], bytes]) -> Callable[[], bytes]:
+    """The network that looks back instead of padding in time."""
+    return lambda: causal(make(), "model").data
+
+
 KWS = file("mlperf_tiny/kws_dscnn_int8.tflite")
+SPEECH = file("tflm/micro_speech_quantized.tflite")
 MLTK = file("mltk/mltk_keyword_spotting_on_off_v3.tflite")
 NETWORKS: dict[str, tuple[Callable[[], bytes], int, dict[str, Any]]] = {
     "KWS": (KWS, 2, {}),
     "KWS, `--ram 14K`": (KWS, 2, {"ram_bytes": 14 * 1024}),
     "KWS, step of 8": (KWS, 8, {}),
-    "micro_speech": (file("tflm/micro_speech_quantized.tflite"), 2, {}),
+    "KWS, looking back": (back(KWS), 2, {}),
+    "micro_speech": (SPEECH, 2, {}),
+    "micro_speech, looking back": (back(SPEECH), 2, {}),
     "streaming wake word": (file("mlperf_tiny/sww_streaming_int8.tflite"), 1, {}),
     "temporal CNN, no padding": (lambda: temporal("VALID"), 4, {}),
     "temporal CNN, padded": (lambda: temporal("SAME"), 4, {}),
+    "temporal CNN, padded, looking back": (back(lambda: temporal("SAME")), 4, {}),
     "YAMNet-like, step of 8": (frames, 8, {}),
+    "YAMNet-like, step of 8, looking back": (back(frames), 8, {}),
     "YAMNet-like, step of 48": (frames, 48, {}),
     "mltk keyword spotting, step of 1": (MLTK, 1, {}),
     "mltk keyword spotting": (MLTK, 2, {}),

@@ -64,7 +64,9 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "rows": (
         ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),
     ),
-    "rows---sliding": (("rows", "conv.tflite", "--sliding", "2", "--curve"),),
+    "rows---sliding": (
+        ("rows", "conv.tflite", "--sliding", "2", "--curve", "--causal", "past.tflite"),
+    ),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),

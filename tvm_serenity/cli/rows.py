@@ -44,6 +44,14 @@ def rows_command(
     ] = AUTO,
     stream_input: StreamInput = False,
     sliding: Sliding = None,
+    causal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.tflite",
+            help="With --sliding: write another network, which sees more of the past instead of "
+            "padding in time, and look at that.",
+        ),
+    ] = None,
     ram: Ram = None,
     table: Annotated[int | None, sized("Most bytes of tables in flash.")] = None,
     curve_too: Annotated[
@@ -87,6 +95,8 @@ def rows_command(
     Exit status 1 when no split reaches --ram.
     """
     check_plot(plot)
+    if causal is not None and sliding is None:
+        raise InputError("--causal goes with --sliding: it is for windows that move")
     if sliding is not None:
         from tvm_serenity.cli.sliding import sliding_command
 
@@ -102,6 +112,7 @@ def rows_command(
             model,
             sliding,
             dim or [],
+            causal=causal,
             ram=ram,
             curve_too=curve_too,
             time_limit=time_limit,

@@ -1,6 +1,7 @@
 """``serenity rows --sliding``: what a step of a window that moves along a stream takes."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -8,9 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
 from tvm_serenity.rows.limits import Limits
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def sliding_command(
     step: int,
     dims: list[str],
     *,
+    causal: str | None,
     ram: int | None,
     curve_too: bool,
     time_limit: float | None,
@@ -31,6 +34,7 @@ def sliding_command(
 ) -> None:
     """Find and print one step of ``step`` rows; ``others`` are options it does not go with.
 
+    ``causal``: where to write the network that looks back instead, which is then looked at.
     ``ram``: the step of least work whose arena takes no more; ``curve_too``: all that none beats.
     """
     for option, value in others.items():
@@ -38,6 +42,9 @@ def sliding_command(
             raise InputError(f"{option} does not go with --sliding: a step has bands of one row")
     opened = source(model, dims)
     opened.check_operators()  # before TVM, whose import takes seconds
+    before = None
+    if causal is not None:
+        before, opened = _causal(model, causal)
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
@@ -63,6 +70,7 @@ def sliding_command(
         one.streaming.check()
         check_windows(one, reads)
     result = described_step(found, counts)
+    result["causal"] = None if before is None else {"written": causal, "window_before": before}
     if json:
         shown = [described_point(point) for point in points if curve_too]
         show.print_json({"model": model, **result, "met": met, "curve": shown, "checked": check})
@@ -70,6 +78,17 @@ def sliding_command(
         _print(model, result, [point for point in points if curve_too])
     if not met:
         raise typer.Exit(1)
+
+
+def _causal(model: str, output: str) -> tuple[int, ModelSource]:
+    """Write the network that looks back instead of padding; the rows of its window before."""
+    from tvm_serenity.frontends.tflite_causal import causal
+
+    if Path(model).suffix.lower() != ".tflite" or Path(output).suffix.lower() != ".tflite":
+        raise InputError(f"{model}: --causal writes .tflite files, of .tflite files")
+    found = causal(Path(model).read_bytes(), model)
+    write_bytes(Path(output), found.data)
+    return found.before, source(output)
 
 
 def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> None:
@@ -83,6 +102,15 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
         f"{result['lower_bound_bytes']:,} bytes",
         "outputs": "those of the whole window, bit for bit: rows that see padding are made again",
     }
+    if result["causal"] is not None:
+        known = result["causal"]
+        facts["network"] = (
+            f"another one: rows of the past instead of padding in time, a window of "
+            f"{result['window']} rows instead of {known['window_before']}; written to "
+            f"{known['written']}"
+        )
+        facts["outputs"] = "those of that network, bit for bit"
+        facts["next"] = f"serenity build {known['written']} --sliding {result['step']} --board ..."
     if result["anew"]:
         facts["made anew from"] = "; ".join(result["anew"][:3])
     show.facts(f"{model} on a window that moves", facts)

@@ -140,7 +140,8 @@ class _StepMaker(ProgramMaker):
         """A place for every row; of those that lie nowhere the arena's start, which none reads."""
         root = self.found.shown.get(feature, feature)
         height, region = self.network.rows(feature), next(iter(self.lying.arena_bytes))
-        if feature in self.network.contiguous or root != feature:
+        late = self.steady.spans[feature][0] > 0  # of an input whose first rows nothing reads
+        if (feature in self.network.contiguous and not late) or root != feature:
             block = self.found.blocks.get(root, self.made.get((root, 0)))
             place = Place(region, 0) if block is None else self.lying.tensors[block]
             return Bands((place,), height, height)

@@ -1,0 +1,248 @@
+"""A ``.tflite`` network that sees more of the past instead of padding in time: another network.
+
+Convolutions and pools that pad their rows read rows of the stream there: each window begins
+earlier, by what all layers together look back. Nothing is padded in time then but what comes before
+the stream, and rows are the same in every window that they are in. Weights, padding of columns, and
+what follows the last layer with rows are as they were.
+
+It is not the same function of a window: rows at its edges, which read zeros, read sound instead.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import MissingPartError, UnsupportedError
+
+WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+"""Operators that read several rows for each."""
+SAME_ROWS = (
+    "ADD",
+    "SUB",
+    "MUL",
+    "RELU",
+    "RELU6",
+    "LOGISTIC",
+    "TANH",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "QUANTIZE",
+    "DEQUANTIZE",
+)
+"""Operators that read a row for each."""
+PADDED_COLUMNS = "PAD"
+
+
+@dataclass(frozen=True)
+class CausalFile:
+    """The new file, and the rows of its window beside those of the file it was made from."""
+
+    data: bytes
+    rows: int
+    before: int
+
+
+def causal(data: bytes, name: str) -> CausalFile:
+    """Return the network of a ``.tflite`` file with rows of the past instead of padding in time.
+
+    Raises :class:`UnsupportedError` where branches of different spans meet, or rows are moved.
+    """
+    schema = _schema()
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data))
+    if len(model.subgraphs) != 1 or len(model.subgraphs[0].inputs) != 1:
+        raise UnsupportedError(f"{name}: --causal takes one graph of one input")
+    return _Rewriting(schema, model, name).file()
+
+
+def _schema() -> Any:
+    try:
+        from ai_edge_litert import schema_py_generated
+    except ImportError as error:
+        raise MissingPartError(
+            f"--causal needs {error.name or error}: pip install 'tvm-serenity[tflite]'"
+        ) from None
+    return schema_py_generated
+
+
+@dataclass
+class _Rewriting:
+    schema: Any
+    model: Any
+    name: str
+    needed: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """The rows that a tensor must have, and the operator that says so."""
+
+    def __post_init__(self) -> None:
+        self.graph = self.model.subgraphs[0]
+        codes = {v: k for k, v in vars(self.schema.BuiltinOperator).items() if k.isupper()}
+        self.kinds = [
+            codes.get(max(c.builtinCode, c.deprecatedBuiltinCode), "CUSTOM")
+            for c in self.model.operatorCodes
+        ]
+
+    def file(self) -> CausalFile:
+        import flatbuffers
+
+        for op in reversed(self.graph.operators):
+            self.look_back(op)
+        before = self.rows_in(self.graph.inputs[0])
+        for op in list(self.graph.operators):
+            self.rewrite(op)
+        for tensor, (rows, _) in self.needed.items():
+            shape = self.shape(tensor)
+            if len(shape) == 4:
+                shape = [shape[0], rows, *shape[2:]]
+                self.graph.tensors[tensor].shape = np.array(shape, np.int32)
+                self.graph.tensors[tensor].shapeSignature = None
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(self.model.Pack(builder), b"TFL3")
+        return CausalFile(bytes(builder.Output()), self.rows_in(self.graph.inputs[0]), before)
+
+    def kind(self, op: Any) -> str:
+        return str(self.kinds[op.opcodeIndex])
+
+    def shape(self, tensor: int) -> list[int]:
+        return [int(extent) for extent in self.graph.tensors[tensor].shape]
+
+    def label(self, tensor: int) -> str:
+        return str(self.graph.tensors[tensor].name.decode(errors="replace"))
+
+    def rows_in(self, tensor: int) -> int:
+        """The rows of the input, also where it is flat and reshaped first."""
+        shape = self.shape(tensor)
+        if len(shape) == 4:
+            return shape[1]
+        readers = [op for op in self.graph.operators if tensor in list(op.inputs)]
+        made = self.shape(readers[0].outputs[0]) if len(readers) == 1 else []
+        if len(made) != 4 or self.kind(readers[0]) != "RESHAPE":
+            raise UnsupportedError(f"{self.name}: its input of {shape} has no rows")
+        return made[1]
+
+    def look_back(self, op: Any) -> None:
+        """Say how many rows of its inputs an operator needs for those of its result."""
+        kind, made = self.kind(op), int(op.outputs[0])
+        rows = self.needed.get(made, (0, ""))[0]
+        own = self.shape(made)
+        if kind in WINDOWS and len(own) == 4:
+            taps, stride = self.window(op)
+            self.need(int(op.inputs[0]), ((rows or own[1]) - 1) * stride + taps, made)
+        elif kind in SAME_ROWS and len(own) == 4:
+            for tensor in op.inputs:
+                if len(self.shape(tensor)) == 4 and self.shape(tensor)[1] > 1:
+                    self.need(int(tensor), rows or own[1], made)
+        elif kind == "RESHAPE" and int(op.inputs[0]) == int(self.graph.inputs[0]):
+            return
+        else:
+            if rows and rows != (own[1] if len(own) == 4 else rows):
+                what = f"{kind} makes {self.label(made)} of all its rows"
+                raise UnsupportedError(f"{self.name}: --causal: {what}, which are others then")
+            for tensor in op.inputs:
+                if tensor >= 0 and len(self.shape(tensor)) == 4:
+                    self.need(int(tensor), self.shape(tensor)[1], made)
+
+    def need(self, tensor: int, rows: int, reader: int) -> None:
+        held = self.graph.tensors[tensor].buffer
+        data = self.model.buffers[held].data
+        if data is not None and len(data):
+            return  # a constant
+        known = self.needed.setdefault(tensor, (rows, self.label(reader)))
+        if known[0] != rows:
+            raise UnsupportedError(
+                f"{self.name}: --causal: {self.label(tensor)} goes to {known[1]} and to "
+                f"{self.label(reader)}, which look back {known[0]} and {rows} rows"
+            )
+
+    def window(self, op: Any) -> tuple[int, int]:
+        """The rows from the first to the last that a row reads, and the stride."""
+        options = op.builtinOptions
+        if self.kind(op).endswith("POOL_2D"):
+            return int(options.filterHeight), int(options.strideH)
+        taps = self.shape(op.inputs[1])[1]
+        return (taps - 1) * int(options.dilationHFactor) + 1, int(options.strideH)
+
+    def rewrite(self, op: Any) -> None:
+        if self.kind(op) == "RESHAPE" and int(op.inputs[0]) == int(self.graph.inputs[0]):
+            self.reshaped(op)
+        options = op.builtinOptions
+        if self.kind(op) not in WINDOWS or options.padding == self.schema.Padding.VALID:
+            return
+        left, right = self.columns(op)
+        if left or right:
+            if self.kind(op).endswith("POOL_2D"):
+                what = self.label(op.outputs[0])
+                raise UnsupportedError(f"{self.name}: --causal: {what} pools padded columns")
+            self.pad(op, left, right)
+        options.padding = self.schema.Padding.VALID
+
+    def columns(self, op: Any) -> tuple[int, int]:
+        """What SAME pads of columns, left and right."""
+        options, width = op.builtinOptions, self.shape(op.inputs[0])[2]
+        pool = self.kind(op).endswith("POOL_2D")
+        taps = int(options.filterWidth) if pool else self.shape(op.inputs[1])[2]
+        reach = taps if pool else (taps - 1) * int(options.dilationWFactor) + 1
+        made = self.shape(op.outputs[0])[2]
+        total = max(0, (made - 1) * int(options.strideW) + reach - width)
+        return total // 2, total - total // 2
+
+    def pad(self, op: Any, left: int, right: int) -> None:
+        """Put an operator before a convolution that pads its columns alone."""
+        source = int(op.inputs[0])
+        known = self.graph.tensors[source]
+        amounts = np.array([[0, 0], [0, 0], [left, right], [0, 0]], np.int32)
+        padding = self.tensor(f"{self.label(source)}_columns", [4, 2], self.schema.TensorType.INT32)
+        self.model.buffers[self.graph.tensors[padding].buffer].data = np.frombuffer(
+            amounts.tobytes(), np.uint8
+        )
+        rows, _ = self.needed[source]
+        _, _, width, channels = self.shape(source)
+        wide = [1, rows, width + left + right, channels]
+        made = self.tensor(
+            f"{self.label(source)}_padded_{len(self.graph.tensors)}", wide, known.type
+        )
+        self.graph.tensors[made].quantization = known.quantization
+        added = self.schema.OperatorT()
+        added.opcodeIndex = self.opcode(PADDED_COLUMNS)
+        added.inputs = np.array([source, padding], np.int32)
+        added.outputs = np.array([made], np.int32)
+        added.builtinOptionsType = self.schema.BuiltinOptions.PadOptions
+        added.builtinOptions = self.schema.PadOptionsT()
+        at = next(i for i, other in enumerate(self.graph.operators) if other is op)
+        self.graph.operators.insert(at, added)
+        op.inputs = np.array([made, *list(op.inputs)[1:]], np.int32)
+
+    def tensor(self, name: str, shape: Sequence[int], dtype: int) -> int:
+        """A new tensor with a buffer of its own."""
+        self.model.buffers.append(self.schema.BufferT())
+        made = self.schema.TensorT()
+        made.name, made.shape, made.type = name.encode(), np.array(shape, np.int32), dtype
+        made.buffer = len(self.model.buffers) - 1
+        self.graph.tensors.append(made)
+        return len(self.graph.tensors) - 1
+
+    def opcode(self, kind: str) -> int:
+        if kind not in self.kinds:
+            code = self.schema.OperatorCodeT()
+            code.builtinCode = code.deprecatedBuiltinCode = getattr(
+                self.schema.BuiltinOperator, kind
+            )
+            code.version = 1
+            self.model.operatorCodes.append(code)
+            self.kinds.append(kind)
+        return self.kinds.index(kind)
+
+    def reshaped(self, op: Any) -> None:
+        """The input that is flat, and its shape by rows."""
+        made = int(op.outputs[0])
+        rows = self.needed.get(made, (self.shape(made)[1], ""))[0]
+        _, _, width, channels = self.shape(made)
+        shape = np.array([1, rows, width, channels], np.int32)
+        if op.builtinOptions is not None:
+            op.builtinOptions.newShape = shape
+        if len(op.inputs) > 1:
+            held = self.graph.tensors[int(op.inputs[1])].buffer
+            self.model.buffers[held].data = np.frombuffer(shape.tobytes(), np.uint8)
+        flat = self.graph.tensors[int(op.inputs[0])]
+        flat.shape = np.array([1, rows * width * channels], np.int32)
+        flat.shapeSignature = None
