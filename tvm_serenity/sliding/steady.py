@@ -134,9 +134,10 @@ def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Mo
     source = _source(network)
     height = network.rows(source)
     if not 1 <= step < height:
+        shape = "x".join(map(str, network.features[source].shape))
         raise InputError(
-            f"--sliding {step}: the window has {height} rows; a step of 1 to {height - 1} shares "
-            "rows with the window before"
+            f"--sliding {step}: the window of {shape} has {height} rows; a step of 1 to "
+            f"{height - 1} shares rows with the window before"
         )
     shifts = [0] * len(network.features)
     same: list[frozenset[int]] = [frozenset()] * len(network.features)
@@ -158,7 +159,12 @@ def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Mo
 def _source(network: Network) -> int:
     """The feature that the window is: the input, or its view by rows."""
     if len(network.inputs) != 1:
-        raise InputError(f"{network.name}: has {len(network.inputs)} inputs; --sliding takes one")
+        names = ", ".join(network.features[f].name for f in network.inputs[:4])
+        more = ", ..." if len(network.inputs) > 4 else ""
+        raise InputError(
+            f"{network.name}: has {len(network.inputs)} inputs and states ({names}{more}); "
+            "--sliding takes one input. A network that keeps states moves by itself"
+        )
     (source,) = network.inputs
     readers = network.readers[source]
     if network.rows(source) == 1 and len(readers) == 1 and network.layers[readers[0]].view:
@@ -181,13 +187,29 @@ def _moved(
         return 0, frozenset()
     height = network.rows(layer.outputs[0])
     best: tuple[int, frozenset[int]] = (0, frozenset())
-    for shift in range(1, height):
+    for shift in _shifts(layer, reads, shifts):
         rows = frozenset(
             y for y in range(height - shift) if _alike(layer, reads, shifts, same, y, shift)
         )
         if len(rows) > len(best[1]):
             best = shift, rows
     return best
+
+
+def _shifts(layer: Layer, reads: LayerReads, shifts: Sequence[int]) -> list[int]:
+    """How far rows may move, ascending: so far that some slot reads what has moved there."""
+    found = set[int]()
+    for slot, position in enumerate(reads.inputs):
+        read = [rows[slot] for _, rows in reads.rows]
+        made: dict[int, list[int]] = {}
+        for y, row in enumerate(read):
+            if row is not None:
+                made.setdefault(row, []).append(y)
+        far = shifts[layer.inputs[position]]
+        for y, row in enumerate(read):
+            if row is not None:
+                found.update(later - y for later in made.get(row + far, ()) if later > y)
+    return sorted(found)
 
 
 def _alike(
