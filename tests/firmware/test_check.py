@@ -145,7 +145,7 @@ WRONG = {
     ),
     "rows that have not arrived": (without(1, fed()), "row 1 of tensor 'x' is overwritten by"),
     "sums that are overwritten": (moved(sums(), 1, 4), "row 2 of tensor 'x' is overwritten by s"),
-    "sums that are not begun": (without(0, sums()), "tensor 's' is overwritten by"),
+    "sums that are not begun": (without(0, sums()), "0 of 3 rows are added of what it reads"),
 }
 
 

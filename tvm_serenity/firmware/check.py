@@ -36,7 +36,7 @@ def check(program: Program) -> None:
         memory.claim(_all_of(program, tensor))
     if program.moving is not None:
         _move(program, memory)
-    arrived = 0
+    arrived, sums = 0, _Sums(program)
     for number, call in enumerate(program.calls):
         if call[0] == ARRIVAL:
             arrived = _taken_in(program, memory, call[1], arrived)
@@ -44,12 +44,41 @@ def check(program: Program) -> None:
         step = program.steps[call[0]]
         for first, end in program.runs(call):
             where = f"call {number} ({step.kernels[step.variants[first]]})"
+            sums.called(call[0], first, end, where)
             _replay(memory, call[0], (first, end), where)
     for tensor in program.outputs:
         memory.intact(_all_of(program, tensor), "the end")
     for kept in program.moving.kept if program.moving is not None else ():
         rows = _Rows(kept.tensor, kept.first + kept.shift, kept.end, whole=True)
         memory.intact(rows, "the end of a step")
+
+
+class _Sums:
+    """How many rows have been taken into what steps add up: all, before another step reads it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.makers = {
+            tensor: index
+            for index, step in enumerate(program.steps)
+            for tensor in step.writes
+            if step.adds
+        }
+        self.taken = dict.fromkeys(self.makers.values(), 0)
+
+    def called(self, number: int, first: int, end: int, where: str) -> None:
+        """A step makes, or takes in, rows up to ``end``; :class:`CheckError` for the wrong ones."""
+        step = self.program.steps[number]
+        if step.adds:
+            if first != self.taken[number]:
+                raise CheckError(f"{where}: row {first} is added, {self.taken[number]} is the next")
+            self.taken[number] = end
+            return
+        read = [a.tensor for a in step.arguments if isinstance(a, Data | Row)]
+        for maker in {self.makers[t] for t in read if t in self.makers}:
+            taken, height = self.taken[maker], self.program.steps[maker].height
+            if taken != height:
+                raise CheckError(f"{where}: {taken} of {height} rows are added of what it reads")
 
 
 @dataclass(frozen=True, slots=True)

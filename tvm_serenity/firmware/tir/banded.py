@@ -149,16 +149,16 @@ class ProgramMaker:
                 together = self.banded.heights[self.network.inputs[0]]
                 found.append((ARRIVAL, call.first // together))
             elif call.layer in numbers:
-                together = self.together(self.network.layers[call.layer])
+                together = self.together(call.layer)
                 found.append((numbers[call.layer], call.first // together))
         return found
 
-    def together(self, layer: Layer) -> int:
-        """The rows a call of a layer runs through."""
-        if not layer.splits:
-            return 1
-        cut = layer.inputs[:1] if layer.sums else layer.outputs
-        return min(self.banded.heights[f] for f in cut)
+    def together(self, index: int) -> int:
+        """The rows a call of a layer runs through; of sums those that its input has together."""
+        layer = self.network.layers[index]
+        if layer.sums:
+            return max(c.end - c.first for c in self.banded.calls if c.layer == index)
+        return min(self.banded.heights[f] for f in layer.outputs) if layer.splits else 1
 
     def step(self, index: int) -> Step:
         """How a layer runs."""
@@ -189,7 +189,7 @@ class ProgramMaker:
             (*self.slots(layer, kernel), *constants, *number, *made, *more),
             layer.outputs,
             (0,) * len(kernel.rows.variant_of) if numbered else kernel.rows.variant_of,
-            self.together(layer),
+            self.together(index),
             self.pad(index),
             layer.sums,
             over,

@@ -1,0 +1,70 @@
+"""Sums over rows of a tensor that is made whole: every row is taken in, or the checker says so."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.firmware.projects import needs_host
+from tvm_serenity import firmware
+from tvm_serenity.boards import board
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.tir import ways
+
+
+def module(height: int, width: int) -> Any:
+    """An image that is resized as a whole, its pixels and the mean of all."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 3, 4, 2), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            scaled = relax.op.multiply(x, relax.const(2.0, "float32"))
+            large = builder.emit(
+                relax.op.image.resize2d(
+                    scaled,
+                    (height, width),
+                    layout="NHWC",
+                    method="linear",
+                    coordinate_transformation_mode="half_pixel",
+                )
+            )
+            halved = relax.op.multiply(large, relax.const(0.5, "float32"))
+            out = builder.emit_output(relax.op.nn.relu(halved))
+            pool = relax.op.nn.avg_pool2d(large, (height, width), layout="NHWC")
+            mean = builder.emit_output(pool)
+        builder.emit_func_output(relax.Tuple([out, mean]))
+    return builder.get()
+
+
+@needs_host
+@pytest.mark.parametrize(("height", "width"), [(5, 4), (7, 3)])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_every_row_is_added(height: int, width: int, rows: int) -> None:
+    settings = Settings(name="net", rows=rows, time_limit_s=1)
+    made = ways.make(module(height, width), "net", board("mps2-an386"), settings)
+    sums = [step for step in made.program.steps if step.adds]
+    assert [step.height for step in sums] == [height]
+    check(made.program)
+    built = firmware.build(module(height, width), "mps2-an386", settings)
+    assert built.facts["check"]["tensors"] > 2
+
+
+def test_a_row_that_is_left_out_is_found() -> None:
+    settings = Settings(rows=1, time_limit_s=1)
+    program = ways.make(module(5, 4), "net", board("mps2-an386"), settings).program
+    (number,) = [i for i, step in enumerate(program.steps) if step.adds]
+    one = replace(program.steps[number], together=1)
+    steps = tuple(one if i == number else step for i, step in enumerate(program.steps))
+    with pytest.raises(CheckError, match="1 of 5 rows are added"):
+        check(replace(program, steps=steps))
+    calls = [
+        call
+        for step, band in program.calls
+        for call in ([(step, b) for b in (0, 2, 1, 3, 4)] if step == number else [(step, band)])
+    ]
+    with pytest.raises(CheckError, match="row 2 is added, 1 is the next"):
+        check(replace(program, steps=steps, sequence=tuple(calls)))
