@@ -71,6 +71,18 @@ def test_a_model_is_refused_with_few_imports(tmp_path: Path, make: Any, said: st
     assert not any(name.startswith("tvm_serenity.firmware.tir") for name in ours)
 
 
+def test_a_type_is_refused_with_few_imports(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    make: Any = onnx.helper
+    x, y = (make.make_tensor_value_info(n, onnx.TensorProto.COMPLEX64, [1, 4]) for n in "xy")
+    graph = make.make_graph([make.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    (tmp_path / "model.onnx").write_bytes(make.make_model(graph).SerializeToString())
+    line = ["compile", str(tmp_path / "model.onnx"), "-o", str(tmp_path / "m.so")]
+    modules, error = imported(*line)
+    assert "value 'x' is complex64, which has no kernels here" in error
+    assert not modules & {"tvm", "torch", "onnxruntime"}
+
+
 @pytest.mark.parametrize("line", ["rows", "fit", "fit --board no-such-board", "compile -o m.so"])
 def test_a_missing_model_or_board_is_refused_with_few_imports(line: str) -> None:
     command, *options = line.split()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends._importable import ONNX
 from tvm_serenity.frontends._onnx_external import data_files, place_of, stored_protos
+from tvm_serenity.frontends._onnx_fold import NUMBERS
 from tvm_serenity.frontends._onnx_names import outer_reads, read_names
 from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends._onnx_qlinear import is_quantised
@@ -49,6 +50,10 @@ class OnnxFile:
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError` naming every operator that has no conversion."""
         check_domains(self.model.graph, {(f.domain, f.name) for f in self.model.functions})
+        stored = {held.name for held in self.model.graph.initializer}
+        given = (value for value in self.model.graph.input if value.name not in stored)
+        for value in given:
+            _check_type(value.name, value.type)
         if all(_converted(node) for node in _nodes(self.model.graph)):
             return
         whole, _types = prepared(self.model, self.dims, self.path.parent)
@@ -66,6 +71,22 @@ _NAMES = """
 """
 _CONTRIBUTED = frozenset(_NAMES.split())
 """Operators of the domain ``com.microsoft`` that TVM imports."""
+
+
+def check_types(graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
+    """Refuse values of types that numpy lacks: narrow floats and integers of less than 8 bits."""
+    made = [name for node in graph.node for name in node.output]
+    for name in (*(value.name for value in graph.input), *made):
+        if name in types:
+            _check_type(name, types[name])
+
+
+def _check_type(name: str, kind: Any) -> None:
+    if kind.HasField("tensor_type") and kind.tensor_type.elem_type not in (0, *NUMBERS):
+        from onnx import TensorProto
+
+        dtype = TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
+        raise UnsupportedError(f"value {name!r} is {dtype}, which has no kernels here")
 
 
 def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]] = ()) -> None:
