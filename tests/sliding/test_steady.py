@@ -1,6 +1,7 @@
 """Steps of a sliding window: every row that is said to stay does, and every window is exact."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,25 @@ def test_figures(name: str, step: int, work: float, kept: int, fill: int) -> Non
     assert (said["kept_bytes"], said["steps_to_fill"]) == (kept, fill)
     assert kept <= said["lower_bound_bytes"] <= said["arena_bytes"]
     assert said["outcome"] == "optimal"
+
+
+def test_a_constant_that_differs_by_row_lets_nothing_stay(tmp_path: Path) -> None:
+    """As positions that are added: rows of the same sound are others at another place."""
+    from tests.conformance.builder import Net
+    from tests.conformance.quantise import integer_file, ranges
+    from tests.quantize.running import JUDGE
+
+    net = Net(0)
+    x = net.conv(net.input(1, 24, 6, 2), 4, 3, activation="RELU")
+    x = net.conv(net.add(x, net.drawn(1, 24, 6, 4)), 4, 3)
+    net.output(net.dense(net.mean(x), 3))
+    (tmp_path / "placed.tflite").write_bytes(integer_file(net, ranges(net, JUDGE)))
+    said = answer("rows", str(tmp_path / "placed.tflite"), "--sliding", "1", "--check")
+    (first, *_) = said["anew"]
+    assert "makes each of its rows in another way" in first
+    shifts = [f["shift"] for f in said["features"]]
+    assert shifts[:2] == [1, 1]
+    assert not any(shifts[2:])
 
 
 def refused(*arguments: str) -> str:

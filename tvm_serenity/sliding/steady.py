@@ -298,6 +298,9 @@ def _why(network: Network, layer: Layer, reads: LayerReads | None, shifts: Seque
                 f"makes a row for each {stride} rows of {network.features[feature].name}, which "
                 f"move by {shifts[feature]}"
             )
+    variants = [variant for variant, _ in reads.rows]
+    if len(set(variants)) == len(variants) > 1:
+        return "makes each of its rows in another way, as with a constant that differs by row"
     return "reads padding, or rows beside it, for each of its rows"
 
 
