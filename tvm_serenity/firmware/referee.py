@@ -1,7 +1,7 @@
 """What the model's own runtime computes, recorded beside TVM's tensors in ``reference.npz``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.referees import Referee, RefereeError
+from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
 from tvm_serenity.validation.tolerances import FLOAT
@@ -42,22 +43,24 @@ def recorded_runs(model: str | None, runs: Sequence[Sequence[Array]]) -> list[Re
     path = None if model is None else Path(model)
     if path is None or path.suffix.lower() not in (".tflite", ".onnx") or not path.is_file():
         return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
-    found = []
+    found: list[Recorded] = []
+    given: list[tuple[list[Array], list[Array]]] = []
     try:
+        rule = rule_for(path)
         with Referee() as referee:
-            rule = rule_for(path)
             referee.open(rule.runtime, path, keep=rule.runtime == "litert")
             for inputs in runs:
                 pairs = list(zip(inputs, referee.entries, strict=False))
                 if len(pairs) != len(referee.entries):
                     raise RefereeError(f"the file has {len(referee.entries)} inputs")
-                answer = referee.run(
-                    [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
-                )
-                found.append(Recorded(list(answer.outputs), answer.tensors, "", rule.tolerance))
+                own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
+                answer = referee.run(own)
+                given.append((own, list(answer.outputs)))
+                found.append(Recorded(list(answer.outputs), answer.tensors))
+        allowed = widened(rule.tolerance, rule.runtime, path, given)
     except (RefereeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
-    return found
+    return [replace(one, tolerance=allowed) for one in found]
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.referees.process import LIMIT_S
+from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
 from tvm_serenity.validation.rules import SUFFIXES, rule_for
@@ -89,27 +90,35 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
     than the judge has are states. A judge that is not installed, refuses the model, dies or takes
     too long is absent: its reason says which.
     """
-    name = NAMES[judge.runtime]
-    worst, same = 0.0, True
+    name, allowed = NAMES[judge.runtime], judge.tolerance
+    answers: list[tuple[list[Array], list[Array]]] = []
     try:
         with Referee(judge.limit_s) as referee:
             referee.open(judge.runtime, judge.model)
-            for number, (inputs, results) in enumerate(runs):
+            for number, (inputs, _) in enumerate(runs):
                 own = _fitted(referee, inputs)
                 answer = (referee.step if number else referee.run)(own)
-                want = [_as(a, r) for a, r in zip(answer.outputs, results, strict=False)]
-                have = list(results[: len(answer.outputs)])
-                wrong = first_difference(want, have, judge.tolerance)
-                apart = first_difference(want, have)
-                same = same and apart is None
-                worst = max(worst, 0.0 if apart is None else _largest(want, have))
-                if wrong is not None:
-                    said = judge.tolerance.text()
-                    return Verdict(name, "wrong", number + 1, worst, said, "", wrong)
+                answers.append((own, list(answer.outputs)))
+        pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
+        if any(first_difference(want, have, allowed) is not None for want, have in pairs):
+            allowed = widened(allowed, judge.runtime, judge.model, answers)
     except (RefereeError, MissingPartError) as error:
         return Verdict(name, "absent", reason=str(error))
+    worst, same = 0.0, True
+    for number, (want, have) in enumerate(pairs, start=1):
+        wrong, apart = first_difference(want, have, allowed), first_difference(want, have)
+        same = same and apart is None
+        worst = max(worst, 0.0 if apart is None else _largest(want, have))
+        if wrong is not None:
+            return Verdict(name, "wrong", number, worst, allowed.text(), "", wrong)
     outcome = "identical" if same else "accepted"
-    return Verdict(name, outcome, len(runs), worst, judge.tolerance.text())
+    return Verdict(name, outcome, len(runs), worst, allowed.text())
+
+
+def _paired(outputs: Sequence[Array], results: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """What is wanted and what is there, of the results that the judge has."""
+    want = [_as(a, r) for a, r in zip(outputs, results, strict=False)]
+    return want, list(results[: len(outputs)])
 
 
 def _fitted(referee: Referee, inputs: Sequence[Array]) -> list[Array]:
