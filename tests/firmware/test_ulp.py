@@ -98,6 +98,21 @@ def test_what_is_left_of_a_function_is_what_its_rounding_moves(
     assert (np.abs(wrong - expected[0]) > 3 * units)[SMALL > 0.01].all()
 
 
+def test_a_tangent_is_as_far_off_as_tvms_is() -> None:
+    """TVM's tanh is 1.5e-8 off near 0, on both sides: numpy's is within what is allowed."""
+    reference = kernel(lambda x, y: (x * y - te.tanh(x * y)) * y)
+    near = np.concatenate([np.geomspace(1e-6, 0.3, 32), -np.geomspace(1e-6, 0.3, 32)])
+    x = near.astype(np.float32)
+    function = tvm.compile(reference.source.with_attr("global_symbol", "kernel"), "llvm")
+    expected = reference.results(function["kernel"], [x, ONES])
+    (units,) = rounding(reference, [x, ONES], expected)
+    own = (x - np.tanh(x)).astype(np.float64)
+    last = np.spacing(np.abs(x)).astype(np.float64)
+    assert (np.abs(own - expected[0]) <= 3 * units + last).all()
+    assert (np.abs(own - expected[0]) > 1e-8).any()
+    assert (units < 6e-8).all()
+
+
 def _scaled(reference: Reference, number: int, factor: float) -> Reference:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounded, "MOVED", factor - 1)
