@@ -11,6 +11,7 @@ from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.tir import made as making
 from tvm_serenity.firmware.tir import ways
 
 
@@ -68,3 +69,30 @@ def test_a_row_that_is_left_out_is_found() -> None:
     ]
     with pytest.raises(CheckError, match="row 2 is added, 1 is the next"):
         check(replace(program, steps=steps, sequence=tuple(calls)))
+
+
+def soft() -> Any:
+    """What a softmax over rows divides by, whose kernel keeps all exponentials; and a map."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 4, 9, 7), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            most = builder.emit(relax.op.max(x, [1], keepdims=True))
+            powers = relax.op.exp(relax.op.subtract(x, most))
+            total = builder.emit_output(relax.op.sum(powers, [1], keepdims=True))
+            out = builder.emit_output(relax.op.nn.relu(x))
+        builder.emit_func_output(relax.Tuple([out, total]))
+    return builder.get()
+
+
+@needs_host
+def test_a_row_that_wants_workspace_is_made_with_all_others() -> None:
+    settings = Settings(name="net", rows=1, time_limit_s=1)
+    network = making.Maker(soft(), "net", board("mps2-an386"), settings).rows().network
+    found = [(layer.splits, layer.whole) for layer in network.layers]
+    assert (False, "its row kernel needs workspace") in found
+    assert any(splits for splits, _ in found)
+    built = firmware.build(soft(), "mps2-an386", settings)
+    assert built.facts["check"]["tensors"] > 1

@@ -106,6 +106,8 @@ def function(rewriter: Rewriter, region: ClampedResult) -> Any:
     moved = scope.moved(region.expr)
     if moved is not None:  # of what is computed: move it as it is stored
         made = rewriter.convert(replace(region, expr=moved.args[0]))
+        others = [rewriter.rewritten(argument) for argument in moved.args[1:]]
+        moved = compat.call_like(moved, [moved.args[0], *others])
         return rewriter.builder.emit(again(moved, made, region.result, region.limits))
     leaf = quantize_function.only_leaf(scope, region.expr)
     if leaf is None:

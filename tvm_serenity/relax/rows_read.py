@@ -4,9 +4,10 @@ Every kernel of the fused module is tried as a row kernel (``kernels/rows.py``):
 needs is read off the kernel itself. What cannot be cut runs whole, and the reason is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -64,20 +65,25 @@ class RowModule:
 
 
 def read_rows(
-    module: tvm.IRModule, name: str, target: tvm.target.Target | None = None
+    module: tvm.IRModule,
+    name: str,
+    target: tvm.target.Target | None = None,
+    uncut: Mapping[str, str] = MappingProxyType({}),
 ) -> RowModule:
     """Return a Relax module, lowered if it is not, as a network of rows.
 
-    Raises :class:`UnsupportedError` on state, control flow and symbolic shapes.
+    ``uncut``: kernels that stay whole, by name, and why. Raises :class:`UnsupportedError` on state,
+    control flow and symbolic shapes.
     """
     module = lowered(module, target)
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
-    return _Reader(module, region).read(name)
+    return _Reader(module, region, uncut).read(name)
 
 
 class _Reader:
-    def __init__(self, module: tvm.IRModule, region: BoundGraph) -> None:
+    def __init__(self, module: tvm.IRModule, region: BoundGraph, uncut: Mapping[str, str]) -> None:
         self.module = module
+        self.uncut = uncut
         self.region = region
         self.graph: Graph = region.graph
         self.cut: dict[tuple[Any, tuple[int, ...]], RowKernel | RowSums | UnsupportedError] = {}
@@ -189,7 +195,9 @@ class _Reader:
         """The form by rows of a kernel, or why there is none; found once a kernel."""
         key = (variable, data)
         if key not in self.cut:
-            if len(op.outputs) == 1:
+            if variable.name_hint in self.uncut:
+                self.cut[key] = UnsupportedError(self.uncut[variable.name_hint])
+            elif len(op.outputs) == 1:
                 self.cut[key] = kernel_by_rows(self.module[variable], data)
             else:
                 self.cut[key] = UnsupportedError("it makes several tensors")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -19,7 +18,12 @@ from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
-from tvm_serenity.firmware.tir.rows import RowKernels, row_kernels
+from tvm_serenity.firmware.tir.rows import (
+    NEEDS_WORKSPACE,
+    RowKernels,
+    RowWorkspaceError,
+    row_kernels,
+)
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.relax.pipeline import Prepared
@@ -47,6 +51,7 @@ class Maker:
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
     cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
+    uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def ready(self, rewrite: str = "") -> Prepared:
         """Return the lowered network, rewritten by the rules that are named."""
@@ -59,11 +64,9 @@ class Maker:
         found = self.ready(rewrite).rewriting
         return found is not None and found.changed
 
-    @cached_property
     def _read(self) -> RowModule:
-        self.settings.notify("reading rows")
         ready = self.ready()
-        return read_rows(ready.plain, self.name, ready.target)
+        return read_rows(ready.plain, self.name, ready.target, self.uncut)
 
     def rows(self, write_over: bool = False) -> RowKernels:
         """Return the network by rows; :class:`InputError` where nothing of it can be split.
@@ -71,16 +74,25 @@ class Maker:
         ``write_over``: rows may lie over rows that die as they are made.
         """
         if write_over not in self.cut:
-            kernels = row_kernels(
-                self._read,
-                tuned=self.settings.tuned,
-                alignment=self.board.core.alignment_bytes,
-                core=Extensions.of(self.board.core),
-                write_over=write_over,
-            )
+            self.settings.notify("reading rows")
+            kernels = None
+            while kernels is None:
+                try:
+                    kernels = self._row_kernels(write_over)
+                except RowWorkspaceError as error:  # a layer that is made whole then
+                    self.uncut[error.kernel] = NEEDS_WORKSPACE
             check_splittable(kernels.network)
             self.cut[write_over] = kernels
         return self.cut[write_over]
+
+    def _row_kernels(self, write_over: bool) -> RowKernels:
+        return row_kernels(
+            self._read(),
+            tuned=self.settings.tuned,
+            alignment=self.board.core.alignment_bytes,
+            core=Extensions.of(self.board.core),
+            write_over=write_over,
+        )
 
     def whole(self, how: Settings) -> Compiled:
         """Return the network compiled operator by operator; ``how`` says all that differs."""

@@ -24,6 +24,16 @@ from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 
+NEEDS_WORKSPACE = "its row kernel needs workspace"
+
+
+class RowWorkspaceError(UnsupportedError):
+    """A row of a layer needs workspace, which calls for rows do not have; ``kernel``: whose."""
+
+    def __init__(self, layer: str, kernel: str) -> None:
+        super().__init__(f"{layer}: {NEEDS_WORKSPACE}")
+        self.kernel = kernel
+
 
 @dataclass(frozen=True)
 class LayerCode:
@@ -69,7 +79,7 @@ def row_kernels(
 
     ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
 
-    Raises :class:`UnsupportedError` where a row kernel needs workspace.
+    Raises :class:`RowWorkspaceError` where a row kernel needs workspace.
     """
     reasons = [""] * len(rows.kernels)
     code: list[LayerCode | None] = [None] * len(rows.kernels)
@@ -95,8 +105,9 @@ def row_kernels(
                 not_covered=reasons[index],
             )
         if made is not None:
-            if made.workspace_bytes and _splits(rows.kernels[index]):
-                raise UnsupportedError(f"{layers[index].name}: its row kernel needs workspace")
+            cut = rows.kernels[index]
+            if made.workspace_bytes and cut is not None and cut.rows is not None:
+                raise RowWorkspaceError(layers[index].name, cut.name)
             if write_over and not core.vectors and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)

@@ -1,4 +1,4 @@
-"""Constants that are only moved: transposed, reshaped or converted once, here.
+"""Constants that are only moved: transposed, reshaped or converted once, here; static shapes.
 
 TVM's ``FoldConstant`` builds and runs a kernel for each of them, which is most of the time it
 takes to compile a network of many linear layers.
@@ -61,10 +61,20 @@ def _block(block: relax.DataflowBlock, known: dict[Any, Any]) -> Any:
     return type(block)(bindings)
 
 
+def _shape(shape: relax.Expr) -> Any:
+    """A shape as a constant, None where an extent is not known."""
+    extents = getattr(shape.ty, "values", None)
+    if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
+        return None
+    return relax.const(np.array([int(e.value) for e in extents], np.int64), "int64")
+
+
 def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or len(call.args) == 0:
         return None
+    if str(getattr(call.op, "name", "")) == "relax.shape_to_tensor":
+        return _shape(call.args[0])
     record = RELAX.get(str(getattr(call.op, "name", "")))
     move = None if record is None else _MOVES.get(record.memory)
     source = known.get(call.args[0], call.args[0])
