@@ -1,5 +1,6 @@
 """Kernels for cores without the DSP extension on layers of any shape: here, and on boards."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.firmware.library_form import library_form, library_forms
-from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.projects import KWS, build, needs_board, needs_host, project
 from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
 from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
+from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.tir import short, thumb, tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
@@ -151,3 +153,22 @@ def test_which_instruction_set_a_core_has() -> None:
     assert found == {"microbit": 1, "mps2-an385": 2, "mps2-an386": 0}
     assert board("rpi-pico").core.thumb == 1
     assert board("mps3-an547").core.thumb == 0
+
+
+@pytest.mark.parametrize("name", ["microbit", "mps2-an385", "mps2-an386", "mps3-an547"])
+def test_columns_on_the_stack_begin_at_words(name: str) -> None:
+    """They are filled by words, which a Cortex-M0 cannot store anywhere else."""
+    kernels = build(KWS, name, format="zephyr", rows=1, time_limit_s=2).files
+    text = next(data.decode() for file, data in kernels.items() if file.endswith("kernels.c"))
+    found = [line for line in text.splitlines() if re.search(r"_t columns\[\d+\]", line)]
+    assert all("aligned(4)" in line for line in found), found
+    assert found or name == "mps2-an386"
+
+
+@needs_board
+def test_windows_at_borders_are_gathered_on_a_core_without_unaligned_stores(
+    tmp_path: Path,
+) -> None:
+    found = report(project(tmp_path, KWS, "microbit", rows=1, time_limit_s=2))
+    assert found["identical"]
+    assert found["qemu"]["identical"]

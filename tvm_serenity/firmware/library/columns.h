@@ -39,7 +39,7 @@ INLINED $X_t *fill_$X($X_t *to, int32_t value, int32_t count)
     return to;
 }
 
-/* A whole column, of words where it lies. */
+/* A whole column, which begins at a word. */
 INLINED void fill_column_$X($X_t *to, int32_t value, int32_t count)
 {
 #if defined(__ARM_FEATURE_MVE)

@@ -15,6 +15,8 @@ from tvm_serenity.kernels.convolution import Convolution
 
 COUNT = "n"
 """The last parameter of row kernels that make several rows which follow each other: how many."""
+WORDS = "__attribute__((aligned(4)))"
+"""Of columns on the stack, which are filled by words."""
 NO_BORDER = 1 << 30
 """A width that no window leaves."""
 JOINING = ("columns", "rows", "convolution", "dots", "fours", "pixels")
@@ -220,7 +222,7 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     columns = "NULL"
     if layer.gathers and layer.by_rows:
         columns = "columns"
-        lines.append(f"{ctype} columns[{2 * layer.depth}];")
+        lines.append(f"{ctype} columns[{2 * layer.depth}] {WORDS};")
     elif layer.gathers:
         columns = f"({ctype} *)(void *)workspace"
     outside = "o" if layer.outside else "NULL"

@@ -216,7 +216,7 @@ def by_windows(name: str, layer: RoundedConvolution, core: WindowForm) -> Fast |
     outside = "o" if layer.outside else "NULL"
     columns, held = "NULL", []
     if column_bytes and layer.by_rows:
-        columns, held = "columns", [f"{dtype}_t columns[{column_bytes}];"]
+        columns, held = "columns", [f"{dtype}_t columns[{column_bytes}] {library.WORDS};"]
     elif column_bytes:
         columns = f"({dtype}_t *)(void *)workspace"
     runs = library.most_runs(layer)

@@ -12,6 +12,7 @@ from tvm_serenity.firmware.tir.library import (
     COUNT,
     LANES,
     MOST_COLUMN_BYTES,
+    WORDS,
     Called,
     RoundedConvolution,
     calls,
@@ -68,7 +69,7 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     most, columns = windows(layer), "NULL"
     if most and layer.by_rows:
         columns = "columns"
-        lines.append(f"{ctype} columns[{most * layer.depth}];")
+        lines.append(f"{ctype} columns[{most * layer.depth}] {WORDS};")
     elif most:
         columns = f"({ctype} *)(void *)workspace"
     lines.append(f"const with_{spec.dtype} with = {{w, b, m, r, NULL, {columns}, NULL}};")
