@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.firmware.projects import needs_host
@@ -95,4 +96,30 @@ def test_a_row_that_wants_workspace_is_made_with_all_others() -> None:
     assert (False, "its row kernel needs workspace") in found
     assert any(splits for splits, _ in found)
     built = firmware.build(soft(), "mps2-an386", settings)
+    assert built.facts["check"]["tensors"] > 1
+
+
+def shuffled() -> Any:
+    """Rows in an order that no straight line goes through, then a map."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 6, 4, 3), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            order = relax.const(np.array([0, 2, 1, 5, 3, 4], np.int64), "int64")
+            y = builder.emit(relax.op.nn.relu(x))
+            out = builder.emit_output(relax.op.take(y, order, axis=1))
+            more = builder.emit_output(relax.op.multiply(y, relax.const(0.5, "float32")))
+        builder.emit_func_output(relax.Tuple([out, more]))
+    return builder.get()
+
+
+@needs_host
+def test_rows_in_no_order_are_made_together() -> None:
+    settings = Settings(name="net", rows=1, time_limit_s=1)
+    network = making.Maker(shuffled(), "net", board("mps2-an386"), settings).rows().network
+    assert any(layer.splits for layer in network.layers)
+    assert not all(layer.splits for layer in network.layers)
+    built = firmware.build(shuffled(), "mps2-an386", settings)
     assert built.facts["check"]["tensors"] > 1

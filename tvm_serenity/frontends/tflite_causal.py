@@ -15,23 +15,8 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.operators import OPERATORS
 
-WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
-"""Operators that read several rows for each."""
-SAME_ROWS = (
-    "ADD",
-    "SUB",
-    "MUL",
-    "RELU",
-    "RELU6",
-    "LOGISTIC",
-    "TANH",
-    "HARD_SWISH",
-    "LEAKY_RELU",
-    "QUANTIZE",
-    "DEQUANTIZE",
-)
-"""Operators that read a row for each."""
 PADDED_COLUMNS = "PAD"
 
 
@@ -125,10 +110,10 @@ class _Rewriting:
         kind, made = self.kind(op), int(op.outputs[0])
         rows = self.needed.get(made, (0, ""))[0]
         own = self.shape(made)
-        if kind in WINDOWS and len(own) == 4:
+        if self.has_windows(op) and len(own) == 4:
             taps, stride = self.window(op)
             self.need(int(op.inputs[0]), ((rows or own[1]) - 1) * stride + taps, made)
-        elif kind in SAME_ROWS and len(own) == 4:
+        elif kind in OPERATORS and OPERATORS[kind].maps and len(own) == 4:
             for tensor in op.inputs:
                 if len(self.shape(tensor)) == 4 and self.shape(tensor)[1] > 1:
                     self.need(int(tensor), rows or own[1], made)
@@ -146,13 +131,20 @@ class _Rewriting:
         held = self.graph.tensors[tensor].buffer
         data = self.model.buffers[held].data
         if data is not None and len(data):
-            return  # a constant
+            what = f"{self.label(tensor)} has numbers for each row, which there are more of then"
+            raise UnsupportedError(f"{self.name}: --causal: {what}")
         known = self.needed.setdefault(tensor, (rows, self.label(reader)))
         if known[0] != rows:
             raise UnsupportedError(
                 f"{self.name}: --causal: {self.label(tensor)} goes to {known[1]} and to "
                 f"{self.label(reader)}, which look back {known[0]} and {rows} rows"
             )
+
+    def has_windows(self, op: Any) -> bool:
+        """Whether an operator reads several rows for each: a convolution or a pool."""
+        schema = self.schema
+        forms = (schema.Conv2DOptionsT, schema.DepthwiseConv2DOptionsT, schema.Pool2DOptionsT)
+        return isinstance(op.builtinOptions, forms)
 
     def window(self, op: Any) -> tuple[int, int]:
         """The rows from the first to the last that a row reads, and the stride."""
@@ -166,7 +158,7 @@ class _Rewriting:
         if self.kind(op) == "RESHAPE" and int(op.inputs[0]) == int(self.graph.inputs[0]):
             self.reshaped(op)
         options = op.builtinOptions
-        if self.kind(op) not in WINDOWS or options.padding == self.schema.Padding.VALID:
+        if not self.has_windows(op) or options.padding == self.schema.Padding.VALID:
             return
         left, right = self.columns(op)
         if left or right:

@@ -18,12 +18,7 @@ from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import on_board
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
-from tvm_serenity.firmware.tir.rows import (
-    NEEDS_WORKSPACE,
-    RowKernels,
-    RowWorkspaceError,
-    row_kernels,
-)
+from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.relax.pipeline import Prepared
@@ -79,8 +74,8 @@ class Maker:
             while kernels is None:
                 try:
                     kernels = self._row_kernels(write_over)
-                except RowWorkspaceError as error:  # a layer that is made whole then
-                    self.uncut[error.kernel] = NEEDS_WORKSPACE
+                except UncutError as error:  # a layer that is made whole then
+                    self.uncut[error.kernel] = error.reason
             check_splittable(kernels.network)
             self.cut[write_over] = kernels
         return self.cut[write_over]

@@ -16,23 +16,25 @@ from tvm_serenity.firmware.tir.over_rows import (
     of_elements,
     of_library,
 )
+from tvm_serenity.firmware.tir.slots import slot_of
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
-from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.network import Layer, Network
 
 NEEDS_WORKSPACE = "its row kernel needs workspace"
 
 
-class RowWorkspaceError(UnsupportedError):
-    """A row of a layer needs workspace, which calls for rows do not have; ``kernel``: whose."""
+class UncutError(UnsupportedError):
+    """A layer that has rows, but none that calls for rows can make: its ``kernel``, and why."""
 
-    def __init__(self, layer: str, kernel: str) -> None:
-        super().__init__(f"{layer}: {NEEDS_WORKSPACE}")
+    def __init__(self, layer: str, kernel: str, reason: str) -> None:
+        super().__init__(f"{layer}: {reason}")
         self.kernel = kernel
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,10 @@ def row_kernels(
 
     ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
 
-    Raises :class:`RowWorkspaceError` where a row kernel needs workspace.
+    Raises :class:`UncutError` where a row kernel needs workspace, or rows in no regular pattern.
     """
+    for layer, cut in zip(rows.network.layers, rows.kernels, strict=True):
+        _check_slots(rows.network, layer, cut)
     reasons = [""] * len(rows.kernels)
     code: list[LayerCode | None] = [None] * len(rows.kernels)
     for index, kernel in enumerate(rows.kernels if tuned else ()):
@@ -107,7 +111,7 @@ def row_kernels(
         if made is not None:
             cut = rows.kernels[index]
             if made.workspace_bytes and cut is not None and cut.rows is not None:
-                raise RowWorkspaceError(layers[index].name, cut.name)
+                raise UncutError(layers[index].name, cut.name, NEEDS_WORKSPACE)
             if write_over and not core.vectors and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)
@@ -116,6 +120,18 @@ def row_kernels(
             layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
         found.append(made)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found), core)
+
+
+def _check_slots(network: Network, layer: Layer, cut: LayerKernel | None) -> None:
+    """Raise :class:`UncutError` where no straight lines go through the rows that are read."""
+    if cut is None or cut.rows is None:
+        return
+    for slot in cut.rows.slots:
+        feature = layer.inputs[cut.data.index(slot.parameter)]
+        try:
+            slot_of(feature, slot.rows, network.rows(feature))
+        except UnsupportedError as reason:
+            raise UncutError(layer.name, cut.name, str(reason)) from reason
 
 
 def _lying(
