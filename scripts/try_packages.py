@@ -104,15 +104,14 @@ def _tried(folder: Path, python: str, source: Path, compiler: bool) -> str:
 
 def _wheel(clean: str, wheels: Path, source: Path, compiler: bool) -> Path:
     """The wheel for this interpreter: one that is there already, if it serves, or a new one."""
-    fits = ["--no-index", "--find-links", str(wheels), "--no-deps", "--dry-run", "tvm-serenity"]
-    there = subprocess.run([clean, "-m", "pip", "install", *fits], capture_output=True)
-    if there.returncode != 0:
-        made = {} if compiler else NO_COMPILER
-        pip = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels))
-        _run(clean, *pip, str(source), env=made)
-        return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
-    (served,) = [w for w in wheels.glob("*.whl") if "abi3" in w.name or w.name.endswith("any.whl")]
-    return served
+    for wheel in sorted(wheels.glob("*.whl")):
+        serves = [clean, "-m", "pip", "install", "--no-deps", "--dry-run", str(wheel)]
+        if subprocess.run(serves, capture_output=True).returncode == 0:
+            return wheel
+    made = {} if compiler else NO_COMPILER
+    pip = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels))
+    _run(clean, *pip, str(source), env=made)
+    return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def _environment(folder: Path, python: str) -> str:
