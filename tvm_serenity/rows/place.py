@@ -1,7 +1,8 @@
 """Where bands lie: those of an order, and the inputs that are in memory from the start."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Buffer, Plan, PlanOptions
@@ -22,18 +23,32 @@ def place_bands(
     """
     ranges = live_ranges(banded.graph, order)
     fixed = input_offsets(banded, base)
-    features = banded.network.features
-    buffers = []
-    for index, live in enumerate(ranges):
-        own = (features[banded.bands[t].feature].align for t in live.tensors)
-        align = max(own, default=1) if live.workspace_of is None else WORKSPACE_ALIGNMENT
-        place = fixed.get(live.tensors[0]) if live.tensors else None
-        name = f"{index} {live.name}"
-        buffers.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
+    buffers = buffers_of(banded, ranges, fixed)
     found = place_over(banded, order, ranges, buffers, options)
     # Rows that nothing reads are in memory at the start all the same.
     held = base + held_bytes(banded) if fixed else 0
     return ranges, replace(found, arena_bytes=max(found.arena_bytes, held))
+
+
+def buffers_of(
+    banded: Banded, ranges: Sequence[LiveRange], fixed: Mapping[int, int] = MappingProxyType({})
+) -> list[Buffer]:
+    """Return what is placed: a buffer for each live range; ``fixed``: where tensors lie already."""
+    found = []
+    for index, live in enumerate(ranges):
+        align = alignment_of(banded, live, WORKSPACE_ALIGNMENT)
+        place = fixed.get(live.tensors[0]) if live.tensors else None
+        name = f"{index} {live.name}"
+        found.append(Buffer(name, live.start, live.stop, live.size_bytes, align, place))
+    return found
+
+
+def alignment_of(banded: Banded, found: LiveRange, workspace: int) -> int:
+    """Return how what lives in a range is aligned; ``workspace``: the alignment of that."""
+    if found.workspace_of is not None:
+        return workspace
+    features = banded.network.features
+    return max([1, *(features[banded.bands[t].feature].align for t in found.tensors)])
 
 
 def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:

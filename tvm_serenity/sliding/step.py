@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass, field
 
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.memory import LiveRange, live_ranges
+from tvm_serenity.memory import live_ranges
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.plan import Buffer, plan
+from tvm_serenity.plan import plan
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Layer
-from tvm_serenity.rows.place import WORKSPACE_ALIGNMENT
+from tvm_serenity.rows.place import buffers_of
 from tvm_serenity.rows.split import SOURCE, Band, Banded, RowCall
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import schedule
@@ -47,7 +47,7 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
     banded = build.banded()
     found = schedule(banded.graph, "auto", limits.order)
     ranges = live_ranges(banded.graph, found.order)
-    placed = plan(_buffers(banded, ranges), options=limits.place)
+    placed = plan(buffers_of(banded, ranges), options=limits.place)
     optimal = placed.arena_bytes == found.lower_bound_bytes
     streaming = Streaming(
         banded=banded,
@@ -59,15 +59,6 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
         seconds=time.perf_counter() - started,
     )
     return SlidingStep(steady, streaming, build.blocks, build.shown)
-
-
-def _buffers(banded: Banded, ranges: tuple[LiveRange, ...]) -> list[Buffer]:
-    features, found = banded.network.features, []
-    for index, r in enumerate(ranges):
-        own = (features[banded.bands[t].feature].align for t in r.tensors)
-        align = max(own, default=1) if r.workspace_of is None else WORKSPACE_ALIGNMENT
-        found.append(Buffer(f"{index} {r.name}", r.start, r.stop, r.size_bytes, align))
-    return found
 
 
 @dataclass

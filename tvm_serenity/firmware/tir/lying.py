@@ -7,7 +7,7 @@ from tvm_serenity.firmware.memory import Placed, Room, spread
 from tvm_serenity.firmware.program import Place
 from tvm_serenity.graph import Role
 from tvm_serenity.memory import LiveRange
-from tvm_serenity.rows.place import input_offsets
+from tvm_serenity.rows.place import alignment_of, input_offsets
 from tvm_serenity.rows.split import Banded
 from tvm_serenity.rows.stream import Streaming
 
@@ -57,14 +57,6 @@ def on_board(
     offsets = tuple(streaming.plan.offsets)
     placed = Placed(streaming.ranges, regions, offsets, dict(lying.arena_bytes), bool(whole))
     return placed, lying
-
-
-def alignment_of(banded: Banded, found: LiveRange, workspace: int) -> int:
-    """Return how what lives in a range is aligned; ``workspace``: the alignment of that."""
-    if found.workspace_of is not None:
-        return workspace
-    features = banded.network.features
-    return max([1, *(features[banded.bands[t].feature].align for t in found.tensors)])
 
 
 def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:

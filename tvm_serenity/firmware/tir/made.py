@@ -1,6 +1,6 @@
 """A network compiled for a board, whole or by rows, and what JSON says of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
@@ -11,12 +11,13 @@ from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
+from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.candidates import Extensions
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
-from tvm_serenity.firmware.tir.lying import on_board
+from tvm_serenity.firmware.tir.lying import Lying, on_board
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
@@ -95,17 +96,38 @@ class Maker:
 
     def in_bands(self, chosen: Choice, write_over: bool = False) -> Compiled:
         """Return the network compiled in bands of the network of ``rows(write_over)``."""
-        best, kernels, ready = chosen.best, self.rows(write_over), self.ready()
+        best, kernels = chosen.best, self.rows(write_over)
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
         placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
-        met = placed.fits and self.settings.allows(sum(placed.arena_bytes.values()))
         network = kernels.network
         known = interface(self.module, network.inputs, network.outputs)
-        more = self.more_room(placed, room) if self.settings.fast and met else {}
+
+        def program(taken: RowKernels, found: Lying) -> Program:
+            return banded_program(taken, best, self.name, found, alignment, known)
+
+        return self.from_rows(kernels, chosen, placed, lying, program)
+
+    def from_rows(
+        self,
+        kernels: RowKernels,
+        chosen: Choice,
+        placed: Placed,
+        lying: Lying,
+        program: Callable[[RowKernels, Lying], Program],
+    ) -> Compiled:
+        """Return a network in rows compiled, with faster kernels where there is room for them.
+
+        ``program`` is made of the kernels that are taken and of where all of it lies then.
+        """
+        best, settings, ready = chosen.best, self.settings, self.ready()
+        alignment = self.board.core.alignment_bytes
+        met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
+        room = rooms(self.board, settings.stack_bytes)
+        more = self._more_room(placed, room) if settings.fast and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
         return Compiled(
-            program=banded_program(taken, best, self.name, lying, alignment, known),
+            program=program(taken, lying),
             lowered=kernels.rows.lowered,
             region=kernels.rows.region,
             sources=sources(kernels),
@@ -115,11 +137,11 @@ class Maker:
             lower_bound_bytes=best.lower_bound_bytes,
             kept_float=ready.kept_float,
             folded=ready.folded,
-            choices=of_rows(kernels, taken, self.settings.tuned),
+            choices=of_rows(kernels, taken, settings.tuned),
             chosen=replace(chosen, met=met),
         )
 
-    def more_room(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
+    def _more_room(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
         """The bytes that each arena may have where faster kernels want them.
 
         What a limit on all of them leaves is the largest one's.

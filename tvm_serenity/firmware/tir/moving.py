@@ -5,16 +5,14 @@ from dataclasses import replace
 
 from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
 from tvm_serenity.firmware.moving import KeptRows, Moving
-from tvm_serenity.firmware.program import Bands, Fed, Place
+from tvm_serenity.firmware.program import Bands, Fed, Place, Program
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.banded import ProgramMaker, sources
+from tvm_serenity.firmware.tir.banded import ProgramMaker
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels
-from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.relax.rows_reads import operations, row_reads
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
@@ -29,7 +27,7 @@ def in_steps(maker: Maker) -> Compiled:
     All that can be is kept, or as much as leaves the least work within the board's memory.
     All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
     """
-    settings, kernels, ready = maker.settings, maker.rows(), maker.ready()
+    settings, kernels = maker.settings, maker.rows()
     assert settings.sliding is not None
     settings.notify("ordering and placing a step")
     reads = row_reads(kernels.rows)
@@ -39,29 +37,15 @@ def in_steps(maker: Maker) -> Compiled:
     check_windows(found, reads)
     placed, lying = _lying(found, room)
     network, best = kernels.network, found.streaming
-    met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
-    alignment = maker.board.core.alignment_bytes
-    more = maker.more_room(placed, room) if settings.fast and met else {}
-    taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
     known = interface(maker.module, network.inputs, network.outputs)
     given = {window.source: known[network.inputs[0]]}
-    made = _StepMaker(taken, found, _in_all_rows(found, lying))
-    program = made.program(maker.name, alignment, {**known, **given})
-    return Compiled(
-        program=program,
-        lowered=kernels.rows.lowered,
-        region=kernels.rows.region,
-        sources=sources(kernels),
-        tensors=kernels.rows.tensor_of,
-        placed=placed,
-        peak_bytes=best.schedule.peak_bytes,
-        lower_bound_bytes=best.lower_bound_bytes,
-        kept_float=ready.kept_float,
-        folded=ready.folded,
-        choices=of_rows(kernels, taken, settings.tuned),
-        chosen=Choice(best, met, (best,), best.seconds),
-        moved=found,
-    )
+
+    def program(taken: RowKernels, lying: Lying) -> Program:
+        made = _StepMaker(taken, found, _in_all_rows(found, lying))
+        return made.program(maker.name, maker.board.core.alignment_bytes, {**known, **given})
+
+    chosen = Choice(best, True, (best,), best.seconds)
+    return replace(maker.from_rows(kernels, chosen, placed, lying, program), moved=found)
 
 
 def _fitting(
