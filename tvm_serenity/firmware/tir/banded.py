@@ -30,10 +30,8 @@ from tvm_serenity.firmware.tir.interface import Known, named
 from tvm_serenity.firmware.tir.library import COUNT
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
-from tvm_serenity.firmware.tir.slots import slot_of
+from tvm_serenity.firmware.tir.slots import slots_of
 from tvm_serenity.firmware.windows import Passage
-from tvm_serenity.relax.rows_read import LayerKernel
-from tvm_serenity.rows.network import Layer
 from tvm_serenity.rows.split import SOURCE
 from tvm_serenity.rows.stream import Streaming
 
@@ -83,6 +81,11 @@ class ProgramMaker:
         self.lying = lying
         self.constants = Constants()
         self.used: dict[str, Kernel] = {}
+        self.added: dict[int, int] = {}
+        """The rows that a call takes in at most, by its layer."""
+        for call in self.banded.calls:
+            most = self.added.get(call.layer, 0)
+            self.added[call.layer] = max(most, call.end - call.first)
         self.layers = [i for i, layer in enumerate(self.network.layers) if not layer.view]
         self.pads = self._pads()
 
@@ -157,7 +160,7 @@ class ProgramMaker:
         """The rows a call of a layer runs through; of sums those that its input has together."""
         layer = self.network.layers[index]
         if layer.sums:
-            return max(c.end - c.first for c in self.banded.calls if c.layer == index)
+            return self.added[index]
         return min(self.banded.heights[f] for f in layer.outputs) if layer.splits else 1
 
     def step(self, index: int) -> Step:
@@ -186,7 +189,7 @@ class ProgramMaker:
             more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
         return Step(
             names,
-            (*self.slots(layer, kernel), *constants, *number, *made, *more),
+            (*slots_of(self.network, layer, kernel), *constants, *number, *made, *more),
             layer.outputs,
             (0,) * len(kernel.rows.variant_of) if numbered else kernel.rows.variant_of,
             self.together(index),
@@ -227,12 +230,6 @@ class ProgramMaker:
             op = next(o for o in self.lying.scratch if self.banded.calls[o].layer == index)
             arguments.append(Scratch(self.lying.scratch[op], layer.workspace_bytes))
         return tuple(arguments)
-
-    def slots(self, layer: Layer, kernel: LayerKernel) -> list[Row]:
-        """The rows that a layer reads to make a row."""
-        assert kernel.rows is not None
-        pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
-        return [slot_of(f, rows, self.network.rows(f)) for f, rows in pairs]
 
     def kernel(self, made: Kernel) -> str:
         """The name of a kernel, which differs from those of all others."""

@@ -75,8 +75,8 @@ class Maker:
             while kernels is None:
                 try:
                     kernels = self._row_kernels(write_over)
-                except UncutError as error:  # a layer that is made whole then
-                    self.uncut[error.kernel] = error.reason
+                except UncutError as error:  # layers that are made whole then
+                    self.uncut.update(error.kernels)
             check_splittable(kernels.network)
             self.cut[write_over] = kernels
         return self.cut[write_over]

@@ -1,6 +1,6 @@
 """The kernels of a network that runs by rows, in C: of rows where a layer has them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,25 +16,24 @@ from tvm_serenity.firmware.tir.over_rows import (
     of_elements,
     of_library,
 )
-from tvm_serenity.firmware.tir.slots import slot_of
+from tvm_serenity.firmware.tir.slots import slots_of
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Sum
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
-from tvm_serenity.rows.network import Layer, Network
+from tvm_serenity.rows.network import Network
 
 NEEDS_WORKSPACE = "its row kernel needs workspace"
 
 
 class UncutError(UnsupportedError):
-    """A layer that has rows, but none that calls for rows can make: its ``kernel``, and why."""
+    """Layers that have rows, but none that calls for rows can make: their ``kernels``, and why."""
 
-    def __init__(self, layer: str, kernel: str, reason: str) -> None:
-        super().__init__(f"{layer}: {reason}")
-        self.kernel = kernel
-        self.reason = reason
+    def __init__(self, kernels: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in kernels.items()))
+        self.kernels = kernels
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,9 @@ def row_kernels(
 
     ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
 
-    Raises :class:`UncutError` where a row kernel needs workspace, or rows in no regular pattern.
+    Raises :class:`UncutError` where row kernels need workspace, or rows in no regular pattern.
     """
-    for layer, cut in zip(rows.network.layers, rows.kernels, strict=True):
-        _check_slots(rows.network, layer, cut)
+    uncut = _irregular(rows)
     reasons = [""] * len(rows.kernels)
     code: list[LayerCode | None] = [None] * len(rows.kernels)
     for index, kernel in enumerate(rows.kernels if tuned else ()):
@@ -111,7 +109,7 @@ def row_kernels(
         if made is not None:
             cut = rows.kernels[index]
             if made.workspace_bytes and cut is not None and cut.rows is not None:
-                raise UncutError(layers[index].name, cut.name, NEEDS_WORKSPACE)
+                uncut[cut.name] = NEEDS_WORKSPACE
             if write_over and not core.vectors and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)
@@ -119,19 +117,21 @@ def row_kernels(
             made = replace(made, kernels=same)
             layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
         found.append(made)
+    if uncut:
+        raise UncutError(uncut)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found), core)
 
 
-def _check_slots(network: Network, layer: Layer, cut: LayerKernel | None) -> None:
-    """Raise :class:`UncutError` where no straight lines go through the rows that are read."""
-    if cut is None or cut.rows is None:
-        return
-    for slot in cut.rows.slots:
-        feature = layer.inputs[cut.data.index(slot.parameter)]
-        try:
-            slot_of(feature, slot.rows, network.rows(feature))
-        except UnsupportedError as reason:
-            raise UncutError(layer.name, cut.name, str(reason)) from reason
+def _irregular(rows: RowModule) -> dict[str, str]:
+    """The kernels that read rows which no straight lines go through, and why they stay whole."""
+    found = {}
+    for layer, cut in zip(rows.network.layers, rows.kernels, strict=True):
+        if cut is not None and cut.rows is not None:
+            try:
+                slots_of(rows.network, layer, cut)
+            except UnsupportedError as reason:
+                found[cut.name] = str(reason)
+    return found
 
 
 def _lying(

@@ -1,9 +1,21 @@
 """The rows that a row kernel reads, as straight lines through them."""
 
+from functools import lru_cache
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Row
+from tvm_serenity.relax.rows_read import LayerKernel
+from tvm_serenity.rows.network import Layer, Network
 
 
+def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
+    """Return the rows that a layer in rows reads to make a row. Raises as :func:`slot_of`."""
+    assert kernel.rows is not None
+    pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
+    return [slot_of(f, rows, network.rows(f)) for f, rows in pairs]
+
+
+@lru_cache(maxsize=4096)
 def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Row:
     """Return what reads ``rows[y]`` of a tensor of ``height`` rows for each y.
 
