@@ -65,6 +65,8 @@ MLTK = file("mltk/mltk_keyword_spotting_on_off_v3.tflite")
 NETWORKS: dict[str, tuple[Callable[[], bytes], int, dict[str, Any]]] = {
     "KWS": (KWS, 2, {}),
     "KWS, `--ram 14K`": (KWS, 2, {"ram_bytes": 14 * 1024}),
+    "KWS, step of 1": (KWS, 1, {}),
+    "KWS, step of 1, `--ram 24K`": (KWS, 1, {"ram_bytes": 24 * 1024}),
     "KWS, step of 8": (KWS, 8, {}),
     "KWS, looking back": (back(KWS), 2, {}),
     "micro_speech": (SPEECH, 2, {}),

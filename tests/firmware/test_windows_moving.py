@@ -33,7 +33,8 @@ def compiled(module: Any, step: int) -> Any:
 
 @needs_board
 @pytest.mark.parametrize(
-    ("name", "step", "share"), [(KWS, 2, 0.51), (SPEECH, 2, 0.40), (WAKE, 1, 0.15)]
+    ("name", "step", "share"),
+    [(KWS, 2, 0.51), (KWS, 1, 0.55), (SPEECH, 2, 0.40), (SPEECH, 1, 0.40), (WAKE, 1, 0.15)],
 )
 def test_windows_are_those_of_the_whole_network(
     name: str, step: int, share: float, tmp_path: Path
@@ -87,15 +88,19 @@ def test_networks_drawn_at_random() -> None:
 
 @needs_host
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("file", "right", "wrong", "step"),
     [
-        ("to + block->up", "to"),
-        ("height - STEP + $T", "height - STEP"),
-        ("block->size);", "block->size / 2u);"),
+        ("move_up.h", "to + block->up", "to", 2),
+        ("slide.h", "height - STEP + $T", "height - STEP", 2),
+        ("move_up.h", "block->size);", "block->size / 2u);", 2),
+        ("next_phase.h", "to + block->up, size", "to, size", 1),
+        ("next_phase.h", "memcpy(store, moved, size)", "memcpy(store, next, size)", 1),
+        ("next_phase.h", "memcpy(to, moved, size)", "memcpy(to, next, 1u)", 1),
+        ("next_phase.h", "i += TURNED", "i += 2u * TURNED", 1),
     ],
 )
 def test_rows_that_move_wrongly_are_found(
-    right: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+    file: str, right: str, wrong: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tvm_serenity.firmware.emit import walker
 
@@ -103,7 +108,7 @@ def test_rows_that_move_wrongly_are_found(
 
     def broken(name: str, memory: dict[str, str]) -> str:
         path = Path(walker.__file__).parents[1] / "walker" / name
-        if name != "slide.h":
+        if name != file:
             return library(name, memory)
         text = path.read_text(encoding="utf-8")
         assert text.count(right) == 1
@@ -114,7 +119,7 @@ def test_rows_that_move_wrongly_are_found(
 
     monkeypatch.setattr(walker, "_library", broken)
     with pytest.raises(WrongResultError):
-        firmware.build(str(model(SPEECH)), BOARD, firmware.Settings(name="net", sliding=2))
+        firmware.build(str(model(SPEECH)), BOARD, firmware.Settings(name="net", sliding=step))
 
 
 def test_plans_that_lose_what_is_kept_are_found() -> None:
@@ -132,6 +137,14 @@ def test_plans_that_lose_what_is_kept_are_found() -> None:
         replace(program, moving=replace(program.moving, kept=kept[1:])),
         replace(program, sequence=program.sequence[1:]),
     ]
+    twice = compiled(to_relax(str(model(SPEECH))), 1).program
+    check(twice)
+    blocks = list(twice.moving.kept)
+    (at,) = (i for i, rows in enumerate(blocks) if rows.stores)
+    (offset,) = blocks[at].stores
+    for stores in ((offset - 1,), (offset, offset), (0,)):
+        blocks[at] = replace(blocks[at], stores=stores)
+        faults.append(replace(twice, moving=replace(twice.moving, kept=tuple(blocks))))
     for fault in faults:
         with pytest.raises(CheckError):
             check(fault)

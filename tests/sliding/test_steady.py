@@ -77,10 +77,11 @@ def test_rows_that_stay_are_the_same_numbers(
     for rows, _, found in drawn:
         for one in found[:2]:
             moved = one.steady
-            before, after = windows(rows, moved.step, 2)
+            *early, after = windows(rows, moved.step, 1 + max(moved.periods))
             for f, shift in enumerate(moved.shifts):
                 if not shift or f not in after:
                     continue
+                before = early[-moved.periods[f]]
                 for y in moved.kept[f]:
                     assert np.array_equal(after[f][:, y], before[f][:, y + shift])
                     compared += 1
@@ -156,9 +157,32 @@ def refused(*arguments: str) -> str:
     return found.stderr
 
 
+def pooled(rows: int, path: Path) -> str:
+    """A network whose first layer makes a row for each so many rows of 6 values."""
+    from tests.conformance.builder import Net, float_file
+
+    net = Net(0)
+    x = net.pool("MAX", net.input(1, 96, 6, 2), (rows, 1), (rows, 1))
+    net.output(net.dense(net.mean(net.conv(x, 4, (2, 1), padding="VALID")), 3))
+    path.write_bytes(float_file(net))
+    return str(path)
+
+
+def test_steps_that_strides_do_not_divide(tmp_path: Path) -> None:
+    """Rows behind a stride are there again after some steps: as many sets of them are kept."""
+    once = answer("rows", pooled(6, tmp_path / "six.tflite"), "--sliding", "6", "--check")
+    for step, phases in ((2, 3), (3, 2), (4, 3), (1, 6), (5, 6)):
+        said = answer("rows", str(tmp_path / "six.tflite"), "--sliding", str(step), "--check")
+        assert said["phases"] == phases
+        shifts = {f["shift"] for f in said["features"] if f["period"] > 1}
+        assert shifts == {step * phases // 6}
+        assert said["kept_bytes"] > once["kept_bytes"]
+    nine = pooled(9, tmp_path / "nine.tflite")
+    assert "the same ones after 9 steps, more than 8" in refused("rows", nine, "--sliding", "1")
+
+
 def test_refusals() -> None:
     kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
-    assert "makes a row for each 2 rows of input_1" in refused("rows", kws, "--sliding", "1")
     assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
     assert "--graph does not go with --sliding" in refused("rows", kws, "--sliding", "2", "--graph")
     mltk = str(model("mltk/mltk_keyword_spotting_on_off_v3.tflite"))

@@ -200,21 +200,21 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     bands = facts["rows"]
     if bands is None:
         return {}
+    moved = facts["sliding"]
+    of = "at these bands" if moved is None else "of a step"
     rows = {
-        "arena": f"{bands['arena_bytes']:,} bytes; no order at these bands needs less than "
-        f"{bands['lower_bound_bytes']:,}",
-        "rows in a band": bands["rows"],
-        "tables": f"{bands['table_bytes']:,} bytes for {facts['steps']:,} calls",
+        "arena": f"{bands['arena_bytes']:,} bytes; no order {of} needs less than "
+        f"{bands['lower_bound_bytes']:,}"
     }
-    if facts["sliding"] is not None:
-        moved = facts["sliding"]
-        del rows["rows in a band"]
-        rows["arena"] = rows["arena"].replace("at these bands", "of a step")
+    if moved is None:
+        rows["rows in a band"] = bands["rows"]
+    else:
         rows["kept"] = f"{moved['kept_bytes']:,} bytes of it, from one step to the next"
         rows["steps"] = (
             f"of {moved['step']} of {moved['window']} rows; the first window is full after "
             f"{moved['steps_to_fill']}"
         )
+    rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} calls"
     if bands["left_whole"]:
         rows["left whole"] = "; ".join(bands["left_whole"])
     return rows

@@ -111,6 +111,11 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
         )
         facts["outputs"] = "those of that network, bit for bit"
         facts["next"] = f"serenity build {known['written']} --sliding {result['step']} --board ..."
+    if result["phases"] > 1:
+        facts["phases"] = (
+            f"{result['phases']}: behind a stride, rows of one step are others than those of the "
+            f"next; as many sets of them are kept and take turns"
+        )
     if result["anew"]:
         facts["made anew from"] = "; ".join(result["anew"][:3])
     show.facts(f"{model} on a window that moves", facts)

@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.check_windows import first_lost
+from tvm_serenity.firmware.moving import KeptRows
 from tvm_serenity.firmware.program import ARRIVAL, Data, Place, Program, Row, Scratch, Step
 from tvm_serenity.firmware.windows import Passage
 
 NOBODY = -1
+MOST_STORES = 1 << 16
 
 
 def check(program: Program) -> None:
@@ -51,6 +53,8 @@ def check(program: Program) -> None:
     for kept in program.moving.kept if program.moving is not None else ():
         rows = _Rows(kept.tensor, kept.first + kept.shift, kept.end, whole=True)
         memory.intact(rows, "the end of a step")
+        for number, _ in enumerate(kept.stores):
+            memory.stored(kept, number)
 
 
 class _Sums:
@@ -116,6 +120,8 @@ def _move(program: Program, memory: "_Memory") -> None:
     assert program.moving is not None
     for kept in program.moving.kept:
         memory.claim(_Rows(kept.tensor, kept.first, kept.end - kept.shift, whole=True))
+        for number, _ in enumerate(kept.stores):
+            memory.store(kept, number)
     rows = program.fed.rows
     memory.claim(_Rows(program.fed.tensor, rows - program.moving.step, rows))
 
@@ -191,6 +197,31 @@ class _Memory:
                 by = ", ".join(self.names(found[wrong], rows.tensor)) or "?"
                 raise CheckError(f"{where}: {self.named(rows)} is overwritten by {by}")
 
+    def store(self, kept: KeptRows, number: int) -> None:
+        """What windows of another phase keep is written."""
+        span = self.store_of(kept, number)
+        self.bytes_of(span)[:] = span.byte
+
+    def stored(self, kept: KeptRows, number: int) -> None:
+        """Raise :class:`CheckError` unless what windows of another phase keep is there."""
+        span = self.store_of(kept, number)
+        found = self.bytes_of(span)
+        if (found != span.byte).any():
+            by = ", ".join(self.names(found, kept.tensor)) or "another phase"
+            name = self.program.tensors[kept.tensor].name
+            raise CheckError(f"phase {number + 1} of tensor {name!r} is overwritten by {by}")
+
+    def store_of(self, kept: KeptRows, number: int) -> _Span:
+        """Where it lies; every store has a number below nobody's."""
+        place = self.program.row_place(kept.tensor, kept.first)
+        assert place is not None
+        size = (kept.end - kept.first - kept.shift) * self.program.row_bytes(kept.tensor)
+        at, most = kept.stores[number], self.program.arena_bytes[place.region]
+        if not 0 <= at <= at + size <= most:
+            name = self.program.tensors[kept.tensor].name
+            raise CheckError(f"phase {number + 1} of tensor {name!r}: outside of the arena")
+        return _Span(place.region, at, at + size, -2 - (kept.tensor * MOST_STORES + number))
+
     def apart(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
         """A result may lie on what its call reads only exactly, and if the kernel expects it."""
         for one in read:
@@ -263,7 +294,7 @@ class _Memory:
 
     def names(self, found: npt.NDArray[np.int64], tensor: int) -> list[str]:
         """The tensors that bytes belong to, ``tensor`` alone only where there is no other."""
-        known = np.unique(found[found != NOBODY])
+        known = np.unique(found[found >= 0])
         at = np.unique(np.searchsorted(self.begins, known, "right") - 1)
         others = [int(t) for t in at if int(t) != self.home[tensor]] or [int(t) for t in at]
         return [self.program.tensors[t].name for t in others]

@@ -11,12 +11,16 @@ class KeptRows:
     """Rows ``first`` to before ``end`` of a tensor lie one after the other, between steps too.
 
     At the start of a step each moves up by ``shift`` rows; the first ``shift`` ones are gone.
+    ``stores``: where windows of other phases keep theirs but the first ``shift``, as offsets in
+    the rows' region. At the start of a step they take turns: the last one's are moved to the rows'
+    own place, the rows to the first one, and each other one's to the next.
     """
 
     tensor: int
     first: int
     end: int
     shift: int
+    stores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,11 @@ class Moving:
     step: int
     steps_to_fill: int
     kept: tuple[KeptRows, ...]
+
+    @property
+    def phases(self) -> int:
+        """After how many steps the rows of every tensor are there again."""
+        return 1 + max((len(rows.stores) for rows in self.kept), default=0)
 
     @property
     def steps(self) -> int:

@@ -30,11 +30,12 @@ def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> Non
     memory: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
         memory |= {(f, y): numbers.of("garbage", f, y) for y in range(first, end)}
+    stores = {f: [_garbage(steady, numbers, f)] * len(kept) for f, kept in found.stores.items()}
     height = network.rows(steady.source)
     calls = [found.streaming.banded.calls[op] for op in found.streaming.schedule.order]
     for number in range(1, steady.steps_to_fill + WINDOWS):
         end = number * step
-        memory = _moved(steady, memory)
+        memory = _moved(steady, memory, stores, number - 1)
         for y in range(height - step, height):
             memory[steady.source, y] = numbers.of("stream", end - height + y)
         for call in calls:
@@ -71,13 +72,25 @@ def _root(steady: Steady, feature: int) -> int:
         (feature,) = layer.inputs
 
 
-def _moved(steady: Steady, memory: Symbols) -> Symbols:
-    """What blocks hold after their rows have moved up; all else is gone."""
+def _garbage(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
+    """What is stored of a feature at first, by the rows that it is to be."""
+    far = steady.shifts[feature]
+    rows = range(*steady.stored[feature])
+    return {(feature, y - far): numbers.of("garbage", feature, y) for y in rows}
+
+
+def _moved(
+    steady: Steady, memory: Symbols, stores: dict[int, list[Symbols]], number: int
+) -> Symbols:
+    """What blocks hold after their rows have moved up, or changed places with stored ones."""
     found: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
-        for y in range(first, end - steady.shifts[f]):
-            if (f, y + steady.shifts[f]) in memory:
-                found[f, y] = memory[f, y + steady.shifts[f]]
+        far = steady.shifts[f]
+        up = {(f, y): memory[f, y + far] for y in range(first, end - far) if (f, y + far) in memory}
+        if f in stores:
+            turn = number % len(stores[f])
+            up, stores[f][turn] = stores[f][turn], up
+        found |= up
     return found
 
 

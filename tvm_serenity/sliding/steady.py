@@ -1,22 +1,16 @@
-"""Which rows of each feature are those of the window before, which are new, which are kept.
+"""What a step of a window that moves makes anew, and what it keeps.
 
-Window w shows rows ``w * step`` to before ``w * step + height`` of a stream. Row y of a feature is
-*the same* in window w as row ``y + shift`` in window w - 1 if both are made by the same kernel from
-rows that are the same, which lie ``shift`` rows of their own feature further. Rows at the edges
-read padding, which moves with the window: they are not the same, and neither is what reads them.
-
-Everything that is not the same is made anew in each step, if the outputs need it; what is the same
-is *kept* from the last step, if something new reads it or a later window will. Nothing is
-approximated: every window's outputs are those of the whole network on it.
+Everything that is not as it was in a window before (:mod:`~tvm_serenity.sliding.stays`) is made
+anew in each step, if the outputs need it; what is the same is *kept*, if something new reads it or
+a later window will. Nothing is approximated: every window's outputs are those of the whole network
+on it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
-from tvm_serenity.errors import InputError
-from tvm_serenity.rows.network import Layer, Network
+from tvm_serenity.rows.network import Network
 
 RowReads = tuple[tuple[int, tuple[int | None, ...]], ...]
 """For each row of a layer's output: its kernel's variant, and the row read in each slot (None: a
@@ -35,15 +29,17 @@ class LayerReads:
 class Steady:
     """One step of a network on a window that has moved by ``step`` rows.
 
-    By feature: ``shifts``, the rows that it moves in a step (0: nothing stays); ``made``, the rows
-    made anew (of the input: those that arrive); ``kept``, the rows that are there from the step
-    before. ``anew``: each layer from which on all is made anew though it reads what stays, and why.
+    By feature: ``periods``, after how many steps its rows are there again, and ``shifts``, the rows
+    that it moves in that time (0: nothing stays); ``made``, the rows made anew (of the input: those
+    that arrive); ``kept``, the rows that are there from a period before. ``anew``: each layer from
+    which on all is made anew though it reads what stays, and why.
     """
 
     network: Network
     step: int
     source: int
     shifts: tuple[int, ...]
+    periods: tuple[int, ...]
     made: tuple[tuple[int, ...], ...]
     kept: tuple[tuple[int, ...], ...]
     anew: tuple[tuple[int, str], ...]
@@ -69,10 +65,26 @@ class Steady:
         return tuple(found)
 
     @property
+    def stored(self) -> dict[int, tuple[int, int]]:
+        """The rows that a window of another phase keeps, by feature: as many sets as phases less 1.
+
+        They are those of the span that the next window of that phase needs.
+        """
+        found = enumerate(zip(self.spans, self.shifts, self.periods, strict=True))
+        return {f: (a + s, b) for f, ((a, b), s, period) in found if period > 1 and b > a + s}
+
+    @cached_property
+    def feature_bytes(self) -> tuple[int, ...]:
+        """Bytes of each feature that are there between two steps, of all phases."""
+        rows = [b - a for a, b in self.spans]
+        for f, (a, b) in self.stored.items():
+            rows[f] += (self.periods[f] - 1) * (b - a)
+        return tuple(n * f.row_bytes for n, f in zip(rows, self.network.features, strict=True))
+
+    @property
     def kept_bytes(self) -> int:
         """Bytes that are there between two steps."""
-        sizes = (f.row_bytes for f in self.network.features)
-        return sum((b - a) * size for (a, b), size in zip(self.spans, sizes, strict=True))
+        return sum(self.feature_bytes)
 
     @property
     def steps_to_fill(self) -> int:
@@ -94,7 +106,7 @@ class Steady:
 
 @dataclass(frozen=True)
 class MovedWindow:
-    """What stays of each feature when the window moves: ``same[f]``, which move by ``shifts[f]``.
+    """What stays of each feature: ``same[f]``, which move by ``shifts[f]`` in ``periods[f]`` steps.
 
     All else as of :class:`Steady`.
     """
@@ -104,6 +116,7 @@ class MovedWindow:
     reads: tuple[LayerReads | None, ...]
     source: int
     shifts: tuple[int, ...]
+    periods: tuple[int, ...]
     same: tuple[frozenset[int], ...]
     anew: tuple[tuple[int, str], ...]
 
@@ -116,122 +129,8 @@ class MovedWindow:
         """Return what a step makes anew and keeps; of features of ``again`` nothing is kept."""
         same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
         made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
-        return Steady(self.network, self.step, self.source, self.shifts, made, kept, self.anew)
-
-
-def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Steady:
-    """Return what a step of ``step`` input rows makes anew where it keeps all that it can use."""
-    return moved(network, step, reads).steady()
-
-
-def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> MovedWindow:
-    """Return what stays when the window moves by ``step`` input rows.
-
-    ``reads``: what each layer that is made row by row reads, None of others. Raises
-    :class:`InputError` where there is no axis of rows to move along, or no layer of which a row
-    stays.
-    """
-    source = _source(network)
-    height = network.rows(source)
-    if not 1 <= step < height:
-        shape = "x".join(map(str, network.features[source].shape))
-        raise InputError(
-            f"--sliding {step}: the window of {shape} has {height} rows; a step of 1 to "
-            f"{height - 1} shares rows with the window before"
-        )
-    shifts = [0] * len(network.features)
-    same: list[frozenset[int]] = [frozenset()] * len(network.features)
-    shifts[source], same[source] = step, frozenset(range(height - step))
-    anew: list[tuple[int, str]] = []
-    for index, layer in enumerate(network.layers):
-        shift, rows = _moved(network, layer, reads[index], shifts, same)
-        for f in layer.outputs if source not in layer.outputs else ():
-            shifts[f], same[f] = shift, rows
-        if not shift and any(shifts[f] for f in layer.inputs) and source not in layer.outputs:
-            anew.append((index, _why(network, layer, reads[index], shifts)))
-    if not any(shifts[f] for f in range(len(shifts)) if f != source):
-        first, why = anew[0] if anew else (0, "it reads no rows")
-        name = network.layers[first].name
-        raise InputError(f"--sliding {step}: nothing but input rows would stay: {name} {why}")
-    return MovedWindow(network, step, tuple(reads), source, tuple(shifts), tuple(same), tuple(anew))
-
-
-def _source(network: Network) -> int:
-    """The feature that the window is: the input, or its view by rows."""
-    if len(network.inputs) != 1:
-        names = ", ".join(network.features[f].name for f in network.inputs[:4])
-        more = ", ..." if len(network.inputs) > 4 else ""
-        raise InputError(
-            f"{network.name}: has {len(network.inputs)} inputs and states ({names}{more}); "
-            "--sliding takes one input. A network that keeps states moves by itself"
-        )
-    (source,) = network.inputs
-    readers = network.readers[source]
-    if network.rows(source) == 1 and len(readers) == 1 and network.layers[readers[0]].view:
-        (source,) = network.layers[readers[0]].outputs
-    if network.rows(source) < 2:
-        shape = "x".join(map(str, network.features[source].shape))
-        raise InputError(f"{network.name}: its input of {shape} has no rows to slide along")
-    return source
-
-
-def _moved(
-    network: Network,
-    layer: Layer,
-    reads: LayerReads | None,
-    shifts: Sequence[int],
-    same: Sequence[frozenset[int]],
-) -> tuple[int, frozenset[int]]:
-    """How far the rows of a layer's outputs move, and which are the same; (0, none) if none are."""
-    if reads is None or not all(shifts[f] for f in layer.inputs):
-        return 0, frozenset()
-    height = network.rows(layer.outputs[0])
-    best: tuple[int, frozenset[int]] = (0, frozenset())
-    for shift in _shifts(layer, reads, shifts):
-        rows = frozenset(
-            y for y in range(height - shift) if _alike(layer, reads, shifts, same, y, shift)
-        )
-        if len(rows) > len(best[1]):
-            best = shift, rows
-    return best
-
-
-def _shifts(layer: Layer, reads: LayerReads, shifts: Sequence[int]) -> list[int]:
-    """How far rows may move, ascending: so far that some slot reads what has moved there."""
-    found = set[int]()
-    for slot, position in enumerate(reads.inputs):
-        read = [rows[slot] for _, rows in reads.rows]
-        made: dict[int, list[int]] = {}
-        for y, row in enumerate(read):
-            if row is not None:
-                made.setdefault(row, []).append(y)
-        far = shifts[layer.inputs[position]]
-        for y, row in enumerate(read):
-            if row is not None:
-                found.update(later - y for later in made.get(row + far, ()) if later > y)
-    return sorted(found)
-
-
-def _alike(
-    layer: Layer,
-    reads: LayerReads,
-    shifts: Sequence[int],
-    same: Sequence[frozenset[int]],
-    y: int,
-    shift: int,
-) -> bool:
-    """Whether row y is what row ``y + shift`` was in the window before."""
-    (variant, rows), (before, earlier) = reads.rows[y], reads.rows[y + shift]
-    if variant != before:
-        return False
-    for position, row, then in zip(reads.inputs, rows, earlier, strict=True):
-        feature = layer.inputs[position]
-        if row is None or then is None:
-            if row is not then:
-                return False
-        elif then != row + shifts[feature] or row not in same[feature]:
-            return False
-    return True
+        given = self.network, self.step, self.source, self.shifts, self.periods
+        return Steady(*given, made, kept, self.anew)
 
 
 def _needed(
@@ -282,32 +181,3 @@ def _read(
         for position, row in zip(reads.inputs, reads.rows[y][1], strict=True):
             if row is not None:
                 needed[layer.inputs[position]].add(row)
-
-
-def _why(network: Network, layer: Layer, reads: LayerReads | None, shifts: Sequence[int]) -> str:
-    """Why nothing that a layer makes stays, though it reads what does."""
-    if layer.view or reads is None or layer.sums:
-        return "takes all rows of the window together"
-    gone = [f for f in layer.inputs if not shifts[f]]
-    if gone:
-        return f"also reads {network.features[gone[0]].name}, of which nothing stays"
-    for position, feature in enumerate(layer.inputs):
-        stride = _stride(reads, position)
-        if stride > 1 and shifts[feature] % stride:
-            return (
-                f"makes a row for each {stride} rows of {network.features[feature].name}, which "
-                f"move by {shifts[feature]}"
-            )
-    variants = [variant for variant, _ in reads.rows]
-    if len(set(variants)) == len(variants) > 1:
-        return "makes each of its rows in another way, as with a constant that differs by row"
-    return "reads padding, or rows beside it, for each of its rows"
-
-
-def _stride(reads: LayerReads, position: int) -> int:
-    """How many rows of an input lie between two rows of the output, 0 where that differs."""
-    slot = reads.inputs.index(position)
-    rows = [(y, r[1][slot]) for y, r in enumerate(reads.rows)]
-    inside = [(y, row) for y, row in rows if row is not None]
-    found = {b - a for (i, a), (j, b) in pairwise(inside) if j == i + 1}
-    return found.pop() if len(found) == 1 else 0

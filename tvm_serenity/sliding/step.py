@@ -1,7 +1,8 @@
 """One step of a network on windows that overlap, as a graph of rows: ordered and placed.
 
 What is kept of a feature lies in one block, row after row, from one step to the next; at the start
-of a step its rows move up. Rows that are made and kept are written there; all others live only in
+of a step its rows move up; of a feature with several phases there are blocks for the others, which
+take turns. Rows that are made and kept are written there; all others live only in
 the step. The peak of the graph holds both: blocks live all along, as inputs and outputs of it.
 """
 
@@ -25,13 +26,15 @@ from tvm_serenity.sliding.steady import Steady
 class SlidingStep:
     """A step: ``streaming`` holds its graph with order and places.
 
-    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature; ``shown``:
-    the feature whose bytes a view shows, by the view; of the input, by what is viewed.
+    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature; ``stores``:
+    those that keep its rows for windows of other phases; ``shown``: the feature whose bytes a view
+    shows, by the view; of the input, by what is viewed.
     """
 
     steady: Steady
     streaming: Streaming
     blocks: dict[int, int]
+    stores: dict[int, tuple[int, ...]]
     shown: dict[int, int]
 
     @property
@@ -58,7 +61,7 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
         start_bytes=found.peak_bytes,
         seconds=time.perf_counter() - started,
     )
-    return SlidingStep(steady, streaming, build.blocks, build.shown)
+    return SlidingStep(steady, streaming, build.blocks, build.stores, build.shown)
 
 
 @dataclass
@@ -69,6 +72,7 @@ class _Build:
     ops: list[Op] = field(default_factory=list)
     calls: list[RowCall] = field(default_factory=list)
     blocks: dict[int, int] = field(default_factory=dict)
+    stores: dict[int, tuple[int, ...]] = field(default_factory=dict)
     rows: dict[tuple[int, int], int] = field(default_factory=dict)
     """The tensor of a row that is made, by feature and row."""
     last: dict[int, int] = field(default_factory=dict)
@@ -83,6 +87,12 @@ class _Build:
                 size = (end - first) * network.features[f].row_bytes
                 name = f"{network.features[f].name}.kept"
                 self.blocks[f] = self.tensor(f, first, end, size, name)
+        for f, (first, end) in self.steady.stored.items():
+            size = (end - first) * network.features[f].row_bytes
+            names = [
+                f"{network.features[f].name}.phase{n}" for n in range(1, self.steady.periods[f])
+            ]
+            self.stores[f] = tuple(self.tensor(f, first, end, size, name) for name in names)
         for index, layer in enumerate(network.layers):
             if layer.view:
                 self.view(layer)
@@ -94,7 +104,8 @@ class _Build:
             elif self.steady.made[layer.outputs[0]]:
                 self.whole(index, layer)
         outputs = [t for f in network.outputs for t in self.read(f, None)]
-        kept = tuple(self.blocks.values())
+        stores = (t for stored in self.stores.values() for t in stored)
+        kept = (*self.blocks.values(), *stores)
         graph = Graph(
             network.name,
             tuple(self.tensors),

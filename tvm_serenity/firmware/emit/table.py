@@ -25,17 +25,23 @@ class Tables:
 def blocks(program: Program) -> str:
     """Return the table of what moves up when a window does, and the numbers of its steps."""
     assert program.moving is not None
-    lines = []
+    lines, stores = [], list[int]()
     for kept in program.moving.kept:
         place, row = program.row_place(kept.tensor, kept.first), program.row_bytes(kept.tensor)
         assert place is not None
         size = (kept.end - kept.first - kept.shift) * row
-        lines.append(f"{{{_offset(program, place)}, {kept.shift * row}, {size}}}")
+        line = f"{_offset(program, place)}, {kept.shift * row}, {size}"
+        phases = f", {len(stores)}, {len(kept.stores)}" if program.moving.phases > 1 else ""
+        lines.append(f"{{{line}{phases}}}")
+        stores += [_offset(program, Place(place.region, offset)) for offset in kept.stores]
+    members = ["to", "up", "size", *(["first", "stores"] if stores else [])]
+    listed = "".join(f"    uint32_t {name};\n" for name in members)
     return (
         "/* What stays moves up by so many bytes when the window does. */\n"
-        "typedef struct {\n    uint32_t to;\n    uint32_t up;\n    uint32_t size;\n} row_block;\n\n"
+        f"typedef struct {{\n{listed}}} row_block;\n\n"
         f"{_array('row_block', 'blocks', lines, 1)}\n"
-        f"#define BLOCKS {len(lines)}\n"
+        + (f"{_array('uint32_t', 'stores', list(map(str, stores)))}\n" if stores else "")
+        + f"#define BLOCKS {len(lines)}\n"
         f"#define STEP {program.moving.step}u\n"
         f"#define FILL {program.moving.steps_to_fill}u\n\n"
     )

@@ -84,7 +84,9 @@ def _feeding(program: Program, memory: dict[str, str]) -> str:
     """What takes a row in: the next one of the input, or of a window that moves."""
     if program.moving is None:
         return _library("feed.h", memory)
-    return blocks(program) + _library("slide.h", memory)
+    moves = "move_up" if program.moving.phases == 1 else "next_phase"
+    moving, slide = _library(f"{moves}.h", memory), _library("slide.h", {**memory, "$M": moves})
+    return blocks(program) + moving + slide
 
 
 def _state(program: Program, external: bool) -> str:

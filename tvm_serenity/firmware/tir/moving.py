@@ -102,11 +102,8 @@ class _StepMaker(ProgramMaker):
         self.found = found
         self.steady = found.steady
         bands = found.streaming.banded.bands
-        self.made = {
-            (band.feature, band.first): t
-            for t, band in enumerate(bands)
-            if t not in found.blocks.values()
-        }
+        kept = {*found.blocks.values(), *(t for stored in found.stores.values() for t in stored)}
+        self.made = {(band.feature, band.first): t for t, band in enumerate(bands) if t not in kept}
 
     def fed(self) -> Fed:
         """The window, by its rows: the last ones of it arrive."""
@@ -115,9 +112,10 @@ class _StepMaker(ProgramMaker):
 
     def moving(self) -> Moving:
         """The blocks, and how far their rows move."""
-        kept = [
-            KeptRows(f, *self.steady.spans[f], self.steady.shifts[f]) for f in self.found.blocks
-        ]
+        kept = []
+        for f in self.found.blocks:
+            stores = (self.lying.tensors[t].offset_bytes for t in self.found.stores.get(f, ()))
+            kept.append(KeptRows(f, *self.steady.spans[f], self.steady.shifts[f], tuple(stores)))
         return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept))
 
     def bands(self, feature: int) -> Bands:

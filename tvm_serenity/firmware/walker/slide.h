@@ -4,9 +4,7 @@ static int32_t feed($Fconst uint8_t *row, uint32_t height)
 {
     if ($T == 0u) {
         for (uint32_t i = 0; i < BLOCKS; ++i) {
-            const row_block *const block = &blocks[i];
-            uint8_t *const to = AT(block->to);
-            (void)memmove(to, to + block->up, block->size);
+            $M($A&blocks[i]);
         }
     }
     (void)memcpy(row_at($AFED, height - STEP + $T), row, features[FED].row_bytes);
