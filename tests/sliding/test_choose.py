@@ -9,22 +9,31 @@ from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tests.sliding.test_steady import read
 from tvm_serenity.errors import InputError
+from tvm_serenity.outcome import Outcome
 from tvm_serenity.sliding import moved, sliding_step
 from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes
+from tvm_serenity.sliding.step import least_bytes
 
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
 
 
-def brute(window: Any, counts: Any) -> list[tuple[float, int]]:
-    """Work and arena of every set of features that are kept, those that no other beats."""
+def every(window: Any, counts: Any) -> list[tuple[float, int]]:
+    """Work and arena of every set of features that are kept."""
     network, found = window.network, []
     for size in range(len(network.features) + 1):
         for again in combinations(window.may_be_kept, size):
             steady = window.steady(frozenset(again))
             rows = [steady.rows_made(i) / max(1, steady.rows_in_all(i)) for i in range(len(counts))]
             work = sum(c * r for c, r in zip(counts, rows, strict=True)) / sum(counts)
-            found.append((work, sliding_step(steady).arena_bytes))
+            step = sliding_step(steady)
+            assert least_bytes(steady) <= step.streaming.lower_bound_bytes
+            found.append((work, step.arena_bytes))
+    return found
+
+
+def best(found: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Those that no other beats."""
     least = {a for a in found if not any(b[0] <= a[0] and b[1] <= a[1] and b != a for b in found)}
     return sorted(least)
 
@@ -32,7 +41,7 @@ def brute(window: Any, counts: Any) -> list[tuple[float, int]]:
 def test_points_are_least_on_networks_drawn_at_random() -> None:
     from tvm_serenity.relax.rows_reads import operations
 
-    points = 0
+    points = proved = chained = 0
     for seed in range(40):
         rows, reads = read(random_module(seed, quantised=bool(seed % 3)))
         counts = operations(rows)
@@ -44,7 +53,15 @@ def test_points_are_least_on_networks_drawn_at_random() -> None:
             if len(window.may_be_kept) > 6:
                 continue
             found = curve(window, counts)
-            assert [(p.work, p.step.arena_bytes) for p in found] == brute(window, counts)
+            ways = every(window, counts)
+            assert [(p.work, p.step.arena_bytes) for p in found] == best(ways)
+            assert all(p.outcome is Outcome.OPTIMAL for p in found)
+            for some in (1, 3, 9):  # the rest by a chain: what it says that none is below holds
+                for point in curve(window, counts, most_ways=some):
+                    least = min(arena for work, arena in ways if work <= point.work)
+                    assert point.least_bytes <= least <= point.step.arena_bytes
+                    proved += point.outcome is Outcome.OPTIMAL
+                    chained += point.outcome is not Outcome.OPTIMAL
             for point in found:
                 point.step.streaming.check()
                 check_windows(point.step, reads)
@@ -52,6 +69,8 @@ def test_points_are_least_on_networks_drawn_at_random() -> None:
             assert within_bytes(found, found[-1].step.arena_bytes - 1) is None
             points += len(found)
     assert points >= 25
+    assert proved > 50
+    assert chained > 10
 
 
 def test_the_curve_of_a_keyword_spotter() -> None:

@@ -185,8 +185,6 @@ def test_refusals() -> None:
     kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
     assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
     assert "--graph does not go with --sliding" in refused("rows", kws, "--sliding", "2", "--graph")
-    mltk = str(model("mltk/mltk_keyword_spotting_on_off_v3.tflite"))
-    assert "for 12 at most" in refused("rows", mltk, "--sliding", "2", "--curve")
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
     assert "8 inputs and states" in refused("rows", svdf, "--sliding", "1")
     flat = str(model("mlperf_tiny/ad01_int8.tflite"))

@@ -122,7 +122,7 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
     if not points:
         return
     table = Table(box=None)
-    for name in ("work", "arena", "kept", "proof"):
+    for name in ("work", "arena", "no less than", "kept"):
         table.add_column(name, justify="right")
     table.add_column("of", justify="left")
     for point in points:
@@ -132,8 +132,8 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
         table.add_row(
             f"{point.work:.1%}",
             f"{point.step.arena_bytes:,}",
+            f"{point.least_bytes:,}",
             f"{steady.kept_bytes:,}",
-            str(point.step.streaming.outcome),
             escape(names or "the input alone"),
         )
     show.console.print(table)

@@ -57,7 +57,7 @@ def described_point(point: StepPoint) -> dict[str, Any]:
         "work": round(point.work, 6),
         "arena_bytes": found.arena_bytes,
         "kept_bytes": found.steady.kept_bytes,
-        "lower_bound_bytes": found.streaming.lower_bound_bytes,
-        "outcome": str(found.streaming.outcome),
+        "lower_bound_bytes": point.least_bytes,
+        "outcome": str(point.outcome),
         "kept": [network.features[f].name for f in found.blocks],
     }

@@ -64,6 +64,18 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
     return SlidingStep(steady, streaming, build.blocks, build.stores, build.shown)
 
 
+def least_bytes(steady: Steady) -> int:
+    """Return what no order of a step is below: all blocks, and what one operator works on."""
+    graph = _Build(steady).banded().graph
+    size = [t.size_bytes for t in graph.tensors]
+    kept = frozenset(graph.inputs)
+    most = 0
+    for op in graph.ops:
+        touched = {*op.inputs, *op.outputs} - kept - {op.view_of}
+        most = max(most, sum(size[t] for t in touched) + op.workspace_bytes)
+    return sum(size[t] for t in kept) + most
+
+
 @dataclass
 class _Build:
     steady: Steady

@@ -18,7 +18,7 @@ from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.sliding import MovedWindow, SlidingStep, moved, sliding_step
 from tvm_serenity.sliding.check import check_windows
-from tvm_serenity.sliding.choose import MOST, curve, within_bytes
+from tvm_serenity.sliding.choose import curve, within_bytes
 
 
 def in_steps(maker: Maker) -> Compiled:
@@ -54,7 +54,7 @@ def _fitting(
     """The step of least work whose arena has ``most`` bytes; the smallest where none has."""
     limits = Limits.within(settings.time_limit_s)
     found = sliding_step(window.steady(), limits)
-    if found.arena_bytes <= most or len(window.may_be_kept) > MOST:
+    if found.arena_bytes <= most:
         return found
     settings.notify("looking for what to make again")
     points = curve(window, operations(kernels.rows), limits)
