@@ -54,6 +54,37 @@ def test_windows_are_those_of_the_whole_network(
     assert found["instructions"] < share * plain["instructions"]
 
 
+@needs_board
+@pytest.mark.parametrize("name", ["keyword_scrambled_8bit", "micro_speech_lstm", "mnist_lstm_int8"])
+def test_networks_that_keep_states(name: str, tmp_path: Path) -> None:
+    """States go on from step to step as LiteRT's do, inside the arena."""
+    settings = firmware.Settings(name="net", sliding=1, output=tmp_path / "steps")
+    project = firmware.build(str(model(f"tflm/{name}.tflite")), BOARD, settings)
+    found = report(project)
+    assert found["qemu"]["accepted"]
+    assert found["qemu"]["litert_max_abs_error"] == 0
+    assert len(project.reference["litert0"]) == WINDOWS
+    assert "_next" not in (tmp_path / "steps" / "net_model.h").read_text()
+
+
+@needs_host
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_states_that_do_not_go_on_are_found(left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeded faults: states that are not filled before the first step, or stay as they were."""
+    from tvm_serenity.firmware.emit import table, walker
+
+    states = table.states
+
+    def broken(program: Any) -> tuple[str, str]:
+        begin, follow = states(program)
+        return ("", follow) if left_out == 0 else (begin, "")
+
+    monkeypatch.setattr(walker, "states", broken)
+    name = str(model("tflm/keyword_scrambled_8bit.tflite"))
+    with pytest.raises(WrongResultError):
+        firmware.build(name, BOARD, firmware.Settings(name="net", sliding=1))
+
+
 @needs_host
 def test_less_is_kept_where_memory_is_short() -> None:
     """KWS keeps 26,090 bytes where it can, and 9,450 in 14 KiB."""

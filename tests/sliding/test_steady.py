@@ -150,6 +150,29 @@ def test_a_constant_that_differs_by_row_lets_nothing_stay(tmp_path: Path) -> Non
     assert not any(shifts[2:])
 
 
+def test_networks_that_keep_states_see_rows_once() -> None:
+    svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
+    said = answer("rows", svdf, "--sliding", "1", "--check", "--curve")
+    assert (said["states"], said["work"], said["steps_to_fill"]) == (7, 1.0, 1)
+    assert said["kept_bytes"] == 5_312
+    assert len(said["curve"]) == 1
+
+
+def test_states_that_do_not_follow_are_found() -> None:
+    """Seeded faults: a state that stays as it was, or becomes what another is to be."""
+    from tvm_serenity.frontends.relax import to_relax
+    from tvm_serenity.sliding import moved
+
+    rows, reads = read(to_relax(str(model("tflm/keyword_scrambled_8bit.tflite"))))
+    found = sliding_step(moved(rows.network, 1, reads, 7).steady())
+    check_windows(found, reads)
+    (one, made), (two, other), *rest = found.steady.states
+    for states in (((one, one), (two, other), *rest), ((one, other), (two, made), *rest)):
+        whole = replace(found.steady, states=states)
+        with pytest.raises(CheckError):
+            check_windows(replace(found, steady=whole), reads)
+
+
 def refused(*arguments: str) -> str:
     found = serenity(*arguments)
     assert found.returncode == 2
@@ -186,6 +209,6 @@ def test_refusals() -> None:
     assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
     assert "--graph does not go with --sliding" in refused("rows", kws, "--sliding", "2", "--graph")
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
-    assert "8 inputs and states" in refused("rows", svdf, "--sliding", "1")
+    assert "keeps 7 states itself" in refused("rows", svdf, "--sliding", "2")
     flat = str(model("mlperf_tiny/ad01_int8.tflite"))
     assert "1x640 has no rows to slide along" in refused("rows", flat, "--sliding", "1")

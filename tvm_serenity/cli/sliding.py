@@ -45,6 +45,7 @@ def sliding_command(
     before = None
     if causal is not None:
         before, opened = _causal(model, causal)
+    from tvm_serenity.relax.attributes import first_values
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
@@ -53,12 +54,14 @@ def sliding_command(
     from tvm_serenity.sliding.choose import curve, within_bytes
     from tvm_serenity.sliding.described import described_point, described_step
 
-    rows = read_rows(prepared(opened.module(), Steps(layout="last")).plain, model)
+    module = opened.module()
+    states = len(first_values(module["main"]))
+    rows = read_rows(prepared(module, Steps(layout="last")).plain, model)
     reads = row_reads(rows)
     show.warn_without_core()
     with within(time_limit), show.progress(f"a step of {model}") as report:
         limits, counts = Limits.within(time_limit, report), operations(rows)
-        window = moved(rows.network, step, reads)
+        window = moved(rows.network, step, reads, states)
         found = sliding_step(window.steady(), limits)
         points: tuple[StepPoint, ...] = ()
         if curve_too or (ram is not None and found.arena_bytes > ram):
@@ -116,6 +119,11 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
             f"{result['phases']}: behind a stride, rows of one step are others than those of the "
             f"next; as many sets of them are kept and take turns"
         )
+    if result["states"]:
+        facts["states"] = (
+            f"{result['states']}, which the network keeps itself: each step takes in new rows alone"
+        )
+        facts["outputs"] = "those of the network on these rows and its states, bit for bit"
     if result["anew"]:
         facts["made anew from"] = "; ".join(result["anew"][:3])
     show.facts(f"{model} on a window that moves", facts)

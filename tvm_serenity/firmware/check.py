@@ -48,6 +48,9 @@ def check(program: Program) -> None:
             where = f"call {number} ({step.kernels[step.variants[first]]})"
             sums.called(call[0], first, end, where)
             _replay(memory, call[0], (first, end), where)
+    for state in program.moving.states if program.moving is not None else ():
+        memory.intact(_all_of(program, state.made), "the end of a step")
+        memory.claim(_all_of(program, state.tensor))
     for tensor in program.outputs:
         memory.intact(_all_of(program, tensor), "the end")
     for kept in program.moving.kept if program.moving is not None else ():
@@ -122,6 +125,8 @@ def _move(program: Program, memory: "_Memory") -> None:
         memory.claim(_Rows(kept.tensor, kept.first, kept.end - kept.shift, whole=True))
         for number, _ in enumerate(kept.stores):
             memory.store(kept, number)
+    for state in program.moving.states:
+        memory.claim(_all_of(program, state.tensor))
     rows = program.fed.rows
     memory.claim(_Rows(program.fed.tensor, rows - program.moving.step, rows))
 

@@ -24,12 +24,22 @@ class KeptRows:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """A tensor that holds what the step before has ``made``; ``initial`` before the first one."""
+
+    tensor: int
+    made: int
+    initial: int
+
+
+@dataclass(frozen=True, slots=True)
 class Moving:
     """The window moves by ``step`` rows; after ``steps_to_fill`` steps the first one is full."""
 
     step: int
     steps_to_fill: int
     kept: tuple[KeptRows, ...]
+    states: tuple[State, ...] = ()
 
     @property
     def phases(self) -> int:

@@ -38,8 +38,13 @@ def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
     return recorded_runs(model, [inputs])[0]
 
 
-def recorded_runs(model: str | None, runs: Sequence[Sequence[Array]]) -> list[Recorded]:
-    """Return the same for each of several runs, which know nothing of each other."""
+def recorded_runs(
+    model: str | None, runs: Sequence[Sequence[Array]], follow: bool = False
+) -> list[Recorded]:
+    """Return the same for each of several runs, which know nothing of each other.
+
+    ``follow``: each goes on with the states that the one before has left.
+    """
     path = None if model is None else Path(model)
     if path is None or path.suffix.lower() not in (".tflite", ".onnx") or not path.is_file():
         return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
@@ -54,7 +59,7 @@ def recorded_runs(model: str | None, runs: Sequence[Sequence[Array]]) -> list[Re
                 if len(pairs) != len(referee.entries):
                     raise RefereeError(f"the file has {len(referee.entries)} inputs")
                 own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
-                answer = referee.run(own)
+                answer = (referee.step if follow and found else referee.run)(own)
                 given.append((own, list(answer.outputs)))
                 found.append(Recorded(list(answer.outputs), answer.tensors))
         allowed = widened(rule.tolerance, rule.runtime, path, given)

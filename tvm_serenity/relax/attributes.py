@@ -1,7 +1,10 @@
 """Attributes of imported modules; firmware reads them where no importer is installed."""
 
+from typing import Any
+
 STATES = "serenity.states"
 """Attribute of ``main``: its last parameters and results are states, filled with these values."""
+
 
 ROUNDING = "serenity.rounding"
 """Attribute of ``main``: how operators of the file that were read as integers round."""
@@ -17,3 +20,9 @@ INPUTS, OUTPUTS = "serenity.inputs", "serenity.outputs"
 
 INPUT_SCALES, OUTPUT_SCALES = "serenity.input_scales", "serenity.output_scales"
 """Attributes of ``main``: for each of them its scale and zero point, nothing where it has none."""
+
+
+def first_values(function: Any) -> list[int]:
+    """Return the value that fills each state of ``main`` before the first run."""
+    attrs = function.attrs or {}
+    return [int(value) for value in attrs[STATES]] if STATES in attrs else []

@@ -27,9 +27,9 @@ def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> Non
     """
     steady, numbers = found.steady, _Numbers()
     network, step = steady.network, steady.step
-    memory: Symbols = {}
-    for f, (first, end) in enumerate(steady.spans):
-        memory |= {(f, y): numbers.of("garbage", f, y) for y in range(first, end)}
+    memory = _before(steady, numbers)
+    states, count = memory, len(steady.states)
+    last = tuple(zip(reversed(network.inputs), reversed(network.outputs), strict=False))[:count]
     stores = {f: [_garbage(steady, numbers, f)] * len(kept) for f, kept in found.stores.items()}
     height = network.rows(steady.source)
     calls = [found.streaming.banded.calls[op] for op in found.streaming.schedule.order]
@@ -41,9 +41,11 @@ def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> Non
         for call in calls:
             layer = network.layers[call.layer]
             _make(steady, numbers, memory, (call.layer, layer, reads[call.layer]), call.first)
+        memory = _carried(steady, memory, steady.states)
         if number < steady.steps_to_fill:
             continue
-        whole = _window(steady, numbers, reads, end - height)
+        whole = _window(steady, numbers, reads, end - height, states)
+        states = _carried(steady, whole, last)
         for f in network.outputs:
             root = _root(steady, f)
             for y in range(network.rows(root)):
@@ -72,6 +74,16 @@ def _root(steady: Steady, feature: int) -> int:
         (feature,) = layer.inputs
 
 
+def _before(steady: Steady, numbers: _Numbers) -> Symbols:
+    """What is in memory before the first step: garbage, and the first values of states."""
+    memory: Symbols = {}
+    for f, (first, end) in enumerate(steady.spans):
+        memory |= {(f, y): numbers.of("garbage", f, y) for y in range(first, end)}
+    for f, _ in steady.states:
+        memory |= {(f, y): numbers.of("first", f, y) for y in range(steady.network.rows(f))}
+    return memory
+
+
 def _garbage(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
     """What is stored of a feature at first, by the rows that it is to be."""
     far = steady.shifts[feature]
@@ -91,6 +103,15 @@ def _moved(
             turn = number % len(stores[f])
             up, stores[f][turn] = stores[f][turn], up
         found |= up
+    return found
+
+
+def _carried(steady: Steady, memory: Symbols, states: Sequence[tuple[int, int]]) -> Symbols:
+    """The same after states have become what the last outputs are."""
+    found = dict(memory)
+    for f, made in states:
+        root = _root(steady, made)
+        found |= {(f, y): memory[root, y] for y in range(steady.network.rows(f))}
     return found
 
 
@@ -131,10 +152,16 @@ def _make(
 
 
 def _window(
-    steady: Steady, numbers: _Numbers, reads: Sequence[LayerReads | None], start: int
+    steady: Steady,
+    numbers: _Numbers,
+    reads: Sequence[LayerReads | None],
+    start: int,
+    states: Symbols,
 ) -> Symbols:
     """The symbols of the whole network on the window that begins at row ``start``."""
-    network, memory = steady.network, Symbols()
+    network = steady.network
+    kept = {f for f, _ in steady.states}
+    memory = {(f, y): symbol for (f, y), symbol in states.items() if f in kept}
     for y in range(network.rows(steady.source)):
         memory[steady.source, y] = numbers.of("stream", start + y)
     for index, layer in enumerate(network.layers):

@@ -28,15 +28,23 @@ def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> S
     return moved(network, step, reads).steady()
 
 
-def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> MovedWindow:
+def moved(
+    network: Network, step: int, reads: Sequence[LayerReads | None], states: int = 0
+) -> MovedWindow:
     """Return what stays when the window moves by ``step`` input rows.
 
-    ``reads``: what each layer that is made row by row reads, None of others. Raises
-    :class:`InputError` where there is no axis of rows to move along, or no layer of which a row
-    stays.
+    ``reads``: what each layer that is made row by row reads, None of others. ``states``: so many
+    of the last inputs hold what the step before has made as the last outputs; such a network sees
+    rows once. Raises :class:`InputError` where there is no axis of rows to move along, or no layer
+    of which a row stays.
     """
-    source = _source(network)
+    source = _source(network, states)
     height = network.rows(source)
+    if states:
+        return _keeping_states(network, step, tuple(reads), source, states)
+    if height < 2:
+        shape = "x".join(map(str, network.features[source].shape))
+        raise InputError(f"{network.name}: its input of {shape} has no rows to slide along")
     if not 1 <= step < height:
         shape = "x".join(map(str, network.features[source].shape))
         raise InputError(
@@ -65,22 +73,37 @@ def moved(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Mo
     return MovedWindow(network, step, tuple(reads), source, *far, tuple(anew))
 
 
-def _source(network: Network) -> int:
-    """The feature that the window is: the input, or its view by rows."""
-    if len(network.inputs) != 1:
-        names = ", ".join(network.features[f].name for f in network.inputs[:4])
-        more = ", ..." if len(network.inputs) > 4 else ""
+def _keeping_states(
+    network: Network, step: int, reads: tuple[LayerReads | None, ...], source: int, states: int
+) -> MovedWindow:
+    """What stays of a network that keeps states itself: they do, and no row is seen twice."""
+    height = network.rows(source)
+    if step != height:
         raise InputError(
-            f"{network.name}: has {len(network.inputs)} inputs and states ({names}{more}); "
-            "--sliding takes one input. A network that keeps states moves by itself"
+            f"--sliding {step}: {network.name} keeps {states} states itself, and each run takes in "
+            f"rows that are all new: --sliding {height}"
         )
-    (source,) = network.inputs
+    kept = network.inputs[len(network.inputs) - states :]
+    pairs = tuple(zip(kept, network.outputs[len(network.outputs) - states :], strict=True))
+    features = range(len(network.features))
+    same = tuple(frozenset(range(network.rows(f))) if f in kept else frozenset() for f in features)
+    shifts = tuple(height if f == source else 0 for f in features)
+    return MovedWindow(network, step, reads, source, shifts, (1,) * len(shifts), same, (), pairs)
+
+
+def _source(network: Network, states: int) -> int:
+    """The feature that the window is: the input, or its view by rows."""
+    given = network.inputs[: len(network.inputs) - states]
+    if len(given) != 1:
+        names = ", ".join(network.features[f].name for f in given[:4])
+        more = ", ..." if len(given) > 4 else ""
+        raise InputError(
+            f"{network.name}: has {len(given)} inputs ({names}{more}); --sliding takes one"
+        )
+    (source,) = given
     readers = network.readers[source]
     if network.rows(source) == 1 and len(readers) == 1 and network.layers[readers[0]].view:
         (source,) = network.layers[readers[0]].outputs
-    if network.rows(source) < 2:
-        shape = "x".join(map(str, network.features[source].shape))
-        raise InputError(f"{network.name}: its input of {shape} has no rows to slide along")
     return source
 
 

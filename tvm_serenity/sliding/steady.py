@@ -32,7 +32,8 @@ class Steady:
     By feature: ``periods``, after how many steps its rows are there again, and ``shifts``, the rows
     that it moves in that time (0: nothing stays); ``made``, the rows made anew (of the input: those
     that arrive); ``kept``, the rows that are there from a period before. ``anew``: each layer from
-    which on all is made anew though it reads what stays, and why.
+    which on all is made anew though it reads what stays, and why. ``states``: inputs that hold what
+    the step before has made as an output, each with that output.
     """
 
     network: Network
@@ -43,6 +44,7 @@ class Steady:
     made: tuple[tuple[int, ...], ...]
     kept: tuple[tuple[int, ...], ...]
     anew: tuple[tuple[int, str], ...]
+    states: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -119,18 +121,20 @@ class MovedWindow:
     periods: tuple[int, ...]
     same: tuple[frozenset[int], ...]
     anew: tuple[tuple[int, str], ...]
+    states: tuple[tuple[int, int], ...] = ()
 
     @property
     def may_be_kept(self) -> tuple[int, ...]:
-        """Features but the input of which rows stay: each may be kept, or made again."""
-        return tuple(f for f, rows in enumerate(self.same) if rows and f != self.source)
+        """Features but inputs of which rows stay: each may be kept, or made again."""
+        given = {self.source, *self.network.inputs}
+        return tuple(f for f, rows in enumerate(self.same) if rows and f not in given)
 
     def steady(self, again: frozenset[int] = frozenset()) -> Steady:
         """Return what a step makes anew and keeps; of features of ``again`` nothing is kept."""
         same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
         made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
         given = self.network, self.step, self.source, self.shifts, self.periods
-        return Steady(*given, made, kept, self.anew)
+        return Steady(*given, made, kept, self.anew, self.states)
 
 
 def _needed(

@@ -5,8 +5,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.emit.arguments import constant
+from tvm_serenity.firmware.emit.c import C_TYPES
 from tvm_serenity.firmware.program import ARRIVAL, Place, Program, Row, Step
 
 MOST_SLOTS = 63
@@ -45,6 +48,28 @@ def blocks(program: Program) -> str:
         f"#define STEP {program.moving.step}u\n"
         f"#define FILL {program.moving.steps_to_fill}u\n\n"
     )
+
+
+def states(program: Program) -> tuple[str, str]:
+    """Return what fills the states before the first step, and what has them follow each step."""
+    assert program.moving is not None
+    begin, follow = "", ""
+    for state in program.moving.states:
+        known, size = program.tensors[state.tensor], program.row_bytes(state.tensor)
+        ctype, count = C_TYPES[known.dtype], size // np.dtype(known.dtype).itemsize
+        begin += f"            const {ctype} first{state.tensor} = {state.initial};\n"
+        for y in range(program.bands[state.tensor].height):
+            to, made = program.row_place(state.tensor, y), program.row_place(state.made, y)
+            assert to is not None
+            assert made is not None
+            at = _offset(program, to)
+            begin += (
+                f"            for (uint32_t i = 0; i < {count}u; ++i) {{\n"
+                f"                (void)memcpy(AT({at}u) + i * sizeof first{state.tensor}, "
+                f"&first{state.tensor}, sizeof first{state.tensor});\n            }}\n"
+            )
+            follow += f"        (void)memcpy(AT({at}u), AT({_offset(program, made)}u), {size}u);\n"
+    return (f"        if ($N == 0u) {{\n{begin}        }}\n" if begin else ""), follow
 
 
 def width(values: Sequence[int]) -> int:

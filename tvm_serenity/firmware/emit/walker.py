@@ -4,7 +4,7 @@ from importlib import resources
 
 from tvm_serenity.firmware.emit.arguments import base, call, fixed, shown
 from tvm_serenity.firmware.emit.c import C_TYPES, join, symbol
-from tvm_serenity.firmware.emit.table import blocks, tables, width
+from tvm_serenity.firmware.emit.table import blocks, states, tables, width
 from tvm_serenity.firmware.program import (
     Argument,
     Data,
@@ -85,7 +85,9 @@ def _feeding(program: Program, memory: dict[str, str]) -> str:
     if program.moving is None:
         return _library("feed.h", memory)
     moves = "move_up" if program.moving.phases == 1 else "next_phase"
-    moving, slide = _library(f"{moves}.h", memory), _library("slide.h", {**memory, "$M": moves})
+    begin, follow = states(program)
+    marks = {"$M": moves, "$I": begin, "$S": follow, **memory}
+    moving, slide = _library(f"{moves}.h", memory), _library("slide.h", marks)
     return blocks(program) + moving + slide
 
 

@@ -170,10 +170,7 @@ class ProgramMaker:
         assert kernel is not None
         assert code is not None
         over = self.over(index, code)
-        kernels = [
-            replace(made, name=f"{made.name}_over", restrict=False) if over else made
-            for made in code.kernels
-        ]
+        kernels = [_writing_over(made) if over else made for made in code.kernels]
         names = tuple(self.kernel(made) for made in kernels)
         if kernel.rows is None:
             return Step(names, self.whole(index, code), layer.outputs)

@@ -15,7 +15,7 @@ from tvm_serenity.relax.attributes import (
     INPUTS,
     OUTPUT_SCALES,
     OUTPUTS,
-    STATES,
+    first_values,
 )
 
 SAME_VALUES = ("relax.reshape", "relax.clip")
@@ -43,7 +43,7 @@ def interface(
     """
     function = module["main"]
     bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
-    initial = _initial(function)
+    initial = first_values(function)
     found: dict[int, Known] = {}
     results = _results(function.body.body, bindings)
     given = list(_names(function, INPUTS, function.params))
@@ -95,12 +95,6 @@ def _scales(function: relax.Function, attribute: str) -> Iterator[Quantisation |
     attrs = function.attrs or {}
     for pair in attrs.get(attribute, ()):
         yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None
-
-
-def _initial(function: relax.Function) -> list[int]:
-    """The value that fills each of the last inputs, the states, before the first run."""
-    attrs = function.attrs or {}
-    return [int(v) for v in attrs[STATES]] if STATES in attrs else []
 
 
 def _is(value: relax.Expr, *names: str) -> bool:

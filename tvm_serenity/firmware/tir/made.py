@@ -69,6 +69,12 @@ class Maker:
 
         ``write_over``: rows may lie over rows that die as they are made.
         """
+        kernels = self.layers(write_over)
+        check_splittable(kernels.network)
+        return kernels
+
+    def layers(self, write_over: bool = False) -> RowKernels:
+        """Return the same of any network, whether or not something can be split."""
         if write_over not in self.cut:
             self.settings.notify("reading rows")
             kernels = None
@@ -77,7 +83,6 @@ class Maker:
                     kernels = self._row_kernels(write_over)
                 except UncutError as error:  # layers that are made whole then
                     self.uncut.update(error.kernels)
-            check_splittable(kernels.network)
             self.cut[write_over] = kernels
         return self.cut[write_over]
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
-from tvm_serenity.firmware.moving import KeptRows, Moving
+from tvm_serenity.firmware.moving import KeptRows, Moving, State
 from tvm_serenity.firmware.program import Bands, Fed, Place, Program
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import ProgramMaker
@@ -13,6 +14,7 @@ from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.firmware.tir.rows import RowKernels
+from tvm_serenity.relax.attributes import first_values
 from tvm_serenity.relax.rows_reads import operations, row_reads
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
@@ -27,22 +29,30 @@ def in_steps(maker: Maker) -> Compiled:
     All that can be is kept, or as much as leaves the least work within the board's memory.
     All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
     """
-    settings, kernels = maker.settings, maker.rows()
+    settings, kernels = maker.settings, maker.layers()
     assert settings.sliding is not None
     settings.notify("ordering and placing a step")
     reads = row_reads(kernels.rows)
-    window = moved(kernels.network, settings.sliding, reads)
+    states = first_values(maker.module["main"])
+    window = moved(kernels.network, settings.sliding, reads, len(states))
     room = rooms(maker.board, settings.stack_bytes)
     found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
     check_windows(found, reads)
     placed, lying = _lying(found, room)
     network, best = kernels.network, found.streaming
     known = interface(maker.module, network.inputs, network.outputs)
+    for f, made in found.steady.states:
+        if known[made].name != f"{known[f].name}_next":
+            name = known[made].name
+            raise InputError(f"{name}: is an output and a state; --sliding keeps states apart")
     given = {window.source: known[network.inputs[0]]}
 
     def program(taken: RowKernels, lying: Lying) -> Program:
-        made = _StepMaker(taken, found, _in_all_rows(found, lying))
-        return made.program(maker.name, maker.board.core.alignment_bytes, {**known, **given})
+        made = _StepMaker(taken, found, _in_all_rows(found, lying), states)
+        name, alignment = maker.name, maker.board.core.alignment_bytes
+        program = made.program(name, alignment, {**known, **given})
+        outputs = program.outputs[: len(program.outputs) - len(states)]
+        return replace(program, inputs=(), outputs=outputs)
 
     chosen = Choice(best, True, (best,), best.seconds)
     return replace(maker.from_rows(kernels, chosen, placed, lying, program), moved=found)
@@ -97,10 +107,14 @@ def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
 class _StepMaker(ProgramMaker):
     """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
 
-    def __init__(self, kernels: RowKernels, found: SlidingStep, lying: Lying) -> None:
+    def __init__(
+        self, kernels: RowKernels, found: SlidingStep, lying: Lying, states: Sequence[int]
+    ) -> None:
         super().__init__(kernels, found.streaming, lying)
         self.found = found
         self.steady = found.steady
+        pairs = zip(found.steady.states, states, strict=True)
+        self.states = tuple(State(f, made, first) for (f, made), first in pairs)
         bands = found.streaming.banded.bands
         kept = {*found.blocks.values(), *(t for stored in found.stores.values() for t in stored)}
         self.made = {(band.feature, band.first): t for t, band in enumerate(bands) if t not in kept}
@@ -113,10 +127,11 @@ class _StepMaker(ProgramMaker):
     def moving(self) -> Moving:
         """The blocks, and how far their rows move."""
         kept = []
-        for f in self.found.blocks:
+        own = {state.tensor for state in self.states}
+        for f in (f for f in self.found.blocks if f not in own):
             stores = (self.lying.tensors[t].offset_bytes for t in self.found.stores.get(f, ()))
             kept.append(KeptRows(f, *self.steady.spans[f], self.steady.shifts[f], tuple(stores)))
-        return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept))
+        return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept), self.states)
 
     def bands(self, feature: int) -> Bands:
         """A place for every row; of those that lie nowhere the arena's start, which none reads."""

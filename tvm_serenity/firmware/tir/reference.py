@@ -62,8 +62,10 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
     program, shown = made.program, [tensor for tensor, _ in written(made.program)]
     distinct = list(dict.fromkeys(shown))
     stream, windows = stream_of(made, seed)
-    runs = [tensors_of(made, [window]) for window in windows]
-    judged = recorded_runs(model, [[window] for window in windows])
+    runs = _runs(made, windows)
+    assert program.moving is not None
+    follow = bool(program.moving.states)
+    judged = recorded_runs(model, [[window] for window in windows], follow)
     steps: list[int] = []
     found: dict[str, list[Array]] = {}
     for number, ((arrays, outputs), answer) in enumerate(zip(runs, judged, strict=True)):
@@ -92,7 +94,7 @@ def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
     height, step = program.fed.rows, program.moving.step
     parts: list[Array] = []
     while len(parts) * height < program.rows_fed:
-        (drawn,) = random_inputs(made.lowered, seed + len(parts))
+        drawn, *_ = random_inputs(made.lowered, seed + len(parts))
         parts.append(drawn.reshape(height, -1))
     stream = np.concatenate(parts)[: program.rows_fed]
     first = program.moving.steps_to_fill * step - height
@@ -100,11 +102,26 @@ def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
     return stream, [stream[at : at + height].reshape(drawn.shape) for at in starts]
 
 
+def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Array], list[Array]]]:
+    """The tensors and outputs of each window; states are what the window before has made."""
+    program, found = made.program, []
+    assert program.moving is not None
+    known = [(program.tensors[s.tensor], s.initial) for s in program.moving.states]
+    states = [np.full(t.shape, initial, t.dtype) for t, initial in known]
+    for window in windows:
+        arrays, results = tensors_of(made, [window, *states])
+        states = results[len(results) - len(states) :]
+        found.append((arrays, results[: len(program.outputs)]))
+    return found
+
+
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
     """Return the array of each tensor of a program that is given or made, and the outputs."""
     arrays, outputs = made_by_tvm(made.executable, made.lowered, made.region, inputs)
     found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
-    return {**dict(zip(made.program.given, inputs, strict=True)), **found}, outputs
+    states = () if made.program.moving is None else made.program.moving.states
+    given = (*made.program.given, *(state.tensor for state in states))
+    return {**dict(zip(given, inputs, strict=True)), **found}, outputs
 
 
 def made_by_tvm(

@@ -3,7 +3,7 @@
 static int32_t feed($Fconst uint8_t *row, uint32_t height)
 {
     if ($T == 0u) {
-        for (uint32_t i = 0; i < BLOCKS; ++i) {
+$I        for (uint32_t i = 0; i < BLOCKS; ++i) {
             $M($A&blocks[i]);
         }
     }
@@ -12,7 +12,7 @@ static int32_t feed($Fconst uint8_t *row, uint32_t height)
     if ($T == STEP) {
         $T = 0;
         (void)walk($A0);
-        if ($N < FILL) {
+$S        if ($N < FILL) {
             ++$N;
         }
         if ($N == FILL) {
