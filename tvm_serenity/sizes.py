@@ -27,3 +27,9 @@ def size_bytes(text: str, least: int = 0) -> int:
     if not least <= size <= MAX_BYTES:
         raise InputError(f"size {text!r}: from {least} to {MAX_BYTES} bytes")
     return int(size)
+
+
+def check_work_factor(factor: float) -> None:
+    """Raise :class:`InputError` where so many times a network's work is less than its own."""
+    if not 1.0 <= factor < float("inf"):
+        raise InputError(f"--recompute {factor:g}: how many times the work is allowed, 1 or more")

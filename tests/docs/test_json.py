@@ -29,6 +29,8 @@ register()
 
 CELL = "zoo:swiftnet-cell-c"
 BOARD = ("--board", "mps2-an386")
+BLOCKS = "zoo:mobilenet-v2?layout=NHWC&size=32&width=0.35&classes=2&quantised=1"
+AGAIN = ("--rows", "1", "--recompute", "1.5", "--time-limit", "2")
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "zoo": (("zoo",),),
     "boards": (("boards",),),
@@ -63,6 +65,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
     "rows": (
         ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),
+        ("rows", BLOCKS, "--bands", *AGAIN[1:]),
     ),
     "rows---sliding": (
         ("rows", "conv.tflite", "--sliding", "2", "--curve", "--causal", "past.tflite"),
@@ -77,6 +80,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "build": (
         ("build", "conv.tflite", *BOARD, "-o", "whole"),
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
+        ("build", BLOCKS, *BOARD, "-o", "again", "--no-check", *AGAIN),
         ("build", "conv.tflite", *BOARD, "-o", "steps", "--sliding", "2", "--no-check"),
         ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),

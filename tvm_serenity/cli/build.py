@@ -16,6 +16,7 @@ from tvm_serenity.cli.options import (
     Json,
     Model,
     Opaque,
+    Recompute,
     Sliding,
     StreamInput,
     TimeLimit,
@@ -91,6 +92,7 @@ def build_command(
     ram: BuildRam = None,
     stream_input: StreamInput = False,
     sliding: Sliding = None,
+    recompute: Recompute = None,
     formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = PROJECT,
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
     no_check: NoCheck = False,
@@ -128,6 +130,7 @@ def build_command(
         ram_bytes=ram,
         stream_input=stream_input,
         sliding=sliding,
+        recompute=recompute,
         order=order,
         in_place=in_place,
         write_over=write_over,
@@ -197,6 +200,8 @@ def _regions(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     """What is said of a network in rows."""
+    from tvm_serenity.rows.described import recomputed_text
+
     bands = facts["rows"]
     if bands is None:
         return {}
@@ -215,6 +220,8 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
             f"{moved['steps_to_fill']}"
         )
     rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} calls"
+    if bands["recompute"] is not None:
+        rows["computed again"] = recomputed_text(bands["recompute"])
     if bands["left_whole"]:
         rows["left whole"] = "; ".join(bands["left_whole"])
     return rows

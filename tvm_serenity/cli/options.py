@@ -74,6 +74,14 @@ StreamInput = Annotated[
     bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
 ]
 
+Recompute = Annotated[
+    float | None,
+    typer.Option(
+        "--recompute",
+        metavar="FACTOR",
+        help="Layers in tiles of columns, with up to so many times the products, like 1.15.",
+    ),
+]
 Sliding = Annotated[
     int | None,
     typer.Option(

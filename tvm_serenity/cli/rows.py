@@ -2,14 +2,23 @@
 
 import json as json_module
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Sliding, StreamInput, TimeLimit, sized
+from tvm_serenity.cli.options import (
+    Dims,
+    Json,
+    Model,
+    Recompute,
+    Sliding,
+    StreamInput,
+    TimeLimit,
+    sized,
+)
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -23,13 +32,19 @@ from tvm_serenity.rows.choose import (
     check_splittable,
     choose,
     curve,
+    recomputed,
     table_bytes,
 )
-from tvm_serenity.rows.described import described, point, rows_text
+from tvm_serenity.rows.described import described, point, recomputed_text, rows_text
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.recompute import recompute as again
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
+from tvm_serenity.sizes import check_work_factor
+
+if TYPE_CHECKING:
+    from tvm_serenity.relax.rows_read import RowModule
 
 AUTO = "auto"
 
@@ -43,6 +58,7 @@ def rows_command(
         str, typer.Option(metavar="N|auto", help="Rows in a band; auto: the least arena.")
     ] = AUTO,
     stream_input: StreamInput = False,
+    recompute: Recompute = None,
     sliding: Sliding = None,
     causal: Annotated[
         str | None,
@@ -83,11 +99,13 @@ def rows_command(
     Every operator runs a few rows at a time and reads only the rows it needs.
     Nothing is computed twice, every output is bit-identical. What needs whole
     tensors stays whole and is listed. "bound" holds for every order and every
-    placement at those band heights.
+    placement at those band heights. With --recompute, 1x1 convolutions may be
+    made again inside of what reads them; "bound" is then that of these layers.
 
     [dim]Examples[/dim]
       serenity rows person_detect.tflite
       serenity rows person_detect.tflite --ram 16K --stream-input
+      serenity rows person_detect.tflite --recompute 1.15
       serenity rows zoo:mobilenet-v2?layout=NHWC&quantised=1 --curve
       serenity rows keywords.tflite --sliding 2
 
@@ -107,6 +125,7 @@ def rows_command(
             "--plot": plot,
             "--graph": graph_only,
             "--certificate": certified,
+            "--recompute": recompute,
         }
         sliding_command(
             model,
@@ -121,7 +140,15 @@ def rows_command(
             others=others,
         )
         return
-    network = network_of(model, dim or [], graph_only)
+    if recompute is not None:
+        check_work_factor(recompute)
+        once = "of layers that are computed once"
+        _refuse(graph_only, "--graph", "what is computed again is read off kernels")
+        _refuse(certified, "--certificate", f"it is a bound {once}")
+        _refuse(curve_too, "--curve", f"it is {once}")
+        _refuse(plot, "--plot", f"the curve is {once}")
+    read = rows_of(model, dim or [], graph_only)
+    network = read if isinstance(read, Network) else read.network
     check_splittable(network)
     show.warn_without_core()
     goal = Goal(ram, table)
@@ -132,6 +159,23 @@ def rows_command(
             known = dict(curve(network, streamed=stream_input, limits=limits))
         points = list(known.values())
         chosen = _chosen(network, bands, goal, stream_input, limits, known)
+        if recompute is not None and not isinstance(read, Network):
+            from tvm_serenity.relax.row_chains import chains, work_of
+
+            wanted = not chosen.met or goal.ram_bytes is None
+            found_again = again(
+                network,
+                chains(read) if wanted else (),
+                work_of(read),
+                recompute,
+                streamed=stream_input,
+                rows=1 if bands == AUTO else int(bands),
+            )
+            chosen = recomputed(
+                chosen,
+                found_again,
+                lambda tiles: _chosen(tiles, bands, goal, stream_input, limits, {}),
+            )
         if certified is not None:
             bound = rows_bound(network, streamed=stream_input, limits=limits)
             claims = {**bound.certificate(), "graph_only": graph_only}
@@ -152,8 +196,20 @@ def rows_command(
         raise typer.Exit(1)
 
 
+def _refuse(given: object, option: str, why: str) -> None:
+    """Raise :class:`InputError` where ``option`` is given beside ``--recompute``."""
+    if given:
+        raise InputError(f"--recompute does not take {option}: {why}")
+
+
 def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
     """Return a model as rows: by its kernels, or by the file alone."""
+    read = rows_of(model, dims, graph_only)
+    return read if isinstance(read, Network) else read.network
+
+
+def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModule":
+    """Return the same with its kernels, where it is read by them."""
     opened = source(model, dims)
     if graph_only:
         from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -168,8 +224,7 @@ def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
     from tvm_serenity.relax.rows_read import read_rows
 
     ready = prepared(opened.module(), Steps(layout="last"))
-    found: Network = read_rows(ready.plain, model).network
-    return found
+    return read_rows(ready.plain, model)
 
 
 def _chosen(
@@ -204,6 +259,8 @@ def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
         "tables": f"about {table_bytes(best.banded):,} bytes",
         "search": f"{chosen.seconds:.1f} s",
     }
+    if chosen.recomputed is not None:
+        rows["computed again"] = recomputed_text(chosen.recomputed.json())
     if best.banded.network.left_whole:
         rows["left whole"] = "; ".join(best.banded.network.left_whole)
     if not chosen.met:

@@ -26,6 +26,7 @@ from tvm_serenity.quantize.choices import (
     QUANTIZED,
 )
 from tvm_serenity.schedule import Options
+from tvm_serenity.sizes import check_work_factor
 
 Notify = Callable[[str], None]
 
@@ -50,6 +51,8 @@ class Settings:
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
       ``stream_input``: rows of the first input arrive one by one. ``sliding``: the input is a
       window that moves by so many rows; a run makes what is new in it (``docs/sliding.md``).
+    * ``recompute``: rows, with up to so many times the products of convolutions and dense layers:
+      1x1 convolutions are made again inside of the layer that reads them, in tiles of columns.
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
       that dies. ``fast``: kernels whose workspace needs a larger arena, as far as it fits.
       ``constants``: "flash", or "ram", which they are copied to at start, where flash is slow.
@@ -78,6 +81,7 @@ class Settings:
     ram_bytes: int | None = None
     stream_input: bool = False
     sliding: int | None = None
+    recompute: float | None = None
     order: str = BEST
     in_place: bool = False
     write_over: bool = False
@@ -114,7 +118,7 @@ class Settings:
     @property
     def only_rows(self) -> bool:
         """Whether the network runs in rows even where it fits whole."""
-        return self.bands is not None or self.stream_input
+        return self.bands is not None or self.stream_input or self.recompute is not None
 
     @property
     def limit_bytes(self) -> int | None:
@@ -163,6 +167,8 @@ def _check_values(settings: Settings) -> None:
     ):
         if value not in allowed:
             raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
+    if settings.recompute is not None:
+        check_work_factor(settings.recompute)
     rows = str(settings.rows)
     if rows not in ROWS and not (rows.isdigit() and int(rows) >= 1):
         raise InputError(f"--rows {rows!r}: write a number of rows from 1 on, {', '.join(ROWS)}")
@@ -187,6 +193,7 @@ def _beside_steps(settings: Settings) -> tuple[tuple[bool, str, str], ...]:
     bands = "a step makes rows one by one"
     return (
         (settings.rows != NEEDED, f"--rows {settings.rows}", bands),
+        (settings.recompute is not None, "--recompute", "what a step makes anew is its own choice"),
         (settings.stream_input, "--stream-input", "its rows arrive one by one as it is"),
         (settings.codegen == "llvm", "--codegen llvm", "kernels of rows are written in C alone"),
         (settings.in_place, "--in-place", "rows are placed apart, no kernel overwrites one"),
@@ -200,8 +207,11 @@ def _beside_steps(settings: Settings) -> tuple[tuple[bool, str, str], ...]:
 
 def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
     """What does not go together, and why."""
-    rows = settings.rows not in (OFF, NEEDED) or settings.stream_input
-    by_rows = "--stream-input" if settings.rows == NEEDED else f"--rows {settings.rows}"
+    again = settings.recompute is not None
+    rows = settings.rows not in (OFF, NEEDED) or settings.stream_input or again
+    by_rows = f"--rows {settings.rows}"
+    if settings.rows == NEEDED:
+        by_rows = "--stream-input" if settings.stream_input else "--recompute"
     form = f"--format {settings.format}"
     llvm = settings.codegen == "llvm"
     limited = settings.ram_bytes is not None or settings.stream_input
@@ -214,6 +224,10 @@ def _refusals(settings: Settings) -> tuple[tuple[bool, str], ...]:
         (
             settings.rows == OFF and limited,
             "--rows off does not take --ram and --stream-input: they are limits and input of bands",
+        ),
+        (
+            settings.rows == OFF and again,
+            "--rows off does not take --recompute: it makes rows again",
         ),
         (
             rows and llvm,

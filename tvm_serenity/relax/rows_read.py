@@ -42,6 +42,14 @@ class LayerKernel:
     whole: tirx.PrimFunc | None = None
     source: tirx.PrimFunc | None = None
 
+    @property
+    def arguments(self) -> list[Any]:
+        """The constants of the whole kernel where they are passed, None for what it reads."""
+        found: list[Any] = list(self.constants)
+        for position in self.data:
+            found.insert(position, None)
+        return found
+
 
 @dataclass(frozen=True)
 class RowModule:

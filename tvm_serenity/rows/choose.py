@@ -6,8 +6,8 @@ at a time, bands are made coarser as long as the arena stays within what was rea
 """
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tvm_serenity.deadline import seconds_left
@@ -15,6 +15,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.recompute import Recomputed
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
 from tvm_serenity.rows.stream import Streaming, arriving, stream
@@ -45,12 +46,14 @@ class Choice:
     """``best`` meets the goal, or is the least arena found where none does (``met`` False).
 
     ``tried`` are the networks with equal bands that were looked at, coarse to fine.
+    ``recomputed``: chains in tiles, where they were asked for; none if they save nothing.
     """
 
     best: Streaming
     met: bool
     tried: tuple[Streaming, ...] = field(repr=False)
     seconds: float = 0.0
+    recomputed: Recomputed | None = None
 
 
 def choose(
@@ -100,6 +103,16 @@ def choose(
     seconds = time.perf_counter() - started
     ordered = tuple(tried[rows] for rows in sorted(tried, reverse=True))
     return Choice(best, goal.met(best), ordered, seconds)
+
+
+def recomputed(plain: Choice, found: Recomputed, chosen: Callable[[Network], Choice]) -> Choice:
+    """Return what is ``chosen`` for a network with chains in tiles, or ``plain`` if no smaller."""
+    if found.tiles:
+        again = chosen(found.network)
+        if (not again.met, again.best.arena_bytes) < (not plain.met, plain.best.arena_bytes):
+            seconds = plain.seconds + again.seconds
+            return replace(again, recomputed=found, seconds=seconds)
+    return replace(plain, recomputed=found.without())
 
 
 def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:

@@ -1,6 +1,7 @@
 """A choice of bands as JSON has it."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from tvm_serenity.rows.choose import Choice, table_bytes
@@ -20,8 +21,21 @@ def described(chosen: Choice) -> dict[str, Any]:
         "start_peak_bytes": best.start_bytes,
         "bands": {name: height for name, height in rows.items() if name in tall},
         "left_whole": list(network.left_whole),
+        "recompute": None if chosen.recomputed is None else chosen.recomputed.json(),
         "seconds": chosen.seconds,
     }
+
+
+def recomputed_text(found: Mapping[str, Any]) -> str:
+    """Return in words what is computed again, of ``described``'s ``recompute``."""
+    factor, chains = found["factor"], found["chains"]
+    if not chains:
+        return f"nothing (up to {found['limit']:g} times the work was allowed)"
+    again = sum(chain["again"] for chain in chains)
+    return (
+        f"{factor - 1:.1%} of the products, {found['limit'] - 1:.1%} allowed: {again} convolutions "
+        f"inside of what reads them; {len(chains)} chains of layers in tiles of columns"
+    )
 
 
 def point(found: Streaming) -> dict[str, Any]:

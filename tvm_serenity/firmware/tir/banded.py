@@ -55,18 +55,23 @@ def banded_program(
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
     """Return what each step of a banded program computes."""
     network, rows = kernels.network, kernels.rows
+
+    def makes(feature: int) -> int:
+        tensor, ops = rows.tensor_of[feature], enumerate(rows.region.graph.ops)
+        return next(i for i, op in ops if tensor in op.outputs and op.view_of is None)
+
     found = []
-    for layer in (layer for layer in network.layers if not layer.view):
+    for index, layer in enumerate(network.layers):
+        if layer.view:
+            continue
         before = layer
         if layer.sums:
             layer = network.layers[network.readers[layer.outputs[0]][0]]
         elif layer.inputs and layer.inputs[0] in network.producer:
-            makes = network.layers[network.producer[layer.inputs[0]]]
-            before = makes if makes.sums else layer
-        tensor = rows.tensor_of[layer.outputs[0]]
-        ops = enumerate(rows.region.graph.ops)
-        op = next(i for i, op in ops if tensor in op.outputs and op.view_of is None)
-        found.append(Source(op, before.inputs))
+            summed = network.layers[network.producer[layer.inputs[0]]]
+            before = summed if summed.sums else layer
+        joined = tuple(makes(f) for f in kernels.joined.get(index, ()))
+        found.append(Source(makes(layer.outputs[0]), before.inputs, joined))
     return tuple(found)
 
 

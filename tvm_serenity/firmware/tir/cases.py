@@ -14,7 +14,7 @@ import numpy as np
 
 from tvm_serenity.firmware.emit.c import symbol
 from tvm_serenity.firmware.program import Array, Const, Data, Program, Row, RowNumber, Scratch, Step
-from tvm_serenity.firmware.tir.compiled import Compiled
+from tvm_serenity.firmware.tir.compiled import Compiled, Source
 from tvm_serenity.firmware.tir.kernel_reference import Reference, reference_of
 from tvm_serenity.firmware.trial import NOWHERE, Block, Call, Trial
 
@@ -39,12 +39,22 @@ def cases(made: Compiled) -> list[Case]:
             continue
         read = {a.tensor for a in step.arguments if isinstance(a, Data)}
         before = tuple(sums[t] for t in sorted(read & sums.keys()))
-        call = made.region.bindings[made.region.run[source.op]].value
-        reference = reference_of(made.lowered, call, [program.memory(t) for t in source.inputs])
+        reference = _reference(made, source)
         case = _Case(program, (*before, step), reference, source.inputs)
         name = made.region.graph.ops[source.op].name
         found.setdefault(case.key, Case(name, step.kernels[0], reference, case.trials))
     return list(found.values())
+
+
+def _reference(made: Compiled, source: Source) -> Reference:
+    """TVM's kernels of what a step computes."""
+    found: list[Reference] = []
+    for op in (*source.before, source.op):
+        call = made.region.bindings[made.region.run[op]].value
+        memory: list[Any] = [made.program.memory(t) for t in source.inputs]
+        found.append(reference_of(made.lowered, call, ["made"] if found else memory))
+    *before, last = found
+    return replace(last, before=tuple(before))
 
 
 class _Blocks:
@@ -107,7 +117,7 @@ class _Case:
     def key(self) -> Any:
         """What is equal for steps that call the same kernels in the same way."""
         numbers: dict[Any, int] = {}
-        found: list[Any] = [self.reference.name]
+        found: list[Any] = [one.name for one in self.reference.all]
         for step in self.steps:
             found.append((step.kernels, step.variants, step.outside, step.adds))
             passed = [a for a in step.arguments if not isinstance(a, Scratch)]
@@ -135,7 +145,7 @@ class _Case:
         By rows every other time from the last row to the first.
         """
         step = self.steps[-1]
-        drawn = iter(n for n in self.reference.given if isinstance(n, int))
+        drawn = iter(n for n in self.reference.all[0].given if isinstance(n, int))
         given = {self.program.memory(t): arrays[n] for t, n in zip(self.inputs, drawn, strict=True)}
         apart = self._trial(_Blocks(self.program, given), bool(number % 2))
         if not step.merges:

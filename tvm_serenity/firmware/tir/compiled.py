@@ -24,11 +24,13 @@ class Source:
     """What a step computes: operator ``op`` of the region, of the program's tensors ``inputs``.
 
     These are the operator's arguments that are no constants, in order. Of a step that finishes
-    sums they are what is summed.
+    sums they are what is summed. ``before``: operators that the step computes first, in order,
+    each of the one before, the first of ``inputs``, ``op`` of the last.
     """
 
     op: int
     inputs: tuple[int, ...]
+    before: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

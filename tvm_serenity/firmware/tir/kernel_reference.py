@@ -1,6 +1,6 @@
 """TVM's own kernel of a call, and what it is called with."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +24,20 @@ class Reference:
     """TVM's kernel ``source`` called ``name``, and what it is called with.
 
     ``given``: by position the input that is drawn (its number) or a constant; ``written`` are
-    the positions of its results.
+    the positions of its results. ``before``: kernels that are called first, each on what the one
+    before makes, the first on what is drawn.
     """
 
     name: str
     source: tirx.PrimFunc
     given: tuple[int | Array, ...]
     written: tuple[int, ...]
+    before: "tuple[Reference, ...]" = ()
+
+    @property
+    def all(self) -> "tuple[Reference, ...]":
+        """All kernels, in the order in which they are called."""
+        return (*self.before, self)
 
     def shape(self, position: int) -> tuple[int, ...]:
         """The shape of a parameter."""
@@ -42,6 +49,8 @@ class Reference:
 
     def parameters(self) -> list[Parameter]:
         """Return what is known of each input that is drawn."""
+        if self.before:
+            return self.before[0].parameters()
         allowed, zero = parameter_ranges(self.source), zero_of(self.source)
         stored = _stored_range(self.source)
         for position, buffer in enumerate(self.source.params):
@@ -53,8 +62,14 @@ class Reference:
             for _, i in sorted(drawn.items())
         ]
 
+    def read(self, functions: Mapping[str, Function], inputs: Sequence[Array]) -> Sequence[Array]:
+        """Return what the kernel reads: what those before it make of ``inputs``."""
+        for one in self.before:
+            inputs = one.results(functions[one.name], inputs)
+        return inputs
+
     def results(self, function: Function, inputs: Sequence[Array]) -> list[Array]:
-        """Return what TVM's kernel makes of ``inputs``."""
+        """Return what TVM's kernel makes of ``inputs``, which it reads."""
         given = [inputs[n] if isinstance(n, int) else n for n in self.given]
         arrays = [array.reshape(self.shape(i)) for i, array in enumerate(given)]
         count = len(self.source.params)

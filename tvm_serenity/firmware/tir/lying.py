@@ -1,7 +1,7 @@
 """Where the bands of a split network lie in the memories of a board."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tvm_serenity.firmware.memory import Placed, Room, spread
 from tvm_serenity.firmware.program import Place
@@ -16,7 +16,8 @@ from tvm_serenity.rows.stream import Streaming
 class Lying:
     """Where the bands of a split network lie: its tensors, and the workspace of its operators.
 
-    ``by_rows``: the workspace of layers whose kernels make rows, in one place or in one each band.
+    ``by_rows``: the workspace of layers whose kernels make rows, in one place or in one each band,
+    that of faster kernels among them.
     """
 
     tensors: Mapping[int, Place]
@@ -33,7 +34,7 @@ def in_region(streaming: Streaming, region: str) -> Lying:
     lying = _lying(streaming.banded, placed)
     fixed = input_offsets(streaming.banded, streaming.input_base)
     held = {t: Place(region, offset) for t, offset in fixed.items()}
-    return Lying({**lying.tensors, **held}, lying.scratch, arena)
+    return replace(lying, tensors={**lying.tensors, **held}, arena_bytes=arena)
 
 
 def on_board(
@@ -86,4 +87,15 @@ def _lying(banded: Banded, placed: Placed) -> Lying:
             if band.feature not in banded.network.contiguous:  # the bands of a whole input
                 at += (band.first - first) * banded.network.features[band.feature].row_bytes
             tensors[tensor] = Place(region, at)
-    return Lying(tensors, scratch, placed.arena_bytes)
+    return Lying(tensors, scratch, placed.arena_bytes, _of_bands(banded, scratch))
+
+
+def _of_bands(banded: Banded, scratch: Mapping[int, Place]) -> dict[int, tuple[Place, ...]]:
+    """The workspace of layers in rows: one place where that of all bands is one, else of each."""
+    found: dict[int, dict[int, Place]] = {}
+    for op, place in scratch.items():
+        call = banded.calls[op]
+        if banded.network.layers[call.layer].splits:
+            found.setdefault(call.layer, {})[call.first] = place
+    places = {layer: tuple(at[y] for y in sorted(at)) for layer, at in found.items()}
+    return {layer: at[:1] if len(set(at)) == 1 else at for layer, at in places.items()}

@@ -20,15 +20,25 @@ from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import Lying, on_board
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
+from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
+from tvm_serenity.relax.row_chains import work_of
 from tvm_serenity.relax.rows_read import RowModule, read_rows
-from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, check_splittable, choose
+from tvm_serenity.rows.choose import (
+    Choice,
+    Goal,
+    at_most_in_memory,
+    check_splittable,
+    choose,
+    recomputed,
+)
 from tvm_serenity.rows.described import described
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.recompute import recompute
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import stream
 from tvm_serenity.sliding.described import steps_of
@@ -100,8 +110,13 @@ class Maker:
         return compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
 
     def in_bands(self, chosen: Choice, write_over: bool = False) -> Compiled:
-        """Return the network compiled in bands of the network of ``rows(write_over)``."""
+        """Return the network compiled in bands of the network of ``rows(write_over)``.
+
+        Its chains of layers are made in the tiles that were chosen.
+        """
         best, kernels = chosen.best, self.rows(write_over)
+        if chosen.recomputed is not None:
+            kernels = in_tiles(kernels, chosen.recomputed.tiles)
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
         placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
@@ -165,7 +180,10 @@ def by_rows(maker: Maker) -> Compiled:
     network = maker.rows(settings.write_over).network
     settings.notify("ordering and placing bands")
     most_bytes = settings.most_bytes(largest(rooms(maker.board, settings.stack_bytes)))
-    return maker.in_bands(_chosen(network, settings, most_bytes), settings.write_over)
+    chosen = _chosen(network, settings, most_bytes)
+    if settings.recompute is not None:
+        chosen = _again(maker, chosen, settings.recompute, most_bytes)
+    return maker.in_bands(chosen, settings.write_over)
 
 
 def checked(made: Compiled) -> None:
@@ -202,6 +220,25 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
     """
     off = settings.quantized == "off" and is_quantised(module)
     return "computed in float" if off else ""
+
+
+def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choice:
+    """The better of ``plain`` and the same with chains of layers in tiles.
+
+    Where no number of rows was asked for and ``plain`` fits, nothing is computed again.
+    """
+    settings, kernels = maker.settings, maker.rows(maker.settings.write_over)
+    enough = settings.bands is None and plain.met
+    settings.notify("looking for what to compute again")
+    found = recompute(
+        kernels.network,
+        () if enough else tileable(kernels),
+        work_of(kernels.rows),
+        factor,
+        streamed=settings.stream_input,
+        rows=settings.bands or 1,
+    )
+    return recomputed(plain, found, lambda tiles: _chosen(tiles, settings, most_bytes))
 
 
 def _chosen(network: Network, settings: Settings, room: int) -> Choice:

@@ -103,7 +103,7 @@ def with_room_by_rows(
             bytes_to = place.offset_bytes + (used.workspace_bytes if used else 0)
             ends[place.region] = max(ends[place.region], bytes_to)
     placed = replace(placed, arena_bytes=ends)
-    lying = replace(lying, arena_bytes=ends, by_rows=places)
+    lying = replace(lying, arena_bytes=ends, by_rows={**lying.by_rows, **places})
     return replace(kernels, code=_shared(code)), placed, lying
 
 

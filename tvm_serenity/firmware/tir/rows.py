@@ -1,7 +1,7 @@
 """The kernels of a network that runs by rows, in C: of rows where a layer has them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
@@ -44,7 +44,8 @@ class LayerCode:
     ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
     ``not_covered`` why it is not, or not one for the board's core alone; ``tuned``: which of the
     library's. ``candidates``: all there are in its place, the cheapest first. ``passages``: how it
-    goes over a row of each input, where rows may lie over what they are made of.
+    goes over a row of each input, where rows may lie over what they are made of. ``joined``: the
+    layers that a chain in tiles is made of.
     """
 
     kernels: tuple[Kernel, ...]
@@ -56,16 +57,21 @@ class LayerCode:
     tuned: Tuned | None = None
     candidates: "tuple[LayerCode, ...]" = ()
     passages: Passages = ()
+    joined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RowKernels:
-    """The kernels of a module's layers in C; ``network`` knows the workspace they need."""
+    """The kernels of a module's layers in C; ``network`` knows the workspace they need.
+
+    ``joined``: of layers that are chains in tiles, the features between their own layers.
+    """
 
     rows: RowModule
     network: Network
     code: tuple[LayerCode | None, ...]
     core: Extensions = PLAIN
+    joined: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def row_kernels(
@@ -146,7 +152,7 @@ def _lying(
     assert kernel.rows is not None
     if len(layer.outputs) != 1 or layer.sums or len(set(layer.inputs)) != len(layer.inputs):
         return made, ()
-    spec = spec_of(kernel.source, _arguments(kernel)) if made.library else None
+    spec = spec_of(kernel.source, kernel.arguments) if made.library else None
     if not made.library or isinstance(spec, Sum):
         gone = of_elements(kernel.rows, rows.network, index)
         others = tuple(replace(c, passages=gone) for c in made.candidates)
@@ -171,9 +177,8 @@ def _splits(kernel: LayerKernel | None) -> bool:
 def _from_library(kernel: LayerKernel | None, core: Extensions) -> LayerCode | None:
     if kernel is None or kernel.source is None:
         return None
-    arguments = _arguments(kernel)
     name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
-    found = from_library(name, kernel.source, arguments, kernel.rows, core)
+    found = from_library(name, kernel.source, kernel.arguments, kernel.rows, core)
     first = tuple(range(len(kernel.data)))
 
     codes = tuple(
@@ -181,14 +186,6 @@ def _from_library(kernel: LayerKernel | None, core: Extensions) -> LayerCode | N
         for c in found
     )
     return replace(codes[found.index(least(found))], candidates=codes)
-
-
-def _arguments(kernel: LayerKernel) -> list[Any]:
-    """The constants of a layer's whole kernel where they are passed, None for what it reads."""
-    arguments: list[Any] = list(kernel.constants)
-    for position in kernel.data:
-        arguments.insert(position, None)
-    return arguments
 
 
 def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:

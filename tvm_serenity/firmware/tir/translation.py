@@ -6,7 +6,7 @@ compiled by LLVM. Each kernel is run once with the constants, and in the way, it
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,15 +58,16 @@ def validate(
     """
     module = executable.jit()  # compiled once, before the child has it
     functions = {
-        case.reference.name: module.get_function(case.reference.name, query_imports=True)
+        one.name: module.get_function(one.name, query_imports=True)
         for case in found
+        for one in case.reference.all
     }
     library = compilation.library
     running = sets = 0
 
     def work() -> Iterator[tuple[int, Failure | None]]:
         for case in found:
-            yield checked(case, functions[case.reference.name], library, limit_ulp, seed)
+            yield checked(case, functions, library, limit_ulp, seed)
 
     try:
         for count, failure in isolated(work, LIMIT_S):
@@ -81,9 +82,9 @@ def validate(
     return Checked(len(found), sets)
 
 
-def fills_of(source: tirx.PrimFunc) -> tuple[str, ...]:
-    """Return the sets of inputs a kernel runs on: fewer where it takes long."""
-    steps = steps_of(source)
+def fills_of(*sources: tirx.PrimFunc) -> tuple[str, ...]:
+    """Return the sets of inputs that kernels run on together: fewer where they take long."""
+    steps = sum(map(steps_of, sources))
     if steps <= FEW_STEPS:
         return FILLS
     return ("mixed", "min", "max") if steps <= MANY_STEPS else ("mixed",)
@@ -100,20 +101,25 @@ class Failure:
 
 
 def checked(
-    case: Case, function: Function, library: ctypes.CDLL, limit_ulp: int, seed: int
+    case: Case,
+    functions: Mapping[str, Function],
+    library: ctypes.CDLL,
+    limit_ulp: int,
+    seed: int,
 ) -> tuple[int, Failure | None]:
-    """Return the sets that were compared, and the first failure."""
+    """Return the sets that were compared, and the first failure; ``functions``: TVM's by name."""
     count = 0
-    fills = fills_of(case.reference.source)
+    fills = fills_of(*(one.source for one in case.reference.all))
     sets = input_sets(case.reference.parameters(), seed, fills)
     for count, inputs in enumerate(sets, 1):
-        expected = case.reference.results(function, inputs)
+        read = case.reference.read(functions, inputs)
+        expected = case.reference.results(functions[case.reference.name], read)
         for trial in case.trials(inputs, count):
             poison = POISONS[count % 2]
             outcome = run(library, trial, poison)
             apart = outcome.damage or difference(expected, outcome, limit_ulp)
             if isinstance(apart, Difference) and approximated(case.reference.source):
-                units = rounding(case.reference, inputs, expected)
+                units = rounding(case.reference, read, expected)
                 apart = difference(expected, outcome, limit_ulp, units)
             if apart is not None:
                 return count, Failure(apart, trial, poison, expected)

@@ -63,9 +63,21 @@ def tuned(
     if not isinstance(spec, Convolution):
         raise NotCovered("has convolutions, dense layers, sums of two tensors and some means")
     _check_layout(spec, rows)
-    layer = _layer(spec if rows is not None else _lying(spec), constants[0], constants[1])
-    layer = replace(layer, by_rows=rows is not None, vectors=core.vectors)
+    if rows is not None:
+        return of_rows(name, spec, constants, core)
+    layer = replace(_layer(_lying(spec), constants[0], constants[1]), vectors=core.vectors)
     return candidates(name, layer, core)
+
+
+def of_rows(
+    name: str, spec: Convolution, constants: Sequence[Any], core: Extensions = PLAIN
+) -> tuple[Tuned, ...]:
+    """Return the library's kernels of a row of a convolution, as :func:`tuned` does.
+
+    ``constants`` begin with the weights and the biases.
+    """
+    layer = _layer(spec, constants[0], constants[1])
+    return candidates(name, replace(layer, by_rows=True, vectors=core.vectors), core)
 
 
 def _sum(name: str, spec: Sum, rows: RowKernel | None, vectors: bool) -> Tuned:

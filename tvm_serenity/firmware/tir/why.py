@@ -112,6 +112,10 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
             candidates = _beside(options, code.tuned, least.core.unit, NO_PLACE, rows)
             found.append(_of_library(layer.name, code.tuned, name, candidates))
             continue
+        if code.joined:
+            how = f"in tiles of columns, with {', '.join(code.joined[:-1])}"
+            found.append(_choice(layer.name, name, LIBRARY, code.workspace_bytes, [how]))
+            continue
         reason = (code.not_covered or "no kernel of one call") if tuned else "off"
         found.append(_choice(layer.name, name, TIR, code.workspace_bytes, [f"library: {reason}"]))
     return tuple(found)

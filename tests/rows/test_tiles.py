@@ -1,0 +1,197 @@
+"""Chains of layers in tiles of columns: every kind and width, work counted, and mutants."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rows.nets import Built, Host, build, needs_host, program, random_module
+from tests.rows.nets import streaming as streamed_as
+from tvm_serenity import firmware
+from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.tir import tiles as writing
+from tvm_serenity.firmware.tir.candidates import NotCovered
+from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
+from tvm_serenity.firmware.trace import expected
+from tvm_serenity.relax.row_chains import chains, work_of
+from tvm_serenity.rows.recompute import recompute
+from tvm_serenity.rows.split import heights_of, split
+from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
+
+BOARDS = ("mps2-an386", "mps2-an385", "microbit", "mps3-an547")
+
+
+def module(stride: int = 1, kernel: int = 3, size: int = 12) -> Any:
+    """Two blocks of an expansion, windows and a projection; the second has a sum behind it."""
+    from tvm_serenity.zoo.net import module as written
+    from tvm_serenity.zoo.quantised import QuantisedNet
+    from tvm_serenity.zoo.window import same
+
+    def write(net: Any) -> Any:
+        x = net.input("x", 3, size)
+        y = net.relu6(net.conv(x, 8, same(3)))
+        z = net.relu6(net.depthwise(net.relu6(net.conv(y, 24)), same(kernel, stride)))
+        y = net.conv(z, 8)
+        z = net.relu6(net.depthwise(net.relu6(net.conv(y, 24)), same(3)))
+        return net.stored(net.add(y, net.conv(z, 8)))
+
+    return written(write, "NHWC", 1, QuantisedNet)
+
+
+def run(host: Host, built: Built, made: list[Tiled], rows: int = 1) -> int:
+    """Run a network with chains in tiles; every row that is stored is what it must be."""
+    known = replace(built, kernels=in_tiles(built.kernels, made))
+    found = streamed_as(known, heights_of(known.kernels.network, rows))
+    calls = program(known, found)
+    trace = host.run(calls, built.inputs).trace
+    wanted = expected(calls, built.arrays)
+    assert len(trace) == len(wanted)
+    for number, (_, got) in enumerate(trace):
+        assert got == wanted[f"step{number}"].tobytes(), number
+    return len(trace)
+
+
+@needs_host
+@pytest.mark.parametrize(("stride", "kernel"), [(1, 3), (2, 3), (2, 5), (2, 2)])
+def test_every_chain_in_every_width_makes_the_same_rows(
+    stride: int, kernel: int, tmp_path: Path
+) -> None:
+    built = build(module(stride, kernel))
+    host, whole, kinds = Host(tmp_path), run(Host(tmp_path), built, []), set()
+    found = tileable(built.kernels)
+    for chain in found:
+        kinds.add((chain.head is not None, chain.tail is not None))
+        for tile in chain.widths:
+            if chain.head is None and len(chain.columns.borders(tile)) > writing.MOST_BORDERS:
+                continue
+            assert run(host, built, [Tiled(chain, tile)], 1 + tile % 2) < whole
+    assert kinds == {(True, False), (False, True), (True, True)}
+    both = [chain for chain in found if chain.head is not None and chain.tail is not None]
+    run(host, built, [Tiled(chain, 1) for chain in both])
+
+
+@needs_host
+@pytest.mark.parametrize("seed", range(8))
+def test_chains_of_random_networks(seed: int, tmp_path: Path) -> None:
+    built = build(random_module(seed, quantised=True))
+    host = Host(tmp_path)
+    for chain in tileable(built.kernels):
+        for tile in {1, chain.widths[len(chain.widths) // 2], chain.columns.out_width}:
+            try:
+                run(host, built, [Tiled(chain, tile)])
+            except NotCovered:
+                assert len(chain.columns.borders(tile)) > writing.MOST_BORDERS
+
+
+@pytest.mark.parametrize(
+    ("width", "kernel", "stride", "left"),
+    [at for at in product((5, 8), (2, 3, 5), (1, 2, 3), (0, 1, 2)) if at[1] >= at[2]],
+)
+def test_pixels_are_counted_as_tiles_make_them(
+    width: int, kernel: int, stride: int, left: int
+) -> None:
+    """Each tile of a row makes the pixels that the tile before has not left."""
+    for out_width in range(1, (width + 2 * left - kernel) // stride + 2):
+        columns = Columns(width, out_width, kernel, stride, left)
+        chain = Chain(0, 1, None, columns, 3, 7, 11, 4, 4, 5)
+        for tile in chain.widths:
+            made: list[int] = []
+            for first in range(0, out_width, tile):
+                begin = first * stride - left
+                fresh = begin + (columns.shared() if first else 0)
+                made += [x for x in range(fresh, begin + columns.span(tile)) if 0 <= x < width]
+                before = sum(x < 0 for x in range(begin, begin + columns.span(tile)))
+                behind = sum(x >= width for x in range(begin, begin + columns.span(tile)))
+                assert columns.border(first, tile) == (before, behind)
+            assert sorted(set(made)) == made
+            assert chain.extra_products == (7 * len(made) - 11) * 5
+
+
+def test_work_stays_within_its_factor_and_peaks_fall() -> None:
+    built = build(module())
+    known, work = chains(built.rows), work_of(built.rows)
+    assert work.products == 144 * (27 * 8 + 2 * (8 * 24 + 9 * 24 + 24 * 8))
+    peaks = []
+    for factor in (1.0, 1.2, 1.5, 3.0):
+        found = recompute(built.kernels.network, known, work, factor)
+        again = recompute(built.kernels.network, known, work, factor)
+        assert found == again
+        assert found.work.factor <= factor
+        made, _ = tiled(built.kernels.network, found.tiles)
+        assert made == found.network
+        peaks.append(peak(made))
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[-1] < peaks[0] < peak(built.kernels.network)
+
+
+def peak(network: Any) -> int:
+    from tvm_serenity.memory import peak_bytes
+    from tvm_serenity.rows.segments import segment_order
+
+    banded = split(network, heights_of(network, 1))
+    return peak_bytes(banded.graph, segment_order(banded))
+
+
+def test_chains_that_share_a_layer_and_tiles_that_differ_are_refused() -> None:
+    built = build(module())
+    first = next(c for c in chains(built.rows) if c.head is not None)
+    with pytest.raises(ValueError, match="part of two chains"):
+        tiled(built.kernels.network, [Tiled(first, 1), Tiled(first, 2)])
+    with pytest.raises(ValueError, match="tiles of 5 columns"):
+        Tiled(first, 5)
+    with pytest.raises(InputError, match=r"--recompute 0\.5"):
+        Settings(recompute=0.5)
+
+
+def asked(**more: Any) -> Settings:
+    return Settings(name="net", rows=1, recompute=3, time_limit_s=1, **more)
+
+
+@needs_host
+@pytest.mark.parametrize("name", BOARDS)
+def test_it_is_built_for_every_core(name: str) -> None:
+    plain = firmware.build(module(), name, replace(asked(), recompute=None)).facts
+    made = firmware.build(module(), name, asked()).facts
+    again = made["rows"]["recompute"]
+    assert plain["rows"]["recompute"] is None
+    assert 1 < again["factor"] <= 3
+    assert sum(c["extra_products"] for c in again["chains"]) == again["extra_products"]
+    assert sum(made["arena_bytes"].values()) < sum(plain["arena_bytes"].values())
+    assert made["check"]["tensors"] > 20
+    assert made["check"]["kernels"] > 0
+
+
+@needs_host
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("memmove(kept, kept + ", "memmove(kept, kept + 1 + "),
+        ("kept + (stop - first)", "kept + 0 * (stop - first)"),
+        ("first = tile *", "first = 0 * tile *"),
+    ],
+)
+def test_a_wrong_kernel_is_caught(here: str, there: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = writing._Chained._lines
+    changed = []
+
+    def other(*given: Any) -> list[str]:
+        text = lines(*given)
+        wrong = [line.replace(here, there) for line in text]
+        changed.append(wrong != text)
+        return wrong
+
+    monkeypatch.setattr(writing._Chained, "_lines", other)
+    with pytest.raises(WrongResultError):
+        firmware.build(module(), BOARDS[0], asked())
+    assert any(changed)
+
+
+@needs_host
+def test_too_little_workspace_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = Chain.workspace_bytes
+    monkeypatch.setattr(Chain, "workspace_bytes", lambda chain, tile: needed(chain, tile) - 1)
+    with pytest.raises(WrongResultError, match="writes outside of its blocks"):
+        firmware.build(module(), BOARDS[0], asked())

@@ -1,0 +1,310 @@
+"""Kernels of chains of layers, which are made as one in tiles of columns (``rows.tiles``).
+
+The kernels that such a one is written of are the library's kernels of rows, for other widths: the
+head's and the tail's for any number of pixels, the window's for the pixels of a tile. With a head
+it reads rows that the head has made, borders of zero points included; without, the rows themselves,
+and the border is left to as many forms of its kernel as tiles differ in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvm_serenity.firmware.names import C_TYPES
+from tvm_serenity.firmware.program import Array, Kernel, Param
+from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned
+from tvm_serenity.firmware.tir.library import COUNT
+from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.tir.tuned import of_rows
+from tvm_serenity.kernels.convolution import Convolution
+from tvm_serenity.kernels.rows import RowKernel, RowParam
+from tvm_serenity.relax.row_chains import chains, convolutions
+from tvm_serenity.relax.rows_read import LayerKernel
+from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
+
+MOST_BORDERS = 4
+"""Forms of a kernel without a head: more tiles that differ are not written."""
+OUT, SOURCES = "out", "x"
+"""The result of the library's kernels of rows, and what the rows under a window begin with."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A kernel of the library inside of a chain's, and the names of its constants there."""
+
+    kernel: Kernel
+    constants: tuple[str, ...]
+
+    def called(self, given: Mapping[str, str], depth: int) -> list[str]:
+        """The kernel's body in a block of its own; ``given``: its other parameters in C."""
+        constants, lines = iter(self.constants), ["{"]
+        for param in self.kernel.params:
+            value = given[param.name] if param.name in given else next(constants)
+            mark = "const " if param.readonly else ""
+            lines.append(f"    {mark}{C_TYPES[param.dtype]} *restrict {param.name} = {value};")
+        lines += [*self.kernel.body.rstrip().split("\n"), "}"]
+        return [" " * 4 * depth + line for line in lines]
+
+
+def tileable(kernels: RowKernels) -> tuple[Chain, ...]:
+    """Return the chains of a network whose layers the library has kernels of rows for."""
+    found = []
+    for chain in chains(kernels.rows):
+        try:
+            _Chained(kernels, Tiled(chain, chain.columns.out_width)).code()
+        except NotCovered:
+            continue
+        found.append(chain)
+    return tuple(found)
+
+
+def in_tiles(kernels: RowKernels, tiles: Sequence[Tiled]) -> RowKernels:
+    """Return the kernels of a network with chains that are made in tiles.
+
+    Raises :class:`NotCovered` where a part has no kernel of the library.
+    """
+    if not tiles:
+        return kernels
+    network, came_from = tiled(kernels.network, tiles)
+    known = {one.chain.layers[-1]: one for one in tiles}
+    layers: list[LayerKernel | None] = []
+    code: list[LayerCode | None] = []
+    joined: dict[int, tuple[int, ...]] = {}
+    for new, old in enumerate(came_from):
+        if old not in known:
+            layers.append(kernels.rows.kernels[old])
+            code.append(kernels.code[old])
+            continue
+        made = _Chained(kernels, known[old])
+        layers.append(made.layer())
+        code.append(made.code())
+        joined[new] = made.between
+    rows = replace(kernels.rows, network=network, kernels=tuple(layers))
+    return replace(kernels, rows=rows, network=network, code=tuple(code), joined=joined)
+
+
+class _Chained:
+    """A chain's kernel, being written."""
+
+    def __init__(self, kernels: RowKernels, one: Tiled) -> None:
+        self.kernels, self.chain, self.tile = kernels, one.chain, one.tile
+        self.columns: Columns = one.chain.columns
+        self.specs = convolutions(kernels.rows)
+        self.constants: list[Array] = []
+        self.support: dict[str, None] = {}
+
+    @property
+    def between(self) -> tuple[int, ...]:
+        """The features between the chain's layers, first to last."""
+        layers = (self.kernels.network.layers[i] for i in self.chain.layers[:-1])
+        return tuple(layer.outputs[0] for layer in layers)
+
+    def layer(self) -> LayerKernel:
+        """How the chain runs: the rows it reads are those that its window reads."""
+        last = self._known(self.chain.layers[-1])
+        window = self._known(self.chain.window).rows
+        assert window is not None
+        slots = tuple(RowParam(0, slot.rows) for slot in window.slots)
+        rows = RowKernel((None,), (0,) * len(window.variant_of), slots, {})
+        return LayerKernel(f"{last.name}_tiles", (0,), (), rows=rows)
+
+    def code(self) -> LayerCode:
+        """The chain's kernel. Raises :class:`NotCovered`."""
+        head, tail = self._plain(self.chain.head), self._plain(self.chain.tail)
+        borders = self._borders() if head is None else ((0, 0),)
+        windows = [self._window(border) for border in borders]
+        lines = self._lines(head, windows, tail)
+        last, read = self._spec(self.chain.layers[-1]), self._spec(self.chain.layers[0])
+        sources = [Param(n, read.dtype, True) for n in self._sources()]
+        constants = [
+            Param(f"constant{i}", str(a.dtype), True) for i, a in enumerate(self.constants)
+        ]
+        params = [*sources, *constants, Param("result", last.requantise.dtype, False)]
+        size = self.chain.workspace_bytes(self.tile)
+        params += [Param("room", "uint8", False)] * (size > 0)
+        body = "".join(f"    {line}\n" for line in lines)
+        name = f"{self._known(self.chain.layers[-1]).name}_tiles"
+        names = tuple(self.kernels.network.layers[i].name for i in self.chain.layers)
+        return LayerCode(
+            (Kernel(name, tuple(params), body, tuple(self.support)),),
+            tuple(self.constants),
+            tuple(range(len(sources))),
+            size,
+            library=True,
+            joined=names,
+        )
+
+    def _known(self, layer: int) -> LayerKernel:
+        kernel = self.kernels.rows.kernels[layer]
+        assert kernel is not None
+        return kernel
+
+    def _spec(self, layer: int) -> Convolution:
+        spec = self.specs[layer]
+        assert spec is not None
+        return spec
+
+    def _sources(self) -> list[str]:
+        return [f"source{i}" for i in range(self.chain.kernel_rows)]
+
+    def _borders(self) -> tuple[tuple[int, int], ...]:
+        found = self.columns.borders(self.tile)
+        if len(found) > MOST_BORDERS:
+            raise NotCovered(f"has at most {MOST_BORDERS} forms of tiles at borders")
+        return found
+
+    def _plain(self, layer: int | None) -> _Part | None:
+        """The kernel of a 1x1 convolution, for any number of pixels."""
+        if layer is None:
+            return None
+        spec = self._spec(layer)
+        usual = self.tile * (1 if layer == self.chain.tail else self.columns.stride)
+        form = self._cheapest(layer, _of_width(spec, usual)).form
+        return self._part(self._cheapest(layer, _of_width(spec, 1), form))
+
+    def _window(self, border: tuple[int, int]) -> _Part:
+        """The window's kernel of a tile, with so many pixels outside of the row at its sides."""
+        spec, (before, behind) = self._spec(self.chain.window), border
+        (top, _, bottom, _) = spec.padding
+        width = self.columns.span(self.tile) - before - behind
+        spec = replace(_of_width(spec, width), padding=(top, before, bottom, behind))
+        return self._part(self._cheapest(self.chain.window, spec))
+
+    def _cheapest(self, layer: int, spec: Convolution, form: str = "") -> Tuned:
+        """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
+        kernel = self._known(layer)
+        for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):
+            if not one.workspace_bytes and form in ("", one.form):
+                return one
+        raise NotCovered("has no kernel of such rows without workspace")
+
+    def _part(self, made: Tuned) -> _Part:
+        self.support |= dict.fromkeys(made.kernel.support)
+        names = tuple(f"constant{self._number(array)}" for array in made.constants)
+        return _Part(made.kernel, names)
+
+    def _number(self, array: Array) -> int:
+        """The number of a constant; forms of one kernel share theirs."""
+        for number, known in enumerate(self.constants):
+            if known.dtype == array.dtype and np.array_equal(known, array):
+                return number
+        self.constants.append(array)
+        return len(self.constants) - 1
+
+    def _lines(self, head: _Part | None, windows: Sequence[_Part], tail: _Part | None) -> list[str]:
+        """The body of the kernel."""
+        columns, tile = self.columns, self.tile
+        spec, rows = self._spec(self.chain.window), ", ".join(self._sources())
+        made, read = C_TYPES[spec.requantise.dtype], C_TYPES[self._spec(self.chain.layers[0]).dtype]
+        lines = [f"const {read} *const sources[] = {{{rows}}};"]
+        if tail is not None:
+            at = self.chain.kept_bytes(tile)
+            lines.append(f"{made} *const between = ({made} *)(void *)(room + {at});")
+        if head is not None or tail is not None or _counts(windows):
+            lines.append("uint32_t pixels;")
+        lines += [
+            f"const {C_TYPES[spec.dtype]} *under[{self.chain.kernel_rows}];",
+            f"for (int32_t tile = 0; tile < {columns.out_width // tile}; ++tile) {{",
+            f"    const int32_t first = tile * {tile * columns.stride} - {columns.left};",
+            f"    for (int32_t line = 0; line < {self.chain.kernel_rows}; ++line) {{",
+            *(self._read_lines() if head is None else self._made_lines(head)),
+            "    }",
+        ]
+        result = "between" if tail is not None else f"result + tile * {tile * spec.channels}"
+        lines += self._window_lines(windows, result)
+        if tail is not None:
+            last = self._spec(self.chain.layers[-1])
+            to = f"result + tile * {tile * last.channels}"
+            lines.append(f"    pixels = {tile};")
+            lines += tail.called({"x0": "between", OUT: to, COUNT: "&pixels"}, 1)
+        return [*lines, "}"]
+
+    def _read_lines(self) -> list[str]:
+        """The rows under the windows of a tile, where they lie."""
+        channels = self._spec(self.chain.window).pieces[0][3]
+        return [
+            f"        under[line] = sources[line] == NULL ? NULL\n"
+            f"            : sources[line] + (first < 0 ? 0 : first) * {channels};"
+        ]
+
+    def _made_lines(self, head: _Part) -> list[str]:
+        """The rows under the windows of a tile, as the head makes them."""
+        spec, before, columns = self._spec(self.chain.window), self.chain.head, self.columns
+        assert before is not None
+        span, n, ctype = columns.span(self.tile), spec.pieces[0][3], C_TYPES[spec.dtype]
+        inputs, zero = self._spec(before).pieces[0][3], spec.input_zero & 0xFF
+        shared = columns.shared() if self.tile < columns.out_width else 0
+        moved = [
+            "if (tile > 0) {",
+            f"    (void)memmove(kept, kept + {(span - shared) * n}, {shared * n});",
+            f"    from += {shared};",
+            "}",
+        ]
+        left = [
+            "if (begin > from) {",
+            f"    (void)memset(kept + (from - first) * {n}, {zero}, "
+            f"(size_t)(begin - from) * {n}u);",
+            "}",
+        ]
+        right = [
+            f"if (stop < first + {span}) {{",
+            f"    (void)memset(kept + (stop - first) * {n}, {zero}, "
+            f"(size_t)(first + {span} - stop) * {n}u);",
+            "}",
+        ]
+        given = {
+            "x0": f"sources[line] + begin * {inputs}",
+            OUT: f"kept + (begin - first) * {n}",
+            COUNT: "&pixels",
+        }
+        lines = [
+            "under[line] = NULL;",
+            "if (sources[line] == NULL) {",
+            "    continue;",
+            "}",
+            f"{ctype} *const kept = ({ctype} *)(void *)room + line * {span * n};",
+            "under[line] = kept;",
+            f"{'int32_t' if shared else 'const int32_t'} from = first;",
+            *(moved if shared else []),
+            "const int32_t begin = from < 0 ? 0 : from;",
+            f"int32_t stop = first + {span} < {columns.width} ? first + {span} : {columns.width};",
+            "stop = stop < begin ? begin : stop;",
+            *left,
+            "if (stop > begin) {",
+            "    pixels = (uint32_t)(stop - begin);",
+            *head.called(given, 1),
+            "}",
+            *right,
+        ]
+        return [" " * 8 + line for line in lines]
+
+    def _window_lines(self, windows: Sequence[_Part], result: str) -> list[str]:
+        """The window's pixels of a tile, by the form of its kernel for the tile's border."""
+        given = {f"{SOURCES}{i}": f"under[{i}]" for i in range(self.chain.kernel_rows)}
+        given |= {OUT: result, COUNT: "&pixels"}
+        lines = ["    pixels = 1;"] if _counts(windows) else []
+        if len(windows) == 1:
+            return [*lines, *windows[0].called(given, 1)]
+        borders = self._borders()
+        for number, part in enumerate(windows):
+            tiles = range(0, self.columns.out_width, self.tile)
+            mine = [
+                i
+                for i, at in enumerate(tiles)
+                if self.columns.border(at, self.tile) == borders[number]
+            ]
+            runs = f"tile >= {mine[0]} && tile <= {mine[-1]}"
+            lines += [f"    if ({runs}) {{", *part.called(given, 2), "    }"]
+        return lines
+
+
+def _counts(parts: Sequence[_Part]) -> bool:
+    """Whether kernels are told how many rows follow each other."""
+    return any(param.name == COUNT for part in parts for param in part.kernel.params)
+
+
+def _of_width(spec: Convolution, width: int) -> Convolution:
+    """The same convolution of rows of ``width`` pixels."""
+    n, height, _, channels = spec.pieces[0]
+    return replace(spec, pieces=((n, height, width, channels),))

@@ -1,0 +1,203 @@
+"""Which chains of layers are made in tiles, and how wide these are: a smaller arena for more work.
+
+Bands of equal height are looked at, in the segment program's order. Where most is live, the chains
+of what lies there are tried, in tiles of some widths, and the one is taken that leaves the lowest
+peak, as long as one does and all work stays within a factor of the network's own. What is not
+needed for that peak is given back at the end: chains are dropped, heads before tails, and tiles
+made wider, which takes fewer calls. The same network gives the same chains.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tvm_serenity.deadline import seconds_left
+from tvm_serenity.memory import profile
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.segments import segment_order
+from tvm_serenity.rows.split import heights_of, split
+from tvm_serenity.rows.tiles import Chain, Tiled, Work, extra_of, tiled
+from tvm_serenity.sizes import check_work_factor
+
+SHARES = (1, 2, 4, 8, 16)
+"""Tiles of about these parts of a row are tried; the narrowest one of all, too."""
+MOST_TRIED = 400
+"""So many sets of chains are ordered."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A network whose chains ``tiles`` are layers, and the work this takes.
+
+    ``names`` are those of the layers of each chain; ``limit``: the factor of work that was allowed;
+    ``tried``: how many sets of chains were ordered.
+    """
+
+    network: Network
+    tiles: tuple[Tiled, ...]
+    names: tuple[tuple[str, ...], ...]
+    work: Work
+    limit: float
+    tried: int = 0
+
+    def without(self) -> "Recomputed":
+        """Return that nothing of it is worth it."""
+        return replace(self, tiles=(), names=(), work=replace(self.work, extra=0))
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "limit": self.limit,
+            "factor": round(self.work.factor, 6),
+            "products": self.work.products,
+            "extra_products": self.work.extra,
+            "chains": [
+                {
+                    "layers": list(names),
+                    "again": one.chain.head is not None,
+                    "columns": one.tile,
+                    "of": one.chain.columns.out_width,
+                    "workspace_bytes": one.chain.workspace_bytes(one.tile),
+                    "extra_products": one.chain.extra_products,
+                }
+                for one, names in zip(self.tiles, self.names, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A set of chains by their windows, its peak, and the layers that are made or read there."""
+
+    chosen: Mapping[int, Tiled]
+    peak: int
+    at: frozenset[int]
+
+    @property
+    def extra(self) -> int:
+        return extra_of(self.chosen.values())
+
+
+def recompute(
+    network: Network,
+    chains: Sequence[Chain],
+    work: Work,
+    factor: float,
+    *,
+    streamed: bool = False,
+    rows: int = 1,
+    effort: float = 1.0,
+) -> Recomputed:
+    """Return ``network`` with the chains in tiles that leave the lowest peak found.
+
+    ``work`` is the network's own, ``factor`` how many times as much is allowed; ``rows``: a band.
+    """
+    check_work_factor(factor)
+    search = _Search(network, chains, int((factor - 1) * work.products), streamed, rows, effort)
+    best = search.improved(search.tried({}))
+    best = search.given_back(best)
+    tiles = tuple(best.chosen[w] for w in sorted(best.chosen))
+    made, _ = tiled(network, tiles)
+    names = tuple(tuple(network.layers[i].name for i in t.chain.layers) for t in tiles)
+    done = replace(work, extra=best.extra)
+    return Recomputed(made, tiles, names, done, factor, search.count)
+
+
+class _Search:
+    def __init__(
+        self,
+        network: Network,
+        chains: Sequence[Chain],
+        extra: int,
+        streamed: bool,
+        rows: int,
+        effort: float,
+    ) -> None:
+        self.network, self.extra, self.streamed, self.rows = network, extra, streamed, rows
+        self.most, self.count = round(effort * MOST_TRIED), 0
+        self.chains: dict[int, list[Chain]] = {}
+        for chain in chains:
+            self.chains.setdefault(chain.window, []).append(chain)
+
+    @property
+    def over(self) -> bool:
+        """Whether no more may be looked at."""
+        return self.count >= self.most or seconds_left() == 0
+
+    def tried(self, chosen: Mapping[int, Tiled]) -> _Tried:
+        """A set of chains with its peak."""
+        self.count += 1
+        made, came_from = tiled(self.network, [chosen[w] for w in sorted(chosen)])
+        banded = split(made, heights_of(made, self.rows), streamed=self.streamed)
+        found = profile(banded.graph, segment_order(banded))
+        layers: set[int] = set()
+        for live in found.peak_ranges:
+            if live.workspace_of is not None:
+                layers.add(came_from[banded.calls[live.workspace_of].layer])
+            for feature in {banded.bands[t].feature for t in live.tensors}:
+                layers.update(self.network.readers[feature])
+                layers.update({self.network.producer.get(feature, -1)} - {-1})
+        return _Tried(chosen, found.peak_bytes, frozenset(layers))
+
+    def improved(self, best: _Tried) -> _Tried:
+        """The best of what one chain more, or another tile, leads to, as long as that is lower."""
+        while not self.over:
+            found = best
+            for other in self.near(best):
+                one = self.tried(other)
+                if (one.peak, one.extra) < (found.peak, found.extra) and one.peak < best.peak:
+                    found = one
+                if self.over:
+                    break
+            if found is best:
+                return best
+            best = found
+        return best
+
+    def near(self, one: _Tried) -> Iterator[Mapping[int, Tiled]]:
+        """Sets of chains that differ in one, which has a part in the peak."""
+        for window, chains in self.chains.items():
+            for chain in chains:
+                if not set(chain.layers) & one.at:
+                    continue
+                others = {w: t for w, t in one.chosen.items() if w != window}
+                if set(chain.layers) & {i for t in others.values() for i in t.chain.layers}:
+                    continue
+                if extra_of(others.values()) + chain.extra_products > self.extra:
+                    continue
+                for tile in _ladder(chain):
+                    made = Tiled(chain, tile)
+                    if one.chosen.get(window) != made:
+                        yield {**others, window: made}
+
+    def given_back(self, best: _Tried) -> _Tried:
+        """The same peak with fewer chains, less work and wider tiles."""
+        order = sorted(best.chosen, key=lambda w: -best.chosen[w].chain.extra_products)
+        for window in order:
+            others = {w: t for w, t in best.chosen.items() if w != window}
+            for other in (others, *self._cheaper(best.chosen[window], others)):
+                if self.over:
+                    return best
+                one = self.tried(other)
+                if one.peak <= best.peak:
+                    best = one
+                    break
+        return best
+
+    def _cheaper(self, made: Tiled, others: Mapping[int, Tiled]) -> Iterator[Mapping[int, Tiled]]:
+        """A chain without its head, then in wider tiles, the widest first."""
+        window, same = made.chain.window, made.chain
+        for chain in self.chains[window]:
+            if chain.extra_products < same.extra_products:
+                yield {**others, window: Tiled(chain, made.tile)}
+        for tile in reversed(_ladder(same)):
+            if tile > made.tile:
+                yield {**others, window: Tiled(same, tile)}
+
+
+def _ladder(chain: Chain) -> list[int]:
+    """Some widths of tiles, the narrowest first."""
+    whole = chain.columns.out_width
+    wanted = [whole / share for share in SHARES]
+    near = {max(w for w in chain.widths if w <= max(1, want)) for want in wanted}
+    return sorted(near | {1})
