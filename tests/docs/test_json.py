@@ -69,6 +69,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "rows---sliding": (
         ("rows", "conv.tflite", "--sliding", "2", "--curve", "--causal", "past.tflite"),
+        ("rows", "conv.tflite", "--sliding", "2", "--run"),
     ),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),

@@ -15,10 +15,10 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
 from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.moving import WINDOWS
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.tir import moving
 from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.sliding.steady import WINDOWS
 
 BOARD = "mps2-an386"
 WAKE = "mlperf_tiny/sww_streaming_int8.tflite"

@@ -93,6 +93,12 @@ def rows_command(
     check: Annotated[
         bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
     ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run", help="With --sliding: run 50 windows on the Relax VM, and compare each."
+        ),
+    ] = False,
 ) -> None:
     """Split operators into bands of rows, order and place them: the same results in less memory.
 
@@ -113,8 +119,9 @@ def rows_command(
     Exit status 1 when no split reaches --ram.
     """
     check_plot(plot)
-    if causal is not None and sliding is None:
-        raise InputError("--causal goes with --sliding: it is for windows that move")
+    for option, given in (("--causal", causal is not None), ("--run", run)):
+        if given and sliding is None:
+            raise InputError(f"{option} goes with --sliding: it is for windows that move")
     if sliding is not None:
         from tvm_serenity.cli.sliding import sliding_command
 
@@ -136,6 +143,7 @@ def rows_command(
             curve_too=curve_too,
             time_limit=time_limit,
             check=check,
+            run=run,
             json=json,
             others=others,
         )

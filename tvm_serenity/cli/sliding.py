@@ -11,11 +11,12 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.deadline import within
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.rows.limits import Limits
 
 if TYPE_CHECKING:
+    from tvm_serenity.relax.sliding import SlidingModule
     from tvm_serenity.sliding.choose import StepPoint
 
 
@@ -29,12 +30,14 @@ def sliding_command(
     curve_too: bool,
     time_limit: float | None,
     check: bool,
+    run: bool,
     json: bool,
     others: Mapping[str, object],
 ) -> None:
     """Find and print one step of ``step`` rows; ``others`` are options it does not go with.
 
     ``causal``: where to write the network that looks back instead, which is then looked at.
+    ``run``: on 50 windows, each compared with the whole network and the model's own runtime.
     ``ram``: the step of least work whose arena takes no more; ``curve_too``: all that none beats.
     """
     for option, value in others.items():
@@ -49,19 +52,20 @@ def sliding_command(
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
+    from tvm_serenity.relax.sliding import as_module
     from tvm_serenity.sliding import moved, sliding_step
     from tvm_serenity.sliding.check import check_windows
     from tvm_serenity.sliding.choose import curve, within_bytes
     from tvm_serenity.sliding.described import described_point, described_step
 
     module = opened.module()
-    states = len(first_values(module["main"]))
+    first = first_values(module["main"])
     rows = read_rows(prepared(module, Steps(layout="last")).plain, model)
     reads = row_reads(rows)
     show.warn_without_core()
     with within(time_limit), show.progress(f"a step of {model}") as report:
         limits, counts = Limits.within(time_limit, report), operations(rows)
-        window = moved(rows.network, step, reads, states)
+        window = moved(rows.network, step, reads, len(first))
         found = sliding_step(window.steady(), limits)
         points: tuple[StepPoint, ...] = ()
         if curve_too or (ram is not None and found.arena_bytes > ram):
@@ -74,6 +78,7 @@ def sliding_command(
         check_windows(one, reads)
     result = described_step(found, counts)
     result["causal"] = None if before is None else {"written": causal, "window_before": before}
+    result["run"] = _run(as_module(rows, found, first), opened.spec) if run else None
     if json:
         shown = [described_point(point) for point in points if curve_too]
         show.print_json({"model": model, **result, "met": met, "curve": shown, "checked": check})
@@ -81,6 +86,28 @@ def sliding_command(
         _print(model, result, [point for point in points if curve_too])
     if not met:
         raise typer.Exit(1)
+
+
+def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
+    """Windows on the Relax VM; :class:`WrongResultError` for one that differs."""
+    from tvm_serenity.runtime.stream import run_windows
+    from tvm_serenity.validation.network import judge_for, judged
+
+    found = run_windows(made)
+    if found.differ:
+        windows = len(found.windows)
+        raise WrongResultError(
+            f"{model}: {found.differ} of {windows} windows differ from the whole network"
+        )
+    judge = judge_for(model)
+    said: dict[str, Any] = {"windows": len(found.windows), "referee": None}
+    if judge is not None:
+        runs = [([x], y) for x, y in zip(found.windows, found.outputs, strict=True)]
+        verdict = judged(judge, runs)
+        if verdict.outcome == "wrong":
+            raise WrongResultError(f"{model}: {verdict.text()}")
+        said["referee"] = verdict.text()
+    return said
 
 
 def _causal(model: str, output: str) -> tuple[int, ModelSource]:
@@ -119,6 +146,10 @@ def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> Non
             f"{result['phases']}: behind a stride, rows of one step are others than those of the "
             f"next; as many sets of them are kept and take turns"
         )
+    if result["run"] is not None:
+        said = result["run"]
+        facts["run"] = f"{said['windows']} windows on the Relax VM, each as the whole network's"
+        facts["run"] += "" if said["referee"] is None else f"; {said['referee']}"
     if result["states"]:
         facts["states"] = (
             f"{result['states']}, which the network keeps itself: each step takes in new rows alone"

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-WINDOWS = 50
-"""Windows that a project is verified on, one after the other."""
+from tvm_serenity.sliding.steady import WINDOWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,13 @@ def by_rows(
         found = stream(rows.network, heights, streamed=True, limits=limits)
     except InputError:
         found = stream(rows.network, heights, limits=limits)
-    return _Emitter(rows, found, mod["main"]).module(), found
+    return Emitter(rows, found, mod["main"]).module(), found
 
 
 @dataclass
-class _Emitter:
+class Emitter:
+    """Emits the calls of a network in rows; ``function``: the network as it was read."""
+
     rows: RowModule
     found: Streaming
     function: relax.Function
@@ -77,6 +79,7 @@ class _Emitter:
         return relax.transform.CanonicalizeBindings()(self.builder.finalize())
 
     def call(self, call: RowCall) -> None:
+        """Emit a call, for each of its rows."""
         if call.layer == SOURCE:
             for y in range(call.first, call.end):
                 self.row(self.rows.network.inputs[0], y)
@@ -96,11 +99,12 @@ class _Emitter:
                 self.make(layer, kernel, y)
 
     def run_whole(self, layer: Layer, kernel: LayerKernel) -> None:
+        """Emit the call of a layer on whole tensors."""
         assert kernel.whole is not None
         arguments: list[Any] = [compat.constant(a) for a in kernel.constants]
         for position, feature in zip(kernel.data, layer.inputs, strict=True):
             param = kernel.whole.params[position]
-            arguments.insert(position, self.shaped(self.whole[feature], param))
+            arguments.insert(position, self.shaped(self.full(feature), param))
         features = self.rows.network.features
         types = [
             relax.TensorType(features[made].shape, features[made].dtype) for made in layer.outputs
@@ -112,6 +116,10 @@ class _Emitter:
         for index, feature in enumerate(layer.outputs):
             part = made if single else self.builder.emit(relax.TupleGetItem(made, index))
             self.whole[feature] = part
+
+    def full(self, feature: int) -> Any:
+        """A tensor as a whole."""
+        return self.whole[feature]
 
     def add(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
         """Take a row into sums: begun by the first call, continued in place."""
@@ -125,6 +133,7 @@ class _Emitter:
         self.whole[sums] = self.emit_in_place(function, kernel.name, [row], self.whole[sums])
 
     def make(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
+        """Emit the call that makes a row: a tensor of its own, or a part of one."""
         assert kernel.rows is not None
         made = layer.outputs[0]
         function = kernel.rows.variants[kernel.rows.variant_of[y]]
@@ -146,6 +155,7 @@ class _Emitter:
             self.whole[made] = self.emit(into, kernel.name, arguments, known.shape, known.dtype)
 
     def read(self, layer: Layer, kernel: LayerKernel, slot: RowParam, y: int) -> Any:
+        """The row that a slot reads for row ``y``; outside of the tensor one of padding."""
         feature = layer.inputs[kernel.data.index(slot.parameter)]
         row = slot.rows[y]
         if row is not None:
@@ -174,7 +184,7 @@ class _Emitter:
         if (feature, y) not in self.made:
             copy = _row_of(known.shape, known.dtype, y)
             self.made[feature, y] = self.emit(
-                copy, "take_row", [self.whole[feature]], known.shape[2:], known.dtype
+                copy, "take_row", [self.full(feature)], known.shape[2:], known.dtype
             )
         return self.made[feature, y]
 
@@ -193,6 +203,7 @@ class _Emitter:
         shape: Sequence[int],
         dtype: str,
     ) -> Any:
+        """Emit a call whose result is a tensor of its own."""
         variable = self.builder.add_func(_bare(kernel), f"{name}_row")
         ty = relax.TensorType(list(shape), dtype)
         return self.builder.emit(relax.call_tir(variable, arguments, ty))

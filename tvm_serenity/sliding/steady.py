@@ -12,6 +12,9 @@ from functools import cached_property
 
 from tvm_serenity.rows.network import Network
 
+WINDOWS = 50
+"""Windows that a network is verified on, one after the other."""
+
 RowReads = tuple[tuple[int, tuple[int | None, ...]], ...]
 """For each row of a layer's output: its kernel's variant, and the row read in each slot (None: a
 row outside of the input)."""

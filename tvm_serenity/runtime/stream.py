@@ -1,0 +1,134 @@
+"""A network on a window that moves along a stream, on the Relax VM."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.relax.pipeline import serenity_pipeline
+from tvm_serenity.relax.sliding import SlidingModule
+from tvm_serenity.runtime.vm import compare
+from tvm_serenity.sliding.steady import WINDOWS
+from tvm_serenity.validation.drawn import random_inputs
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class WindowsRun:
+    """Windows that followed each other: each one's input, outputs, and those of the whole network.
+
+    ``whole``: by TVM's own kernels, states going on from window to window.
+    """
+
+    windows: list[Array]
+    outputs: list[tuple[Array, ...]]
+    whole: list[tuple[Array, ...]]
+
+    @property
+    def differ(self) -> int:
+        """How many windows have other outputs than the whole network."""
+        pairs = zip(self.outputs, self.whole, strict=True)
+        return sum(not compare(one, two)["identical"] for one, two in pairs)
+
+
+def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> WindowsRun:
+    """Compile ``made`` for this machine and run it on a stream of ``count`` windows."""
+    target = tvm.target.Target("llvm")
+    pipeline = serenity_pipeline("given")
+    network = SlidingNetwork(made, tvm.compile(made.module, target, relax_pipeline=pipeline))
+    whole = relax.VirtualMachine(made.read.executable, tvm.cpu())
+    steady = made.found.steady
+    source, height = steady.network.inputs[0], steady.network.rows(steady.source)
+    shape = steady.network.features[source].shape
+    states: list[Any] = [
+        np.full(known.shape, known.initial, known.dtype)
+        for known in made.kept[len(made.kept) - len(steady.states) :]
+    ]
+    stream = _stream(made, (steady.steps_to_fill + count - 1) * steady.step, seed)
+    found = WindowsRun([], [], [])
+    for end, row in enumerate(stream, start=1):
+        outputs = network.feed_row(row)
+        if outputs is None:
+            continue
+        window = stream[end - height : end].reshape(shape)
+        results = whole["main"](*(tvm.runtime.tensor(array) for array in (window, *states)))
+        arrays = [r.numpy() for r in ([results] if hasattr(results, "numpy") else results)]
+        states = arrays[len(arrays) - len(states) :]
+        found.windows.append(window)
+        found.outputs.append(tuple(outputs))
+        found.whole.append(tuple(arrays[: made.outputs]))
+    return found
+
+
+def _stream(made: SlidingModule, rows: int, seed: int) -> Array:
+    """Seeded rows, as the network's input is drawn."""
+    steady, drawn = made.found.steady, list[Array]()
+    height = steady.network.rows(steady.source)
+    while len(drawn) * height < rows:
+        first, *_ = random_inputs(made.read.lowered, seed + len(drawn))
+        drawn.append(first.reshape(height, -1))
+    return np.ascontiguousarray(np.concatenate(drawn)[:rows])
+
+
+class SlidingNetwork:
+    """Takes in rows of a stream; after each step it has the outputs of the window that ends there.
+
+    ``executable``: ``made.module`` compiled for this machine.
+    """
+
+    def __init__(
+        self, made: SlidingModule, executable: relax.VMExecutable | tvm.runtime.Module
+    ) -> None:
+        self.made = made
+        self.machine = relax.VirtualMachine(executable, tvm.cpu())
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the stream."""
+        self.rows: list[Array] = []
+        self.steps = 0
+        self.kept = [
+            deque(
+                [
+                    tvm.runtime.tensor(np.full(known.shape, known.initial, known.dtype))
+                    for _ in range(known.count)
+                ]
+                for _ in range(known.period)
+            )
+            for known in self.made.kept
+        ]
+
+    def feed_row(self, row: Array) -> tuple[Array, ...] | None:
+        """Take in the next row; with the last one of a step, compute what is new in the window.
+
+        Returns the outputs of the window that ends with this row, None where no step ends here or
+        the first window is not full. Raises :class:`InputError` for a row of another size or type.
+        """
+        steady, shape = self.made.found.steady, self.made.rows
+        count = shape[1] if len(shape) == 4 else 1
+        size = int(np.prod(shape)) // count
+        if row.size != size or row.dtype != self.made.dtype:
+            raise InputError(
+                f"a row of {row.size} {row.dtype}: rows of the stream are {size} {self.made.dtype}"
+            )
+        self.rows.append(np.asarray(row).reshape(-1))
+        if len(self.rows) < count:
+            return None
+        arrived = np.ascontiguousarray(np.stack(self.rows).reshape(shape))
+        self.rows = []
+        given = [tensor for phases in self.kept for tensor in phases.popleft()]
+        found: Sequence[Any] = self.machine["main"](tvm.runtime.tensor(arrived), *given)
+        results = list(found)
+        outputs = tuple(value.numpy() for value in results[: self.made.outputs])
+        at = self.made.outputs
+        for phases, known in zip(self.kept, self.made.kept, strict=True):
+            phases.append(results[at : at + known.count])
+            at += known.count
+        self.steps = min(self.steps + 1, steady.steps_to_fill)
+        return outputs if self.steps == steady.steps_to_fill else None
