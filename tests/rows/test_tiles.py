@@ -24,7 +24,7 @@ from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
 BOARDS = ("mps2-an386", "mps2-an385", "microbit", "mps3-an547")
 
 
-def module(stride: int = 1, kernel: int = 3, size: int = 12) -> Any:
+def module(stride: int = 1, kernel: int = 3, size: int = 12, mean: bool = False) -> Any:
     """Two blocks of an expansion, windows and a projection; the second has a sum behind it."""
     from tvm_serenity.zoo.net import module as written
     from tvm_serenity.zoo.quantised import QuantisedNet
@@ -36,7 +36,10 @@ def module(stride: int = 1, kernel: int = 3, size: int = 12) -> Any:
         z = net.relu6(net.depthwise(net.relu6(net.conv(y, 24)), same(kernel, stride)))
         y = net.conv(z, 8)
         z = net.relu6(net.depthwise(net.relu6(net.conv(y, 24)), same(3)))
-        return net.stored(net.add(y, net.conv(z, 8)))
+        y = net.add(y, net.conv(z, 8))
+        if not mean:
+            return net.stored(y)
+        return net.stored(net.dense(net.mean(net.relu6(net.conv(y, 40))), 4))
 
     return written(write, "NHWC", 1, QuantisedNet)
 
@@ -71,6 +74,17 @@ def test_every_chain_in_every_width_makes_the_same_rows(
     assert kinds == {(True, False), (False, True), (True, True)}
     both = [chain for chain in found if chain.head is not None and chain.tail is not None]
     run(host, built, [Tiled(chain, 1) for chain in both])
+
+
+@needs_host
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_sums_take_tiles_in(rows: int, tmp_path: Path) -> None:
+    built = build(module(mean=True))
+    network, host = built.kernels.network, Host(tmp_path)
+    summed = [c for c in tileable(built.kernels) if c.tail and network.layers[c.tail].sums]
+    assert [chain.widths for chain in summed] == [(1, 2, 3, 4, 6, 12)]
+    for tile in summed[0].widths:
+        run(host, built, [Tiled(summed[0], tile)], rows)
 
 
 @needs_host
@@ -153,8 +167,8 @@ def asked(**more: Any) -> Settings:
 @needs_host
 @pytest.mark.parametrize("name", BOARDS)
 def test_it_is_built_for_every_core(name: str) -> None:
-    plain = firmware.build(module(), name, replace(asked(), recompute=None)).facts
-    made = firmware.build(module(), name, asked()).facts
+    plain = firmware.build(module(mean=True), name, replace(asked(), recompute=None)).facts
+    made = firmware.build(module(mean=True), name, asked()).facts
     again = made["rows"]["recompute"]
     assert plain["rows"]["recompute"] is None
     assert 1 < again["factor"] <= 3

@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm_serenity.kernels.convolution import Convolution, Dense
+from tvm_serenity.kernels.pooling import Mean, mean
+from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import RowModule
 from tvm_serenity.rows.network import Network
@@ -33,7 +36,7 @@ def chains(rows: RowModule) -> tuple[Chain, ...]:
     for window, spec in enumerate(specs):
         if spec is None:
             continue
-        head, tail = _before(network, specs, window), _behind(network, specs, window)
+        head, tail = _before(network, specs, window), _behind(rows, specs, window)
         if _pointwise(spec) or spec.weight_shape[1] < spec.strides[1]:
             head = None  # those are pairs with a tail; these leave pixels out
         pairs = dict.fromkeys(((None, tail), (head, None), (head, tail)))
@@ -84,13 +87,32 @@ def _before(network: Network, specs: Sequence[Convolution | None], window: int) 
     return made if _pointwise(specs[made]) else None
 
 
-def _behind(network: Network, specs: Sequence[Convolution | None], window: int) -> int | None:
-    """The 1x1 convolution that alone reads the layer's result."""
+def _behind(rows: RowModule, specs: Sequence[Convolution | None], window: int) -> int | None:
+    """The 1x1 convolution that alone reads the layer's result, or the sums of it."""
+    network = rows.network
     (result,) = network.layers[window].outputs
     readers = network.readers[result]
     if len(readers) != 1 or result in network.outputs:
         return None
-    return readers[0] if _pointwise(specs[readers[0]]) else None
+    (reader,) = readers
+    if network.layers[reader].sums:
+        summed = _pointwise(specs[window]) and sums_of(rows, reader, 1) is not None
+        return reader if summed else None
+    return reader if _pointwise(specs[reader]) else None
+
+
+def sums_of(rows: RowModule, layer: int, tile: int) -> RowSums | None:
+    """Return the kernels of a layer that sums, for rows of ``tile`` pixels; None without any.
+
+    Integers are summed in any order, so the image may be cut into such rows.
+    """
+    kernel = rows.kernels[layer]
+    spec = None if kernel is None else spec_of(kernel.source, kernel.arguments)
+    if not isinstance(spec, Mean) or len(spec.shape) != 4 or spec.axes != (1, 2):
+        return None
+    n, height, width, channels = spec.shape
+    shape = (n, height * width // tile, tile, channels)
+    return row_sums(mean(replace(spec, shape=shape)), (0,))
 
 
 def _chain(

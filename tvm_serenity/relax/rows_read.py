@@ -151,7 +151,8 @@ class _Reader:
         has = any(self.height(t) > 1 for t in (*read, *op.outputs))
         cut = self.by_rows(variable, data, op) if has else UnsupportedError("")
         if isinstance(cut, RowSums):
-            return self.summed(op, cut, (*inputs, len(number) + len(self.sums), *outputs), name)
+            kept = (*inputs, len(number) + len(self.sums), *outputs)
+            return self.summed(op, cut, kept, (name, source))
         if isinstance(cut, RowKernel):
             needs = tuple(_need(cut, position) for position in data)
             layer = Layer(op.name, op.kind, inputs, outputs, needs)
@@ -171,9 +172,14 @@ class _Reader:
         return [(layer, None)]
 
     def summed(
-        self, op: Op, cut: RowSums, features: tuple[int, ...], name: str
+        self,
+        op: Op,
+        cut: RowSums,
+        features: tuple[int, ...],
+        kernel: tuple[str, tirx.PrimFunc],
     ) -> list[tuple[Layer, LayerKernel | None]]:
         """Two layers: rows into sums, and sums into the result."""
+        name, whole = kernel
         source, sums, made = features
         item = np.dtype(cut.dtype).itemsize
         kept = Feature(f"{op.name}.sums", 1, cut.size_bytes, item, cut.shape, cut.dtype)
@@ -187,7 +193,7 @@ class _Reader:
         )
         finish = Layer(op.name, op.kind, (sums,), (made,), (None,))
         return [
-            (begin, LayerKernel(f"{name}_sum", (0,), (), rows=rows)),
+            (begin, LayerKernel(f"{name}_sum", (0,), (), rows=rows, source=whole)),
             (finish, LayerKernel(f"{name}_finish", (0,), (), whole=cut.finish)),
         ]
 

@@ -214,7 +214,8 @@ class _Build:
                 layer.kind,
                 (piece, *begun),
                 (self.pieces[made][-1],),
-                view_of=begun[0] if begun else None,
+                layer.workspace_bytes,
+                begun[0] if begun else None,
             )
         )
         self.calls.append(RowCall(index, band.first, band.end))

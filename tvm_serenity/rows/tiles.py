@@ -2,6 +2,7 @@
 
 A chain is a layer with windows (``window``), the 1x1 convolution before it (``head``) and the 1x1
 convolution behind it (``tail``), where each reads what the one before makes and nothing else does.
+The sums of a mean are a tail, too.
 To make a tile of a row of the chain's result the head makes only the pixels that lie under the
 tile's windows, for each row under them, and the tail takes the window's pixels as they come. Both
 tensors between them are workspace: some columns instead of whole rows, which would have to stay as

@@ -68,8 +68,9 @@ def sources(kernels: RowKernels) -> tuple[Source, ...]:
         if layer.sums:
             layer = network.layers[network.readers[layer.outputs[0]][0]]
         elif layer.inputs and layer.inputs[0] in network.producer:
-            summed = network.layers[network.producer[layer.inputs[0]]]
-            before = summed if summed.sums else layer
+            summed = network.producer[layer.inputs[0]]
+            if network.layers[summed].sums:
+                before, index = network.layers[summed], summed
         joined = tuple(makes(f) for f in kernels.joined.get(index, ()))
         found.append(Source(makes(layer.outputs[0]), before.inputs, joined))
     return tuple(found)

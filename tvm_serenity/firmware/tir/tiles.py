@@ -15,11 +15,13 @@ from tvm_serenity.firmware.names import C_TYPES
 from tvm_serenity.firmware.program import Array, Kernel, Param
 from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned
 from tvm_serenity.firmware.tir.library import COUNT
+from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.tir.statements import write
 from tvm_serenity.firmware.tir.tuned import of_rows
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.rows import RowKernel, RowParam
-from tvm_serenity.relax.row_chains import chains, convolutions
+from tvm_serenity.relax.row_chains import chains, convolutions, sums_of
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
 
@@ -102,38 +104,86 @@ class _Chained:
 
     def layer(self) -> LayerKernel:
         """How the chain runs: the rows it reads are those that its window reads."""
-        last = self._known(self.chain.layers[-1])
-        window = self._known(self.chain.window).rows
+        last, window = self._known(self.chain.layers[-1]), self._known(self.chain.window).rows
         assert window is not None
         slots = tuple(RowParam(0, slot.rows) for slot in window.slots)
         rows = RowKernel((None,), (0,) * len(window.variant_of), slots, {})
-        return LayerKernel(f"{last.name}_tiles", (0,), (), rows=rows)
+        name = f"{last.name}_tiles"
+        return LayerKernel(name, (0,), (), rows=last.rows if self._sums else rows)
 
     def code(self) -> LayerCode:
         """The chain's kernel. Raises :class:`NotCovered`."""
-        head, tail = self._plain(self.chain.head), self._plain(self.chain.tail)
+        head = self._plain(self.chain.head)
         borders = self._borders() if head is None else ((0, 0),)
         windows = [self._window(border) for border in borders]
-        lines = self._lines(head, windows, tail)
-        last, read = self._spec(self.chain.layers[-1]), self._spec(self.chain.layers[0])
-        sources = [Param(n, read.dtype, True) for n in self._sources()]
+        bodies = [self._lines(head, windows, tail) for tail in self._tails()]
+        sources = [Param(n, self._spec(self.chain.layers[0]).dtype, True) for n in self._sources()]
         constants = [
             Param(f"constant{i}", str(a.dtype), True) for i, a in enumerate(self.constants)
         ]
-        params = [*sources, *constants, Param("result", last.requantise.dtype, False)]
+        params = [*sources, *constants, Param("result", self._result_type(), False)]
         size = self.chain.workspace_bytes(self.tile)
         params += [Param("room", "uint8", False)] * (size > 0)
-        body = "".join(f"    {line}\n" for line in lines)
         name = f"{self._known(self.chain.layers[-1]).name}_tiles"
-        names = tuple(self.kernels.network.layers[i].name for i in self.chain.layers)
+        kernels = [
+            Kernel(
+                f"{name}{number if len(bodies) > 1 else ''}",
+                tuple(params),
+                "".join(f"    {line}\n" for line in lines),
+                tuple(self.support),
+            )
+            for number, lines in enumerate(bodies)
+        ]
         return LayerCode(
-            (Kernel(name, tuple(params), body, tuple(self.support)),),
+            tuple(kernels),
             tuple(self.constants),
             tuple(range(len(sources))),
             size,
             library=True,
-            joined=names,
+            joined=tuple(self.kernels.network.layers[i].name for i in self.chain.layers),
         )
+
+    @property
+    def _sums(self) -> bool:
+        """Whether the chain's result are sums."""
+        return self.kernels.network.layers[self.chain.layers[-1]].sums
+
+    def _result_type(self) -> str:
+        last = self.kernels.network.layers[self.chain.layers[-1]]
+        return self.kernels.network.features[last.outputs[0]].dtype
+
+    def _tails(self) -> list[list[str]]:
+        """What the tail does with a tile, in each kernel of the chain; nothing without a tail."""
+        if self.chain.tail is None:
+            return [[]]
+        if self._sums:
+            begin, add = self._sums_of_tiles()
+            first = ["    if (tile == 0) {", *begin, "    } else {", *add, "    }"]
+            return [first, add]
+        tail, spec = self._plain(self.chain.tail), self._spec(self.chain.tail)
+        assert tail is not None
+        given = {
+            f"{SOURCES}0": "between",
+            OUT: f"result + tile * {self.tile * spec.channels}",
+            COUNT: "&pixels",
+        }
+        return [[f"    pixels = {self.tile};", *tail.called(given, 1)]]
+
+    def _sums_of_tiles(self) -> tuple[list[str], list[str]]:
+        """The kernels from TIR that begin sums with a tile, and that add one."""
+        assert self.chain.tail is not None
+        found = sums_of(self.kernels.rows, self.chain.tail, self.tile)
+        assert found is not None
+        lines = []
+        for name, function in flattened({"begin": found.begin, "add": found.add}).items():
+            made = write(name, function)
+            if made.workspace_bytes:
+                raise NotCovered("has no sums that take workspace")
+            read, sums = made.kernel.params
+            given = {read.name: "between", sums.name: "result"}
+            lines.append((name == "add", _Part(made.kernel, ()).called(given, 2 - (name == "add"))))
+        (_, begin), (_, add) = sorted(lines, key=lambda one: one[0])
+        return begin, add
 
     def _known(self, layer: int) -> LayerKernel:
         kernel = self.kernels.rows.kernels[layer]
@@ -192,16 +242,18 @@ class _Chained:
         self.constants.append(array)
         return len(self.constants) - 1
 
-    def _lines(self, head: _Part | None, windows: Sequence[_Part], tail: _Part | None) -> list[str]:
-        """The body of the kernel."""
+    def _lines(
+        self, head: _Part | None, windows: Sequence[_Part], tail: Sequence[str]
+    ) -> list[str]:
+        """The body of the kernel; ``tail``: what follows the windows of a tile."""
         columns, tile = self.columns, self.tile
         spec, rows = self._spec(self.chain.window), ", ".join(self._sources())
         made, read = C_TYPES[spec.requantise.dtype], C_TYPES[self._spec(self.chain.layers[0]).dtype]
         lines = [f"const {read} *const sources[] = {{{rows}}};"]
-        if tail is not None:
+        if tail:
             at = self.chain.kept_bytes(tile)
             lines.append(f"{made} *const between = ({made} *)(void *)(room + {at});")
-        if head is not None or tail is not None or _counts(windows):
+        if head is not None or (tail and not self._sums) or _counts(windows):
             lines.append("uint32_t pixels;")
         lines += [
             f"const {C_TYPES[spec.dtype]} *under[{self.chain.kernel_rows}];",
@@ -211,14 +263,9 @@ class _Chained:
             *(self._read_lines() if head is None else self._made_lines(head)),
             "    }",
         ]
-        result = "between" if tail is not None else f"result + tile * {tile * spec.channels}"
+        result = "between" if tail else f"result + tile * {tile * spec.channels}"
         lines += self._window_lines(windows, result)
-        if tail is not None:
-            last = self._spec(self.chain.layers[-1])
-            to = f"result + tile * {tile * last.channels}"
-            lines.append(f"    pixels = {tile};")
-            lines += tail.called({"x0": "between", OUT: to, COUNT: "&pixels"}, 1)
-        return [*lines, "}"]
+        return [*lines, *tail, "}"]
 
     def _read_lines(self) -> list[str]:
         """The rows under the windows of a tile, where they lie."""
