@@ -1,25 +1,35 @@
 """Chains of layers in tiles of columns: every kind and width, work counted, and mutants."""
 
+import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.rows.nets import Built, Host, build, needs_host, program, random_module
+from tests.rows.nets import Built, Host, build, needs_board, needs_host, program, random_module
 from tests.rows.nets import streaming as streamed_as
 from tvm_serenity import firmware
-from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.cli import app
+from tvm_serenity.cli.commands import register
+from tvm_serenity.errors import CheckError, InputError, WrongResultError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.tir import tiles as writing
 from tvm_serenity.firmware.tir.candidates import NotCovered
 from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.trace import expected
+from tvm_serenity.fitting import FitGoal, build_chosen, fitted
 from tvm_serenity.relax.row_chains import chains, work_of
+from tvm_serenity.rows.bound import check_bound, rows_bound
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.recompute import recompute
 from tvm_serenity.rows.split import heights_of, split
-from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
+from tvm_serenity.rows.stream import stream
+from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled, without_between
+
+register()
 
 BOARDS = ("mps2-an386", "mps2-an385", "microbit", "mps3-an547")
 
@@ -134,9 +144,7 @@ def test_work_stays_within_its_factor_and_peaks_fall() -> None:
         again = recompute(built.kernels.network, known, work, factor)
         assert found == again
         assert found.work.factor <= factor
-        made, _ = tiled(built.kernels.network, found.tiles)
-        assert made == found.network
-        peaks.append(peak(made))
+        peaks.append(peak(found.of(built.kernels.network)))
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[-1] < peaks[0] < peak(built.kernels.network)
 
@@ -209,3 +217,60 @@ def test_too_little_workspace_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Chain, "workspace_bytes", lambda chain, tile: needed(chain, tile) - 1)
     with pytest.raises(WrongResultError, match="writes outside of its blocks"):
         firmware.build(module(), BOARDS[0], asked())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_bound_covers_every_choice_of_chains(streamed: bool) -> None:
+    built = build(module(2))
+    network, found = built.kernels.network, chains(built.rows)
+    covered = without_between(network, found)
+    bound = rows_bound(covered, streamed=streamed, limits=Limits(1))
+    certificate = bound.certificate()
+    assert check_bound(covered, certificate).lower_bound_bytes == bound.lower_bound_bytes
+    best = []
+    apart = [c for c in found if c.head is not None and c.tail is not None]
+    for tiles in ([], *([Tiled(c, c.widths[-1])] for c in found), [Tiled(c, 1) for c in apart]):
+        made, _ = tiled(network, tiles)
+        for rows in (1, 2):
+            placed = stream(made, heights_of(made, rows), streamed=streamed, limits=Limits(0.5))
+            best.append(placed.arena_bytes)
+            assert bound.lower_bound_bytes <= placed.lower_bound_bytes or placed.gap == 0
+    assert bound.lower_bound_bytes <= min(best)
+    with pytest.raises(CheckError):
+        check_bound(network, certificate)  # of layers that keep what lies between them
+
+
+def test_the_command_says_what_is_computed_again(tmp_path: Path) -> None:
+    blocks = "zoo:mobilenet-v2?layout=NHWC&size=32&width=0.35&classes=2&quantised=1"
+    given = ["rows", blocks, "--bands", "1", "--time-limit", "2", "--recompute", "1.5"]
+    certificate = str(tmp_path / "bands.json")
+    ran = CliRunner().invoke(app, [*given, "--json", "--check", "--certificate", certificate])
+    assert ran.exit_code == 0, ran.output
+    answer = json.loads(ran.stdout)
+    again = answer["recompute"]
+    assert 1 <= again["factor"] <= again["limit"] == 1.5
+    assert again["factor"] == round(1 + again["extra_products"] / again["products"], 6)
+    checked = CliRunner().invoke(app, ["check", blocks, certificate, "--json"])
+    assert checked.exit_code == 0, checked.output
+    assert json.loads(checked.stdout)["lower_bound_bytes"] <= answer["arena_bytes"]
+    for option in ("--graph", "--curve"):
+        refused = CliRunner().invoke(app, [*given, option])
+        assert f"--recompute does not take {option}" in str(refused.exception)
+
+
+@needs_board
+def test_fit_has_it_as_candidates() -> None:
+    found = fitted(module(), BOARDS[0], FitGoal(minimise="ram", recompute=3, seconds=60))
+    works = {one.candidate.work for one in found.points}
+    assert 1.0 in works
+    assert max(works) > 1
+    assert all(one.run is not None for one in found.points)
+    chosen = found.chosen
+    assert chosen is not None
+    assert chosen.candidate.work > 1
+    assert "computed again" in chosen.how
+    assert 0 < found.lower_bound_bytes <= min(one.arena_bytes for one in found.points)
+    without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", seconds=60)).chosen
+    assert without is not None
+    assert chosen.arena_bytes < without.arena_bytes
+    build_chosen(found, Settings(name="net"))

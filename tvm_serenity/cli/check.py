@@ -68,7 +68,8 @@ def _confirmed(
     if claims.get("format") == FORMAT:
         from tvm_serenity.cli.rows import network_of
 
-        return check_bound(network_of(model, list(dims), bool(claims.get("graph_only"))), claims)
+        how = bool(claims.get("graph_only")), bool(claims.get("recompute"))
+        return check_bound(network_of(model, list(dims), *how), claims)
     options = claims.get("options", {})
     if not isinstance(options, Mapping):
         raise InputError(f"{certificate}: its options are not an object")

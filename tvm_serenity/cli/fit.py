@@ -12,7 +12,7 @@ from rich.table import Table
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Opaque, sized
+from tvm_serenity.cli.options import Dims, Json, Opaque, Recompute, sized
 from tvm_serenity.cli.quantized import Channels, DynamicRange
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import STACK_BYTES
@@ -60,6 +60,7 @@ def fit_command(
             help="Whether input rows arrive one by one: another way to call the network.",
         ),
     ] = "no",
+    recompute: Recompute = None,
     output: Annotated[
         str | None,
         typer.Option("-o", "--output", metavar="DIR", help="Build what is chosen, here."),
@@ -128,13 +129,22 @@ def fit_command(
         flash_bytes=flash,
         milliseconds=ms,
         stream_input=stream_input,
+        recompute=recompute,
         seconds=time_limit,
         jobs=jobs,
     )
     several = len(models) > 1 or boards is not None
     _check_sweep(
         several,
-        {"--ram": ram, "--flash": flash, "--ms": ms, "-o": output, "--name": name, "--plot": plot},
+        {
+            "--ram": ram,
+            "--flash": flash,
+            "--ms": ms,
+            "--recompute": recompute,
+            "-o": output,
+            "--name": name,
+            "--plot": plot,
+        },
         {"--dask": dask, "--resume": resume},
     )
     opened = source(models[0], dim or (), opaque or ())

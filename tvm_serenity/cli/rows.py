@@ -41,6 +41,7 @@ from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.recompute import recompute as again
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
+from tvm_serenity.rows.tiles import without_between
 from tvm_serenity.sizes import check_work_factor
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def rows_command(
         typer.Option(
             "--certificate",
             metavar="FILE.json",
-            help="Write a bound for every height of bands; 'serenity check' verifies it.",
+            help="Write a bound for every height of bands, with --recompute for all chains in "
+            "tiles, too; 'serenity check' verifies it.",
         ),
     ] = None,
     time_limit: TimeLimit = None,
@@ -152,7 +154,6 @@ def rows_command(
         check_work_factor(recompute)
         once = "of layers that are computed once"
         _refuse(graph_only, "--graph", "what is computed again is read off kernels")
-        _refuse(certified, "--certificate", f"it is a bound {once}")
         _refuse(curve_too, "--curve", f"it is {once}")
         _refuse(plot, "--plot", f"the curve is {once}")
     read = rows_of(model, dim or [], graph_only)
@@ -182,11 +183,14 @@ def rows_command(
             chosen = recomputed(
                 chosen,
                 found_again,
+                network,
                 lambda tiles: _chosen(tiles, bands, goal, stream_input, limits, {}),
             )
         if certified is not None:
-            bound = rows_bound(network, streamed=stream_input, limits=limits)
-            claims = {**bound.certificate(), "graph_only": graph_only}
+            covered = network if recompute is None else any_chains(read)
+            bound = rows_bound(covered, streamed=stream_input, limits=limits)
+            also = {"graph_only": graph_only, "recompute": recompute is not None}
+            claims = {**bound.certificate(), **also}
             write_bytes(certified, (json_module.dumps(claims) + "\n").encode())
     if check:
         chosen.best.check()
@@ -210,10 +214,24 @@ def _refuse(given: object, option: str, why: str) -> None:
         raise InputError(f"--recompute does not take {option}: {why}")
 
 
-def network_of(model: str, dims: list[str], graph_only: bool) -> Network:
-    """Return a model as rows: by its kernels, or by the file alone."""
+def network_of(model: str, dims: list[str], graph_only: bool, again: bool = False) -> Network:
+    """Return a model as rows: by its kernels, or by the file alone.
+
+    ``again``: as a bound for all that may be made in tiles or computed again has it.
+    """
     read = rows_of(model, dims, graph_only)
+    if again:
+        return any_chains(read)
     return read if isinstance(read, Network) else read.network
+
+
+def any_chains(read: "Network | RowModule") -> Network:
+    """Return the network that bounds every choice of chains; without kernels there are none."""
+    if isinstance(read, Network):
+        return read
+    from tvm_serenity.relax.row_chains import chains
+
+    return without_between(read.network, chains(read))
 
 
 def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModule":

@@ -11,10 +11,13 @@ from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.relax.row_chains import work_of
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
 from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.recompute import recompute
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
 
@@ -43,6 +46,13 @@ class BuildCandidate:
     def arena_bytes(self) -> int:
         """Bytes of all arenas."""
         return sum(self.made.placed.arena_bytes.values())
+
+    @property
+    def work(self) -> float:
+        """How many times the products of its convolutions and dense layers it computes."""
+        chosen = self.made.chosen
+        again = None if chosen is None else chosen.recomputed
+        return 1.0 if again is None else again.work.factor
 
     @property
     def calls(self) -> int:
@@ -95,6 +105,30 @@ def by_rows(
         yield _banded(maker, choice, streamed, write_over=True)
 
 
+def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterator[BuildCandidate]:
+    """Yield the network in bands of one row with chains in tiles, where these save memory.
+
+    First those that compute nothing twice, then up to ``factor`` times the work, each with rows
+    apart and over others. Raises as :func:`by_rows`.
+    """
+    known, apart = set[tuple[object, ...]](), maker.rows()
+    chains, work = tileable(apart), work_of(apart.rows)
+    for most in dict.fromkeys((1.0, factor)):
+        found = recompute(apart.network, chains, work, most, streamed=streamed)
+        if not found.tiles or found.tiles in known:
+            continue
+        known.add(found.tiles)
+        for write_over in (False, True):
+            made = in_tiles(maker.rows(write_over), found.tiles)
+            if write_over and not any(layer.over for layer in made.network.layers):
+                continue
+            finest = heights_of(made.network, 1)
+            best = stream(made.network, finest, streamed=streamed, limits=limits)
+            best = at_most_in_memory(best, limits)
+            choice = Choice(best, True, (best,), best.seconds, found)
+            yield _banded(maker, choice, streamed, write_over)
+
+
 def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
@@ -110,6 +144,8 @@ def _banded(
 ) -> BuildCandidate:
     made = maker.in_bands(choice, write_over)
     settings = replace(maker.settings, rows="auto", stream_input=streamed, write_over=write_over)
+    if choice.recomputed is not None:
+        settings = replace(settings, recompute=choice.recomputed.limit)
     return BuildCandidate(how_in_bands(made, streamed, write_over), settings, made)
 
 
@@ -152,7 +188,8 @@ def _same_kernels(a: BuildCandidate, b: BuildCandidate) -> bool:
 def _changed(one: BuildCandidate) -> tuple[bool, ...]:
     """What is not as the model says, which may cost time or another way of calling."""
     how = one.settings
-    return one.streamed, bool(how.rewrite), how.in_place, how.write_over, how.rows != OFF
+    again = how.recompute is not None
+    return one.streamed, bool(how.rewrite), how.in_place, how.write_over, how.rows != OFF, again
 
 
 def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:

@@ -20,6 +20,7 @@ def described(found: Fitted) -> dict[str, Any]:
             "milliseconds": goal.milliseconds,
         },
         "stream_input": goal.stream_input,
+        "recompute": goal.recompute,
         "chosen": None if found.chosen is None else found.points.index(found.chosen),
         "builds": [_point(one, found) for one in found.points],
         "lower_bound_bytes": found.lower_bound_bytes or None,
@@ -52,6 +53,7 @@ def _point(one: BuildFigures, found: Fitted) -> dict[str, Any]:
         "flash_bytes": one.flash_bytes,
         "linked": one.linked,
         "calls": one.candidate.calls,
+        "work": round(one.candidate.work, 6),
         "run": None
         if run is None
         else {

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError
+from tvm_serenity.sizes import check_work_factor
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.measure import BuildFigures
@@ -22,7 +23,8 @@ class FitGoal:
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
     run, at most, on a board with a timing. ``seconds``: for the whole search, None: until all steps
-    of it are taken; ``jobs``: programs that are linked or emulated at a time.
+    of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``: builds
+    by rows are tried with so many times the products of convolutions and dense layers, too.
     """
 
     minimise: str = TIME
@@ -30,6 +32,7 @@ class FitGoal:
     flash_bytes: int | None = None
     milliseconds: float | None = None
     stream_input: str = NO
+    recompute: float | None = None
     seconds: float | None = None
     jobs: int = 2
 
@@ -49,6 +52,8 @@ class FitGoal:
         ):
             if limit is not None and not limit > 0:
                 raise InputError(f"{option} {limit}: more than 0")
+        if self.recompute is not None:
+            check_work_factor(self.recompute)
 
     def check(self, board: Board) -> None:
         """Raise :class:`InputError` where nothing about ``board`` can answer the goal."""

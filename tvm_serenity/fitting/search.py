@@ -20,12 +20,14 @@ from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.made import Maker, loose
 from tvm_serenity.firmware.tir.opened import opened
-from tvm_serenity.fitting.candidates import BuildCandidate, by_rows, whole, worth_it
+from tvm_serenity.fitting.candidates import BuildCandidate, again, by_rows, whole, worth_it
 from tvm_serenity.fitting.choose import Fitted, best_of, front_of
 from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
+from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.tiles import without_between
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.opened import Model
@@ -38,7 +40,7 @@ BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
 CHOSEN = (
     *("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order"),
-    *("fast", "constants"),
+    *("fast", "constants", "recompute"),
 )
 """Settings that are left to the search."""
 SEARCHES = 30
@@ -57,7 +59,8 @@ def fitted(
     have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
     search. Ctrl-C ends it with what was measured by then, like the time limit. The bound covers
     every order and placement, every height of bands, and results that overwrite an input where a
-    build may do that; of each rewriting that was tried.
+    build may do that; of each rewriting that was tried. With ``recompute`` it covers every choice
+    of chains in tiles, whatever they compute again.
 
     Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
     the goal, or where nothing could be measured.
@@ -210,6 +213,9 @@ class _Search:
             try:
                 yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
                 network = self.maker.rows(write_over=True).network
+                if self.goal.recompute is not None:
+                    yield from again(self.maker, streamed, limits, self.goal.recompute)
+                    network = without_between(network, chains(self.maker.rows().rows))
                 bound = rows_bound(network, streamed=streamed, limits=limits)
                 self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:

@@ -41,7 +41,13 @@ def chains(rows: RowModule) -> tuple[Chain, ...]:
             head = None  # those are pairs with a tail; these leave pixels out
         pairs = dict.fromkeys(((None, tail), (head, None), (head, tail)))
         found += [_chain(network, specs, *pair, window) for pair in pairs if pair != (None, None)]
-    return tuple(found)
+    return tuple(chain for chain in found if not _fed(network, chain))
+
+
+def _fed(network: Network, chain: Chain) -> bool:
+    """Whether a chain would take in single rows of an input as they arrive: it has workspace."""
+    (read,) = network.layers[chain.layers[0]].inputs
+    return chain.kernel_rows == 1 and read in network.inputs
 
 
 def work_of(rows: RowModule) -> Work:

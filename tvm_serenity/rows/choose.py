@@ -105,14 +105,22 @@ def choose(
     return Choice(best, goal.met(best), ordered, seconds)
 
 
-def recomputed(plain: Choice, found: Recomputed, chosen: Callable[[Network], Choice]) -> Choice:
-    """Return what is ``chosen`` for a network with chains in tiles, or ``plain`` if no smaller."""
-    if found.tiles:
-        again = chosen(found.network)
-        if (not again.met, again.best.arena_bytes) < (not plain.met, plain.best.arena_bytes):
-            seconds = plain.seconds + again.seconds
-            return replace(again, recomputed=found, seconds=seconds)
-    return replace(plain, recomputed=found.without())
+def recomputed(
+    plain: Choice, found: Recomputed, network: Network, chosen: Callable[[Network], Choice]
+) -> Choice:
+    """Return what is ``chosen`` for ``network`` with chains in tiles, or ``plain`` if no smaller.
+
+    Where the tiles that were found leave gaps, the narrowest are tried: they take less workspace.
+    """
+    best, seconds = replace(plain, recomputed=found.without()), plain.seconds
+    for one in dict.fromkeys((found, found.narrowest())) if found.tiles else ():
+        if best.recomputed is not None and best.recomputed.tiles and best.best.gap == 0:
+            break
+        again = replace(chosen(one.of(network)), recomputed=one)
+        seconds += again.seconds
+        if (not again.met, again.best.arena_bytes) < (not best.met, best.best.arena_bytes):
+            best = again
+    return replace(best, seconds=seconds)
 
 
 def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:

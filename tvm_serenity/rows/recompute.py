@@ -1,10 +1,10 @@
 """Which chains of layers are made in tiles, and how wide these are: a smaller arena for more work.
 
 Bands of equal height are looked at, in the segment program's order. Where most is live, the chains
-of what lies there are tried, in tiles of some widths, and the one is taken that leaves the lowest
-peak, as long as one does and all work stays within a factor of the network's own. What is not
-needed for that peak is given back at the end: chains are dropped, heads before tails, and tiles
-made wider, which takes fewer calls. The same network gives the same chains.
+of what lies there are tried in tiles of one column, and the one is taken that leaves the lowest
+peak, or the fewest steps at it, as long as one does and all work stays within a factor of the
+network's own. What is not needed for that peak is given back at the end: chains are dropped, heads
+before tails, and tiles made wider, which takes fewer calls. The same network gives the same chains.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,25 +20,32 @@ from tvm_serenity.rows.tiles import Chain, Tiled, Work, extra_of, tiled
 from tvm_serenity.sizes import check_work_factor
 
 SHARES = (1, 2, 4, 8, 16)
-"""Tiles of about these parts of a row are tried; the narrowest one of all, too."""
+"""Tiles of about these parts of a row are tried at the end."""
 MOST_TRIED = 400
 """So many sets of chains are ordered."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """A network whose chains ``tiles`` are layers, and the work this takes.
+    """Chains ``tiles`` that are made as layers, and the work this takes.
 
     ``names`` are those of the layers of each chain; ``limit``: the factor of work that was allowed;
     ``tried``: how many sets of chains were ordered.
     """
 
-    network: Network
     tiles: tuple[Tiled, ...]
     names: tuple[tuple[str, ...], ...]
     work: Work
     limit: float
     tried: int = 0
+
+    def of(self, network: Network) -> Network:
+        """Return a network of the same layers with the chains."""
+        return tiled(network, self.tiles)[0]
+
+    def narrowest(self) -> "Recomputed":
+        """Return the same chains in tiles of one column."""
+        return replace(self, tiles=tuple(Tiled(one.chain, 1) for one in self.tiles))
 
     def without(self) -> "Recomputed":
         """Return that nothing of it is worth it."""
@@ -67,15 +74,22 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A set of chains by their windows, its peak, and the layers that are made or read there."""
+    """A set of chains by their windows, its peak, how many steps have it, and the layers there."""
 
     chosen: Mapping[int, Tiled]
     peak: int
+    steps: int
     at: frozenset[int]
 
     @property
     def extra(self) -> int:
+        """The products that are computed again."""
         return extra_of(self.chosen.values())
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Less is better."""
+        return self.peak, self.steps, self.extra
 
 
 def recompute(
@@ -88,7 +102,7 @@ def recompute(
     rows: int = 1,
     effort: float = 1.0,
 ) -> Recomputed:
-    """Return ``network`` with the chains in tiles that leave the lowest peak found.
+    """Return the chains of ``network`` in tiles that leave the lowest peak found.
 
     ``work`` is the network's own, ``factor`` how many times as much is allowed; ``rows``: a band.
     """
@@ -97,10 +111,9 @@ def recompute(
     best = search.improved(search.tried({}))
     best = search.given_back(best)
     tiles = tuple(best.chosen[w] for w in sorted(best.chosen))
-    made, _ = tiled(network, tiles)
     names = tuple(tuple(network.layers[i].name for i in t.chain.layers) for t in tiles)
     done = replace(work, extra=best.extra)
-    return Recomputed(made, tiles, names, done, factor, search.count)
+    return Recomputed(tiles, names, done, factor, search.count)
 
 
 class _Search:
@@ -137,15 +150,16 @@ class _Search:
             for feature in {banded.bands[t].feature for t in live.tensors}:
                 layers.update(self.network.readers[feature])
                 layers.update({self.network.producer.get(feature, -1)} - {-1})
-        return _Tried(chosen, found.peak_bytes, frozenset(layers))
+        steps = sum(step.live_bytes == found.peak_bytes for step in found.steps)
+        return _Tried(chosen, found.peak_bytes, steps, frozenset(layers))
 
     def improved(self, best: _Tried) -> _Tried:
-        """The best of what one chain more, or another tile, leads to, as long as that is lower."""
+        """The best of what one chain more, or another one, leads to, as long as that is better."""
         while not self.over:
             found = best
             for other in self.near(best):
                 one = self.tried(other)
-                if (one.peak, one.extra) < (found.peak, found.extra) and one.peak < best.peak:
+                if one.rank < found.rank and one.rank[:2] < best.rank[:2]:
                     found = one
                 if self.over:
                     break
@@ -165,10 +179,9 @@ class _Search:
                     continue
                 if extra_of(others.values()) + chain.extra_products > self.extra:
                     continue
-                for tile in _ladder(chain):
-                    made = Tiled(chain, tile)
-                    if one.chosen.get(window) != made:
-                        yield {**others, window: made}
+                made = Tiled(chain, 1)
+                if one.chosen.get(window) != made:
+                    yield {**others, window: made}
 
     def given_back(self, best: _Tried) -> _Tried:
         """The same peak with fewer chains, less work and wider tiles."""

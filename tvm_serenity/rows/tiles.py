@@ -157,6 +157,23 @@ def tiled(network: Network, tiles: Sequence[Tiled]) -> tuple[Network, tuple[int,
     return replace(network, layers=tuple(layers)), tuple(came_from)
 
 
+def without_between(network: Network, chains: Iterable[Chain]) -> Network:
+    """Return ``network`` with what lies between the layers of any chain taking no memory.
+
+    A bound on its arena holds for every choice of chains, tiles and work. Take an order of a
+    network with chains in tiles, and run each chain as its layers: the head's rows as far as they
+    have not been made, which from then on take nothing, the window's row and the tail's. All that
+    these read is live where the chain runs, and what they make beside its result has no bytes: the
+    order's peak is no higher, and neither workspace nor what is computed again counts.
+    """
+    gone = {network.layers[i].outputs[0] for chain in chains for i in chain.layers[:-1]}
+    features = (
+        replace(known, row_bytes=0) if f in gone else known
+        for f, known in enumerate(network.features)
+    )
+    return replace(network, features=tuple(features))
+
+
 def _joined(network: Network, one: Tiled) -> Layer:
     first, *more = (network.layers[i] for i in one.chain.layers)
     need, last = first.needs[0], first

@@ -43,6 +43,9 @@ from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import stream
 from tvm_serenity.sliding.described import steps_of
 
+AGAIN_EFFORT = 4.0
+"""Searches for bands of chains in tiles take that many steps more: their arenas pack less well."""
+
 
 @dataclass(frozen=True)
 class Maker:
@@ -227,7 +230,7 @@ def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choic
 
     Where no number of rows was asked for and ``plain`` fits, nothing is computed again.
     """
-    settings, kernels = maker.settings, maker.rows(maker.settings.write_over)
+    settings, kernels = maker.settings, maker.rows()  # rows apart: what is over others is placed
     enough = settings.bands is None and plain.met
     settings.notify("looking for what to compute again")
     found = recompute(
@@ -238,11 +241,15 @@ def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choic
         streamed=settings.stream_input,
         rows=settings.bands or 1,
     )
-    return recomputed(plain, found, lambda tiles: _chosen(tiles, settings, most_bytes))
+    network = maker.rows(settings.write_over).network
+    return recomputed(
+        plain, found, network, lambda tiles: _chosen(tiles, settings, most_bytes, AGAIN_EFFORT)
+    )
 
 
-def _chosen(network: Network, settings: Settings, room: int) -> Choice:
-    limits = Limits(inf if settings.time_limit_s is None else settings.time_limit_s)
+def _chosen(network: Network, settings: Settings, room: int, effort: float = 1.0) -> Choice:
+    seconds = inf if settings.time_limit_s is None else settings.time_limit_s
+    limits = Limits(seconds, effort=effort)
     goal = Goal(max(room, 0))
     if settings.bands is None:
         return choose(network, goal, streamed=settings.stream_input, limits=limits)

@@ -25,7 +25,7 @@ from tvm_serenity.relax.row_chains import chains, convolutions, sums_of
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.tiles import Chain, Columns, Tiled, tiled
 
-MOST_BORDERS = 4
+MOST_BORDERS = 7
 """Forms of a kernel without a head: more tiles that differ are not written."""
 OUT, SOURCES = "out", "x"
 """The result of the library's kernels of rows, and what the rows under a window begin with."""

@@ -103,6 +103,9 @@ def how_in_bands(made: Compiled, arriving: bool = False, write_over: bool = Fals
     assert made.chosen is not None
     rows = rows_text(made.chosen.best)
     more = ", input by rows" * arriving + ", written over" * write_over
+    again = made.chosen.recomputed
+    if again is not None and again.tiles:
+        more += f", tiles of columns, {again.work.factor - 1:.1%} computed again"
     return f"bands of {rows} row{'s' * (rows != '1')}{more}"
 
 
