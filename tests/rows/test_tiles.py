@@ -16,7 +16,7 @@ from tvm_serenity.cli import app
 from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import CheckError, InputError, WrongResultError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.tir import tiles as writing
+from tvm_serenity.firmware.tir import chained as writing
 from tvm_serenity.firmware.tir.candidates import NotCovered
 from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.trace import expected
@@ -196,7 +196,7 @@ def test_it_is_built_for_every_core(name: str) -> None:
     ],
 )
 def test_a_wrong_kernel_is_caught(here: str, there: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = writing._Chained._lines
+    lines = writing.Chained._lines
     changed = []
 
     def other(*given: Any) -> list[str]:
@@ -205,7 +205,7 @@ def test_a_wrong_kernel_is_caught(here: str, there: str, monkeypatch: pytest.Mon
         changed.append(wrong != text)
         return wrong
 
-    monkeypatch.setattr(writing._Chained, "_lines", other)
+    monkeypatch.setattr(writing.Chained, "_lines", other)
     with pytest.raises(WrongResultError):
         firmware.build(module(), BOARDS[0], asked())
     assert any(changed)

@@ -184,7 +184,7 @@ def rows_command(
                 chosen,
                 found_again,
                 network,
-                lambda tiles: _chosen(tiles, bands, goal, stream_input, limits, {}),
+                lambda tiles: _chosen(tiles, bands, goal, stream_input, limits.of_tiles, {}),
             )
         if certified is not None:
             covered = network if recompute is None else any_chains(read)

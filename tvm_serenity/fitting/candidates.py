@@ -11,7 +11,7 @@ from tvm_serenity.firmware.memory import rooms
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
+from tvm_serenity.firmware.tir.tiles import tileable
 from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.row_chains import work_of
@@ -109,24 +109,29 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
     """Yield the network in bands of one row with chains in tiles, where these save memory.
 
     First those that compute nothing twice, then up to ``factor`` times the work, each with rows
-    apart and over others. Raises as :func:`by_rows`.
+    apart and over others, and in the narrowest tiles where those that were found leave gaps. Raises
+    as :func:`by_rows`.
     """
-    known, apart = set[tuple[object, ...]](), maker.rows()
+    apart = maker.rows()
     chains, work = tileable(apart), work_of(apart.rows)
-    for most in dict.fromkeys((1.0, factor)):
-        found = recompute(apart.network, chains, work, most, streamed=streamed)
-        if not found.tiles or found.tiles in known:
-            continue
-        known.add(found.tiles)
+    found = (
+        recompute(apart.network, chains, work, most, streamed=streamed) for most in (1.0, factor)
+    )
+    for one in dict.fromkeys(replace(r, limit=factor, tried=0) for r in found if r.tiles):
         for write_over in (False, True):
-            made = in_tiles(maker.rows(write_over), found.tiles)
-            if write_over and not any(layer.over for layer in made.network.layers):
-                continue
-            finest = heights_of(made.network, 1)
-            best = stream(made.network, finest, streamed=streamed, limits=limits)
-            best = at_most_in_memory(best, limits)
-            choice = Choice(best, True, (best,), best.seconds, found)
-            yield _banded(maker, choice, streamed, write_over)
+            network = maker.rows(write_over).network
+            for tiles in dict.fromkeys((one, one.narrowest())):
+                best = stream(
+                    tiles.of(network),
+                    heights_of(network, 1),
+                    streamed=streamed,
+                    limits=limits.of_tiles,
+                )
+                best = at_most_in_memory(best, limits)
+                choice = Choice(best, True, (best,), best.seconds, tiles)
+                yield _banded(maker, choice, streamed, write_over)
+                if best.gap == 0:
+                    break
 
 
 def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:

@@ -18,6 +18,8 @@ NEARBY_STEPS = 5_000
 """Of the placement of an order near one that is placed, or of one place for the inputs."""
 NEARBY = 20
 """So many orders near the best one are placed."""
+TILES_EFFORT = 4.0
+"""So many times the steps where layers are made in tiles: with workspace arenas pack less well."""
 COARSER_OPS = 40_000
 """Operators of bands that are made coarser, each try counted."""
 
@@ -44,6 +46,11 @@ class Limits:
         """Return the limits of searches that share ``total_s``; None: effort alone ends them."""
         usual = Limits(progress=progress)
         return usual if total_s is None else replace(usual, time_limit_s=total_s / SEARCHES)
+
+    @property
+    def of_tiles(self) -> "Limits":
+        """The same for chains in tiles of columns."""
+        return replace(self, effort=TILES_EFFORT * self.effort)
 
     @property
     def order(self) -> SearchOptions:

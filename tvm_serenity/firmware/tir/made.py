@@ -43,9 +43,6 @@ from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import stream
 from tvm_serenity.sliding.described import steps_of
 
-AGAIN_EFFORT = 4.0
-"""Searches for bands of chains in tiles take that many steps more: their arenas pack less well."""
-
 
 @dataclass(frozen=True)
 class Maker:
@@ -183,7 +180,7 @@ def by_rows(maker: Maker) -> Compiled:
     network = maker.rows(settings.write_over).network
     settings.notify("ordering and placing bands")
     most_bytes = settings.most_bytes(largest(rooms(maker.board, settings.stack_bytes)))
-    chosen = _chosen(network, settings, most_bytes)
+    chosen = _chosen(network, settings, most_bytes, _limits(settings))
     if settings.recompute is not None:
         chosen = _again(maker, chosen, settings.recompute, most_bytes)
     return maker.in_bands(chosen, settings.write_over)
@@ -241,15 +238,17 @@ def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choic
         streamed=settings.stream_input,
         rows=settings.bands or 1,
     )
-    network = maker.rows(settings.write_over).network
+    network, limits = maker.rows(settings.write_over).network, _limits(settings).of_tiles
     return recomputed(
-        plain, found, network, lambda tiles: _chosen(tiles, settings, most_bytes, AGAIN_EFFORT)
+        plain, found, network, lambda tiles: _chosen(tiles, settings, most_bytes, limits)
     )
 
 
-def _chosen(network: Network, settings: Settings, room: int, effort: float = 1.0) -> Choice:
-    seconds = inf if settings.time_limit_s is None else settings.time_limit_s
-    limits = Limits(seconds, effort=effort)
+def _limits(settings: Settings) -> Limits:
+    return Limits(inf if settings.time_limit_s is None else settings.time_limit_s)
+
+
+def _chosen(network: Network, settings: Settings, room: int, limits: Limits) -> Choice:
     goal = Goal(max(room, 0))
     if settings.bands is None:
         return choose(network, goal, streamed=settings.stream_input, limits=limits)
