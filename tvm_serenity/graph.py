@@ -206,7 +206,7 @@ class Graph:
 def is_order(graph: Graph, order: Sequence[int]) -> bool:
     """Whether ``order`` holds every op once, each after what it waits for."""
     count = len(graph.ops)
-    if len(order) != count or any(not isinstance(op, int) for op in order):
+    if len(order) != count or not all(issubclass(kind, int) for kind in set(map(type, order))):
         return False
     listed = ints(order, count)
     if count and (listed.min() < 0 or listed.max() >= count):

@@ -90,7 +90,9 @@ def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveR
             tensors[head].size_bytes,
             start,
             stop,
-            tuple(t for root in lives.chains.get(head, (head,)) for t in members(root)),
+            tuple(members(head))
+            if head not in lives.chains
+            else tuple(t for root in lives.chains[head] for t in members(root)),
         )
         for head, start, stop in zip(*columns, strict=True)
     ]
@@ -111,7 +113,7 @@ def profile(
 
     ``ranges`` are the live ranges, where they are known already.
     """
-    order = tuple(range(len(graph.ops))) if order is None else tuple(order)
+    order = range(len(graph.ops)) if order is None else tuple(order)
     lives = _lives(graph, order)
     ranges = live_ranges(graph, order) if ranges is None else ranges
     if not order:
@@ -169,7 +171,7 @@ class _Lives:
 def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
     count = len(graph.ops)
     order = range(count) if order is None else order
-    if not is_order(graph, order):
+    if order != range(count) and not is_order(graph, order):  # the given one was checked when made
         raise InputError(f"{graph.name}: not a topological order of its {count} ops")
     listed = ints(order, count)
     step_of = np.zeros(count, dtype=np.int64)

@@ -93,14 +93,17 @@ def read(opened: ModelSource) -> Net:
 
 def placed(found: Rewritten, align: int = 1) -> list[Plan]:
     """Return the plans of the net as given, in its best order, and rewritten."""
-    nets = [(found.source, None), (found.source, found.ordered.order)]
-    if found.best is not found.ordered:
-        nets.append((found.net, found.best.order))
-    plans = [_place(net, order, align) for net, order in nets]
-    return plans if len(plans) == 3 else [*plans, plans[-1]]
+    given = tuple(range(len(found.source.nodes)))
+    known = {given: _place(found.source, given, align)}
+    if found.ordered.order not in known:
+        known[found.ordered.order] = _place(found.source, found.ordered.order, align)
+    before = [known[given], known[found.ordered.order]]
+    if found.best is found.ordered:
+        return [*before, before[-1]]
+    return [*before, _place(found.net, found.best.order, align)]
 
 
-def _place(net: Net, order: Sequence[int] | None, align: int) -> Plan:
+def _place(net: Net, order: Sequence[int], align: int) -> Plan:
     return place_order(net.graph, order, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
 
 

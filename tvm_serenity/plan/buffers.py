@@ -46,6 +46,12 @@ class Buffer:
     distance_bytes: int = 0
 
     def __post_init__(self) -> None:
+        free = self.offset is None and self.may_overlap is None and not self.regions
+        bounded = 0 <= self.size_bytes <= MAX_BYTES and 1 <= self.alignment <= MAX_BYTES
+        if not (free and bounded and -MAX_BYTES <= self.lower <= self.upper <= MAX_BYTES):
+            self._check()
+
+    def _check(self) -> None:
         def refuse(reason: str) -> InputError:
             return InputError(f"buffer {self.name!r}: {reason}")
 

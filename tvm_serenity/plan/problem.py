@@ -68,10 +68,9 @@ class PlacementProblem:
     @cached_property
     def load(self) -> Ints:
         """For each section, the sum of the sizes of its buffers that may share bytes with none."""
-        alone = np.array(
-            [0 if self.shares(i) else 1 for i in range(len(self.index))], dtype=np.int64
-        )
-        return self.total(self.size * alone)
+        alone = self.size.copy()
+        alone[list(self.sharing)] = 0
+        return self.total(alone)
 
     def total(self, values: Ints) -> Ints:
         """For each section, the sum of what ``values`` says of the buffers live in it."""
@@ -83,6 +82,8 @@ class PlacementProblem:
     @cached_property
     def reach(self) -> tuple[frozenset[int], ...]:
         """For each buffer those that it may reach from below, or that may reach it."""
+        if not any(self.below):
+            return (frozenset(),) * len(self.below)
         found = [set(above) for above in self.below]
         for i, above in enumerate(self.below):
             for j in above:
@@ -92,6 +93,8 @@ class PlacementProblem:
     @cached_property
     def sharing(self) -> frozenset[int]:
         """The buffers that may share bytes with another one."""
+        if not any(self.partners) and not any(self.below):
+            return frozenset()
         return frozenset(i for i in range(len(self.index)) if self.shares(i))
 
     def shares(self, i: int) -> bool:
@@ -151,23 +154,20 @@ def _sections(buffers: Sequence[Buffer]) -> tuple[Ints, Ints, int]:
     Walking through time, a live set is maximal if it ends (somebody leaves) after somebody has
     come since the last maximal one.
     """
-    events = sorted(
-        [(b.upper, 0, i) for i, b in enumerate(buffers)]
-        + [(b.lower, 1, i) for i, b in enumerate(buffers)]
-    )
-    lower = np.zeros(len(buffers), dtype=np.int64)
-    upper = np.zeros(len(buffers), dtype=np.int64)
-    section, grown = 0, False
-    for _, comes, i in events:
-        if comes:
-            lower[i], grown = section, True
-        else:
-            section, grown = section + grown, False
-            upper[i] = section
-    return lower, upper, section
+    count = len(buffers)
+    time = np.concatenate([_ints(b.upper for b in buffers), _ints(b.lower for b in buffers)])
+    comes = np.arange(2 * count) >= count
+    events = np.lexsort((comes, time))  # whoever leaves goes before whoever comes
+    came = comes[events]
+    maximal = ~came & np.concatenate([[False], came])[:-1]
+    section = np.empty(2 * count, dtype=np.int64)
+    section[events] = np.cumsum(maximal)
+    return section[count:], section[:count], int(maximal.sum())
 
 
 def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], ...]:
+    if all(buffer.may_overlap is None for buffer in buffers):
+        return ((),) * len(buffers)
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     found: list[dict[int, bool]] = [{} for _ in buffers]
     for i, buffer in enumerate(buffers):
@@ -183,8 +183,10 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
 
 def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
     """For each buffer those it may reach from below, each with the least distance."""
-    position = {buffer.name: i for i, buffer in enumerate(buffers)}
     found: list[dict[int, int]] = [{} for _ in buffers]
+    if all(buffer.may_overlap is None for buffer in buffers):
+        return tuple(found)
+    position = {buffer.name: i for i, buffer in enumerate(buffers)}
     for i, buffer in enumerate(buffers):
         if buffer.may_overlap is None or buffer.overlap is not Overlap.BELOW:
             continue

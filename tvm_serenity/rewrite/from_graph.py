@@ -8,7 +8,7 @@ of a ``.tflite`` file has one is not known here, so none counts as linear.
 
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.operators import MemoryUse, WeightInput, operator
-from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece
+from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece, as_owned
 
 _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 
@@ -16,15 +16,19 @@ _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 def net_of(graph: Graph) -> Net:
     """Return the net of a graph as it is given; node i is op i, values are its tensors."""
     nodes = tuple(_node(graph, index, op) for index, op in enumerate(graph.ops))
-    return Net(graph.name, graph.tensors, nodes, graph.inputs, graph.outputs)
+    net = Net(graph.name, graph.tensors, nodes, graph.inputs, graph.outputs)
+    if not any(op.over for op in graph.ops):  # then what was read is the instance that it shows
+        vars(net)["graph"] = as_owned(graph)
+    return net
 
 
 def _node(graph: Graph, index: int, op: Op) -> Node:
-    read = [t for t in op.inputs if graph.in_profile[t] or not _is_weight(graph, t)]
     plain = index not in graph.constant_ops and len(op.outputs) == 1 and op.view_of is None
-    made = _known(graph, index, op, read) if plain and read else None
-    if made is not None:
-        return made
+    if plain and graph.tensors[op.outputs[0]].shape is not None:
+        read = [t for t in op.inputs if graph.in_profile[t] or not _is_weight(graph, t)]
+        made = _known(graph, index, op, read) if read else None
+        if made is not None:
+            return made
     kind = Kind.VIEW if op.view_of is not None else Kind.OPAQUE
     inputs = list(dict.fromkeys(op.inputs))
     if op.view_of is not None:

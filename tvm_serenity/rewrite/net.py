@@ -122,7 +122,7 @@ class Node:
     def inputs(self) -> tuple[int, ...]:
         """All values read, each once."""
         base = () if self.base is None else (self.base,)
-        read = (v for o in self.operands for v in o.values)
+        read = [piece.value for operand in self.operands for piece in operand.pieces]
         return tuple(dict.fromkeys((*base, *read, *self.addends)))
 
     @property
@@ -164,10 +164,10 @@ class Net:
         """The node of a name."""
         return {node.name: i for i, node in enumerate(self.nodes)}
 
-    @property
+    @cached_property
     def count(self) -> int:
         """The number of ops that run: views do not."""
-        return sum(node.kind is not Kind.VIEW for node in self.nodes)
+        return [node.kind is Kind.VIEW for node in self.nodes].count(False)
 
     def find(self, name: str) -> Node | None:
         """The node called ``name``, if there is one."""
@@ -214,6 +214,8 @@ class Net:
 
     def ordered(self, order: Sequence[int]) -> "Net":
         """The same net with its nodes in ``order``."""
+        if list(order) == list(range(len(self.nodes))):
+            return self
         return replace(self, nodes=tuple(self.nodes[i] for i in order))
 
     def edit(

@@ -23,7 +23,7 @@ from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.regions import regions, stitched
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten
-from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 
 RULES: Mapping[str, Rule] = {
     channelwise.NAME: channelwise,
@@ -37,6 +37,8 @@ RULES: Mapping[str, Rule] = {
 
 PAPER = (channelwise.NAME, kernelwise.NAME)
 REJECTED_AT_MOST = 40
+MATCH_S = 5e-5
+"""Seconds an op that all rules' matches, and the parts between them, take at most."""
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Of the time that is left: for the order before rewriting, and for all but the order after it."""
 
@@ -67,18 +69,18 @@ def _rewritten(
             peaks: tuple[int, ...] = ()
         else:
             best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
-    after = before
+    after, given_bytes = before, peak_bytes(net.graph)
     if applied:
         after = schedule(best.graph, "auto", Options(time_limit_s=clock.left_s))
     found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
     if options.rules != "paper" and (not applied or found > given):
         best, after, applied = net, before, []
-    rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else peak_bytes(net.graph)
+    rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else given_bytes
     return Rewritten(
         source=net,
         net=best.ordered(after.order) if applied else net,
         report=Report(tuple(applied), tuple(refused), tuple(losers)),
-        given_bytes=peak_bytes(net.graph),
+        given_bytes=given_bytes,
         ordered=before,
         best=replace(after, order=tuple(range(len(best.nodes)))) if applied else before,
         rewrite_only_bytes=rewrite_only,
@@ -178,6 +180,8 @@ def _chosen(
     net: Net, before: Schedule, names: Sequence[str], options: RewriteOptions, clock: Clock
 ) -> tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]:
     done: list[Match] = []
+    if clock.left_s <= 0 or too_late_for(len(net.nodes), MATCH_S):
+        return net, [], [], [], (before.peak_bytes,)
     free = [_FREE[n] for n in _FREE if n in names]
     base = everywhere(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}

@@ -40,6 +40,7 @@ __all__ = [
     "check_schedule",
     "naive_peak",
     "schedule",
+    "too_late_for",
     "trivial_bound",
 ]
 
@@ -65,12 +66,20 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
     if method == "auto" and limit is None and limit_left() is None:
         limit = AUTO_TIME_LIMIT_S
     with within(limit):
-        if len(graph.ops) >= LARGE_OPS and seconds_left() < PREPARE_S * len(graph.ops):
+        if too_late_for(len(graph.ops)):
             return _as_given(graph, method)
         problem = problem_of(graph)
         found = METHODS[method](problem, options)
     order = complete_order(graph, [problem.ops[i] for i in found.order])
     return replace(found, method=method, order=order)
+
+
+def too_late_for(ops: int, each_s: float = PREPARE_S) -> bool:
+    """Whether a graph of so many ops could not even be made ready in the time that is left.
+
+    ``each_s``: seconds that this takes an op.
+    """
+    return ops >= LARGE_OPS and seconds_left() < each_s * ops
 
 
 def _as_given(graph: Graph, method: str) -> Schedule:
