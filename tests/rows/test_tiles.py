@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.rows.nets import Built, Host, build, needs_board, needs_host, program, random_module
 from tests.rows.nets import streaming as streamed_as
 from tvm_serenity import firmware
+from tvm_serenity.boards import MemoryRegion, board
 from tvm_serenity.cli import app
 from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import CheckError, InputError, WrongResultError
@@ -274,3 +275,51 @@ def test_fit_has_it_as_candidates() -> None:
     assert without is not None
     assert chosen.arena_bytes < without.arena_bytes
     build_chosen(found, Settings(name="net"))
+
+
+@needs_host
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"write_over": True},
+        {"fast": True},
+        {"stream_input": True},
+        {"external_arena": True, "stream_input": True},
+        {"channels": "keep", "rows": 3},
+        {"rows": "auto", "ram_bytes": 3_000},
+        {"format": "zephyr"},
+        {"format": "arduino", "write_over": True},
+        {"format": "mlf"},
+    ],
+)
+def test_it_goes_with_other_options(more: dict[str, Any]) -> None:
+    """Chains are made whatever else is asked for, and every tensor is what it must be."""
+    made = firmware.build(module(mean=True), BOARDS[0], replace(asked(), **more))
+    again = made.facts["rows"]["recompute"]
+    assert again["chains"]
+    assert made.facts["check"]["tensors"] > 10
+    assert made.facts["rows"]["streamed"] == more.get("stream_input", False)
+
+
+def test_what_fits_without_is_not_computed_again() -> None:
+    how = replace(asked(), rows="auto", check=False)
+    again = firmware.build(module(), BOARDS[0], how).facts["rows"]["recompute"]
+    assert again["chains"] == []
+    assert (again["factor"], again["limit"]) == (1.0, 3)
+
+
+def test_bands_across_memories_hold_the_workspace_of_chains() -> None:
+    """Two memories, neither of which holds the arena alone."""
+    plain = firmware.build(module(mean=True), BOARDS[0], replace(asked(), check=False))
+    arena = sum(plain.facts["arena_bytes"].values())
+    target = board(BOARDS[0])
+    flash = next(r for r in target.regions if r.kind == "flash")
+    sizes = 1_024 + 128 + arena * 2 // 3, arena // 2
+    parts = (
+        MemoryRegion(f"part{i}", "sram", 2**29 + i * 2**20, size // 16 * 16)
+        for i, size in enumerate(sizes)
+    )
+    small = replace(target, regions=(flash, *parts))
+    made = firmware.build(module(mean=True), small, asked())
+    assert len([n for n in made.facts["arena_bytes"].values() if n]) == 2
+    assert made.facts["rows"]["recompute"]["chains"]
