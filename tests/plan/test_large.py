@@ -51,6 +51,18 @@ def test_without_time_or_the_exact_search_many_buffers_are_placed() -> None:
 
 
 @needs_native
+@pytest.mark.parametrize("align", [1, 192])
+def test_nested_lives_with_short_ones_between_are_placed_at_the_bound_at_once(align: int) -> None:
+    rng, half = random.Random(align), MANY // 2
+    saved = [Buffer(f"s{i}", i, 2 * half - i, 192 * rng.randint(1, 99), align) for i in range(half)]
+    passing = [Buffer(f"p{i}", 2 * i, 2 * i + 2, 192 * 50, align) for i in range(half)]
+    found = plan([*saved, *passing], options=PlanOptions(time_limit_s=0.0))
+    check_plan([*saved, *passing], found.offsets, found.arena_bytes)
+    assert found.arena_bytes == sum(b.size_bytes for b in saved) + 192 * 50
+    assert found.arena_bytes == found.lower_bound_bytes
+
+
+@needs_native
 def test_a_placement_moved_by_a_byte_is_rejected() -> None:
     buffers = crowd(MANY, seed=4)
     found = plan(buffers, options=PlanOptions(time_limit_s=0.0))

@@ -6,6 +6,7 @@
 
 #include "plan/greedy.hpp"
 #include "plan/repair.hpp"
+#include "plan/sweep.hpp"
 
 namespace plan {
 
@@ -60,6 +61,10 @@ bool shares(const Instance& in) {
   for (int i = 0; i < in.count(); ++i)
     if (!in.partners[i].empty() || in.paired[i]) return true;
   return false;
+}
+
+bool any_fixed(const Instance& in) {
+  return std::any_of(in.fixed.begin(), in.fixed.end(), [](Bytes at) { return at >= 0; });
 }
 
 bool fits_exact(const Instance& in) {
@@ -156,9 +161,9 @@ class Solver {
 
   std::vector<int> greedy() {
     std::vector<int> best;
-    offer(place_in_time(in_, limit_), "greedy");
-    if (large() && limit_.now()) return best;  // sorting them takes a while
     const bool sparse = large() && !shares(in_);
+    offer(sparse && !any_fixed(in_) ? sweep(in_, limit_) : place_in_time(in_, limit_), "greedy");
+    if (large() && limit_.now()) return best;  // sorting them takes a while
     const StaticOrders orders(in_);
     for (int which = 0; which < orders.count(); ++which) {
       if (done() && !best.empty()) break;
