@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, TimeLimit, sized
+from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, Target, TimeLimit, sized
 from tvm_serenity.cli.quantized import (
     Channels,
     DynamicRange,
@@ -40,7 +40,7 @@ def compile_command(
         str | None,
         typer.Option("-o", "--output", metavar="DIR", help="Write the library and report here."),
     ] = None,
-    target: Annotated[str, typer.Option(help="TVM target.")] = "llvm",
+    target: Target = "native",
     time_limit: TimeLimit = None,
     rewrite: Rewrite = False,
     rows: Annotated[
@@ -91,12 +91,14 @@ def compile_command(
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.runtime.build import compile_and_compare
+    from tvm_serenity.tvm_targets import named, target_of
     from tvm_serenity.validation.given import given_inputs
 
     if output is not None and Path(output).exists():
         raise InputError(f"{output}: exists already; name a new directory")
     if rows and rewrite:
         raise InputError("--rows and --rewrite: choose one")
+    machine = target_of(target)
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
     start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
@@ -109,9 +111,9 @@ def compile_command(
             rewrite=rules if rewrite else "",
             rows=rows,
             time_limit_s=time_limit,
-            tuned=None if tuned is None else _measured(tuned, target, workspace_limit),
+            tuned=None if tuned is None else _measured(tuned, machine, workspace_limit),
         )
-        made = prepared(start, steps, target)
+        made = prepared(start, steps, machine)
         checks = _checks(model, module, quantized, rounding, check, output)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, rewrite)
@@ -126,7 +128,7 @@ def compile_command(
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
-    result = {**_json(model, target, found, checks), **_steps_json(module, made)}
+    result = {**_json(model, named(machine), found, checks), **_steps_json(module, made)}
     if output is not None:
         _export(found, result, Path(output))
     if json:
@@ -171,12 +173,10 @@ def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Chec
     return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
 
 
-def _measured(file: Path, target: str, limit: int) -> Any:
-    import tvm
-
+def _measured(file: Path, target: "tvm.target.Target", limit: int) -> Any:
     from tvm_serenity.kernels.tune import tuned
 
-    return tuned(file, tvm.target.Target(target), limit)
+    return tuned(file, target, limit)
 
 
 def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:

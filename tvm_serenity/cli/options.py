@@ -70,6 +70,13 @@ MemoryLimit = Annotated[
 Rewrite = Annotated[
     bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak before ordering.")
 ]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="TARGET",
+        help="native: this machine's processor; llvm: any of its kind; or a target of TVM's.",
+    ),
+]
 StreamInput = Annotated[
     bool, typer.Option("--stream-input", help="Input rows arrive one by one, as from a camera.")
 ]

@@ -7,7 +7,7 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model
+from tvm_serenity.cli.options import Dims, Json, Model, Target
 from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for
 
 
@@ -17,7 +17,7 @@ def tune_command(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Write the best tiles here.")
     ],
-    target: Annotated[str, typer.Option(help="TVM target.")] = "llvm",
+    target: Target = "native",
     trials: Annotated[int, typer.Option(metavar="N", help="Tiles to measure a kernel.")] = 16,
     quantized: Quantized = "auto",
     rounding: Rounding = "auto",
@@ -32,13 +32,12 @@ def tune_command(
     """
     opened = source(model, dim or ())
     module = opened.module("off")
-    import tvm
-
     from tvm_serenity import compat
     from tvm_serenity.kernels.tune import tune, write
     from tvm_serenity.relax.pipeline import Steps, prepared
+    from tvm_serenity.tvm_targets import named, target_of
 
-    machine = tvm.target.Target(target)
+    machine = target_of(target)
     start, rounding = opened_for(opened, module, quantized, rounding)
     steps = Steps(quantized=quantized, rounding=rounding)
     functions = prepared(start, steps, machine).plain.functions.items()
@@ -58,7 +57,7 @@ def tune_command(
     write(found, output)
     result: dict[str, Any] = {
         "model": model,
-        "target": target,
+        "target": named(machine),
         "file": str(output),
         "kernels": [
             {

@@ -21,6 +21,7 @@ from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
+from tvm_serenity.tvm_targets import has_feature
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ SCALAR = Tiling(1, 1, vector=False)
 MCU = Tiling(8, 1, vector=False)
 """For cores without vectors and with 13 registers (Cortex-M)."""
 HOST = Tiling(16, 5, vector=True)
-"""For x86-64 and AArch64: 16 vector registers of four 32-bit sums."""
+"""For x86-64 and AArch64: 16 vector registers of four or eight 32-bit sums."""
+WIDE = Tiling(32, 7, vector=True)
+"""For AVX-512: 32 registers of sixteen 32-bit sums; 7 columns divide 14, 28, 56 and 112."""
 
 
 def tiling_for(target: tvm.target.Target) -> Tiling:
@@ -51,7 +54,7 @@ def tiling_for(target: tvm.target.Target) -> Tiling:
     embedded = any(name in triple for name in ("thumb", "cortex-m", "riscv32"))
     if str(target.kind.name) != "llvm" or embedded:
         return MCU
-    return HOST
+    return WIDE if has_feature(target, "avx512f") else HOST
 
 
 def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> bool:

@@ -14,23 +14,15 @@ from tvm.script import tirx as T  # noqa: N812
 
 from tvm_serenity.sparse.execute.plan import COPY, FRESH, FROM_INPUTS, OUTPUT, RELU
 from tvm_serenity.sparse.execute.steps import LOOPS
+from tvm_serenity.tvm_targets import has_feature, native
 
 
 def lanes() -> int:
     """Return the floats of this machine's vector registers."""
-    features = tvm.get_global_func("target.llvm_cpu_has_feature", allow_missing=True)
-    target = host()
     for feature, width in (("avx512f", 16), ("avx2", 8)):
-        if features is not None and features(feature, target):
+        if has_feature(native(), feature):
             return width
     return 4
-
-
-@cache
-def host() -> Any:
-    """Return the target for this machine."""
-    cpu = tvm.get_global_func("target.llvm_get_system_cpu", allow_missing=True)
-    return tvm.target.Target({"kind": "llvm", **({"mcpu": str(cpu())} if cpu is not None else {})})
 
 
 SUMS = {16: 24, 8: 12, 4: 12}
@@ -53,7 +45,7 @@ def kernel(batch: int, tile: int, width: int, parallel: bool, together: int) -> 
     (batch / tile, slots, tile), out (outputs, batch), then the arrays of :class:`Groups`.
     """
     module = tvm.IRModule({"sparse": _body(batch, tile, width, parallel, together)})
-    return tvm.compile(module, target=host())["sparse"]
+    return tvm.compile(module, target=native())["sparse"]
 
 
 SLOT, FLAGS, PLACE = 0, 1, 2
