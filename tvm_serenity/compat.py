@@ -62,11 +62,6 @@ def named_pass(name: str, apply: Callable[[Any], Any]) -> Any:
     return tvm.transform.module_pass(lambda mod, _context: apply(mod), opt_level=0, name=name)
 
 
-def current_target() -> Any:
-    """Return the target in scope, or plain ``llvm``."""
-    return tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
-
-
 def is_tensor(ty: relax.Type) -> bool:
     """Whether ``ty`` is the type of one tensor."""
     return isinstance(ty, relax.TensorType)

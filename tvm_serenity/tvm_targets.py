@@ -19,6 +19,11 @@ def native() -> Any:
     return tvm.target.Target({"kind": "llvm", **({"mcpu": str(cpu())} if cpu is not None else {})})
 
 
+def current() -> Any:
+    """Return the target in scope, or that of this machine."""
+    return tvm.target.Target.current(allow_none=True) or native()
+
+
 def has_feature(target: tvm.target.Target, name: str) -> bool:
     """Return whether a target's processor has a feature, as LLVM calls it ("avx2", "neon")."""
     known = tvm.get_global_func("target.llvm_cpu_has_feature", allow_missing=True)

@@ -89,7 +89,7 @@ def compile_command(
     opened = source(model, dim or ())
     opened.check_operators(quantized != OFF)
     module = opened.module("off")
-    from tvm_serenity.relax.pipeline import Steps, prepared
+    from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.tvm_targets import named, target_of
     from tvm_serenity.validation.given import given_inputs
@@ -113,7 +113,7 @@ def compile_command(
             time_limit_s=time_limit,
             tuned=None if tuned is None else _measured(tuned, machine, workspace_limit),
         )
-        made = prepared(start, steps, machine)
+        made = prepared_for_host(start, steps, machine)
         checks = _checks(model, module, quantized, rounding, check, output)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, rewrite)

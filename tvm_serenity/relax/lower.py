@@ -5,12 +5,12 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_serenity import compat
+from tvm_serenity import compat, tvm_targets
 
 
 def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) -> Any:
     """Return ``mod`` as fused kernels in dataflow form, with reshapes as views."""
-    machine = compat.current_target() if target is None else tvm.target.Target(target)
+    machine = tvm_targets.current() if target is None else tvm.target.Target(target)
     if not all(_is_lowered(f) for _, f in functions_of(mod)):
         with machine:
             mod = tvm.transform.Sequential(

@@ -8,16 +8,17 @@ wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import tvm
 
-from tvm_serenity import compat
+from tvm_serenity import compat, tvm_targets
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
+from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import PlanOptions
 from tvm_serenity.quantize.choices import (
     AUTO,
@@ -32,6 +33,7 @@ from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.plan_memory import plan_module
 from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module, rounding_of
+from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import Rewriting, names_rows, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
@@ -156,7 +158,7 @@ def prepared(
     Raises :class:`InputError` where the module was imported otherwise than ``steps`` say.
     """
     steps = steps or Steps()
-    machine = compat.current_target() if target is None else tvm.target.Target(target)
+    machine = tvm_targets.current() if target is None else tvm.target.Target(target)
     with machine:
         integers = _integers(_turned(mod, steps), steps)
         fewer, folded = _folded(integers, steps)
@@ -173,6 +175,20 @@ def prepared(
         rewriting=rewriting,
         rows=rows,
     )
+
+
+def prepared_for_host(mod: tvm.IRModule, steps: Steps, target: tvm.target.Target) -> Prepared:
+    """Return ``mod`` as :func:`prepared`, in the layout whose kernels are fast on a processor.
+
+    With ``layout`` "auto", images have their channels last where the given order then needs no
+    more memory: vectors go along channels.
+    """
+    given = prepared(mod, steps, target)
+    if steps.layout != AUTO or steps.rewrite or steps.rows:
+        return given
+    last = prepared(mod, replace(steps, layout="last"), target)
+    needs = [peak_bytes(read_function(made.kernels).graph) for made in (given, last)]
+    return last if needs[1] <= needs[0] else given
 
 
 def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) -> Any:
@@ -263,7 +279,7 @@ def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, FoldedChannels]:
 def folded_channels(mod: tvm.IRModule) -> FoldedChannels:
     """Return how many channels of ``mod``, fresh, are not computed by default."""
     steps = Steps()
-    with compat.current_target():
+    with tvm_targets.current():
         return _folded(_integers(_turned(mod, steps), steps), steps)[1]
 
 

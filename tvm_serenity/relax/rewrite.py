@@ -5,7 +5,7 @@ from typing import Any
 
 import tvm
 
-from tvm_serenity import compat
+from tvm_serenity import tvm_targets
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.read import read_function
@@ -48,7 +48,7 @@ def rewrite_module(
     """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
     options = options or RewriteOptions()
     rule_names(options.rules)
-    target = compat.current_target() if target is None else tvm.target.Target(target)
+    target = tvm_targets.current() if target is None else tvm.target.Target(target)
     try:
         reading = read_net(prepared(mod))
     except UnsupportedError as error:
@@ -108,7 +108,7 @@ def force(mod: tvm.IRModule, rules: str, target: tvm.target.Target | str | None 
 
     ``mod`` itself where none matches.
     """
-    target = compat.current_target() if target is None else tvm.target.Target(target)
+    target = tvm_targets.current() if target is None else tvm.target.Target(target)
     reading = read_net(prepared(mod))
     net, done = apply_everywhere(reading.net, rules)
     return emit(mod, reading, settle(net), target) if done else mod

@@ -13,7 +13,7 @@ import numpy as np
 import tvm
 from tvm import relax, s_tir, tirx
 
-from tvm_serenity import compat
+from tvm_serenity import compat, tvm_targets
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.lean import LEAN
@@ -38,7 +38,7 @@ def by_rows(
 
     Raises :class:`UnsupportedError` where it cannot be read, or nothing can be split.
     """
-    target = compat.current_target() if target is None else tvm.target.Target(target)
+    target = tvm_targets.current() if target is None else tvm.target.Target(target)
     rows = read_rows(mod, "main", target)
     if not rows.network.splittable or len(rows.network.outputs) != 1:
         raise UnsupportedError("nothing can be split into rows, or there are several outputs")

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_serenity import compat
+from tvm_serenity import compat, tvm_targets
 from tvm_serenity.relax.attributes import first_values
 from tvm_serenity.relax.rows import Emitter
 from tvm_serenity.relax.rows_read import RowModule, read_rows
@@ -67,7 +67,7 @@ def in_steps(
     :class:`~tvm_serenity.runtime.stream.SlidingNetwork`. Raises :class:`InputError` where nothing
     would stay.
     """
-    target = compat.current_target() if target is None else tvm.target.Target(target)
+    target = tvm_targets.current() if target is None else tvm.target.Target(target)
     states = first_values(mod["main"])
     rows = read_rows(mod, "main", target)
     reads = row_reads(rows)

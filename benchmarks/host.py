@@ -1,0 +1,172 @@
+"""Time and memory on this machine's processor, beside TVM's own pipeline, LiteRT and onnxruntime.
+
+    python benchmarks/host.py [--runs N] [--threads N] [MODEL ...]
+
+Each runtime loads and runs a model in a process of its own: median of the runs after a warm-up,
+and the largest resident memory above that of the runtime without a model. Ours and TVM's are
+compiled for this machine ("native"), before that process begins.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data" / "models"
+MODELS = (
+    "mlperf_tiny/kws_dscnn_int8.tflite",
+    "mlperf_tiny/vww_mobilenetv1_96_int8.tflite",
+    "mlperf_tiny/ic_resnet8_int8.tflite",
+    "mlperf_tiny/ic_resnet_large_int8.tflite",
+    "mlperf_tiny/kws_dscnn_fp32.tflite",
+    "mlperf_tiny/vww_mobilenetv1_96_fp32.tflite",
+    "mlperf_tiny/ic_resnet8_fp32.tflite",
+    "mlperf_tiny/ic_resnet8_fp32.onnx",
+    "mlperf_tiny/vww_mobilenetv1_96_fp32.onnx",
+)
+
+
+def compiled(model: str, folder: Path) -> dict[str, int]:
+    """Export both libraries; the bytes of the arena, and of what TVM's pipeline allocates."""
+    sys.path.insert(0, str(ROOT))
+    import numpy as np
+    import tvm
+
+    from tvm_serenity.cli.models import source
+    from tvm_serenity.relax.pipeline import Steps, prepared_for_host, serenity_pipeline
+    from tvm_serenity.runtime.vm import run
+    from tvm_serenity.tvm_targets import native
+    from tvm_serenity.validation.drawn import random_inputs
+
+    opened = source(model, [])
+    inputs = random_inputs(opened.module("off"))
+    np.savez(folder / "inputs.npz", *inputs)
+    memory: dict[str, int] = {}
+    kernels = prepared_for_host(opened.module(), Steps(), native()).kernels
+    for name, start, pipeline in (
+        ("ours", kernels, serenity_pipeline()),
+        ("tvm", opened.module("off"), "default"),
+    ):
+        built = tvm.compile(start, native(), relax_pipeline=pipeline)
+        built.export_library(str(folder / f"{name}.so"))
+        made = run(built, inputs)
+        memory[name] = made.allocated_bytes - sum(a.nbytes for a in made.outputs)
+    return memory
+
+
+def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
+    """A function that runs the model once; imports are done when it returns."""
+    import numpy as np
+
+    inputs = list(np.load(folder / "inputs.npz").values())
+    if runtime in ("ours", "tvm"):
+        import tvm
+        from tvm import relax
+
+        machine = relax.VirtualMachine(
+            tvm.runtime.load_module(str(folder / f"{runtime}.so")), tvm.cpu()
+        )
+        given = [tvm.runtime.tensor(array) for array in inputs]
+        return lambda: machine["main"](*given)
+    if runtime == "litert":
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(str(DATA / model), num_threads=threads)
+        interpreter.allocate_tensors()
+        entries = interpreter.get_input_details()
+        for entry, array in zip(entries, inputs, strict=False):
+            interpreter.set_tensor(entry["index"], array)
+        return interpreter.invoke
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(DATA / model), options)
+    feed = dict(zip((i.name for i in session.get_inputs()), inputs, strict=False))
+    return lambda: session.run(None, feed)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> None:
+    """Load, run and print milliseconds and resident bytes: what a process of its own does."""
+    packages = {"litert": "ai_edge_litert.interpreter", "onnxruntime": "onnxruntime"}
+    __import__(packages.get(runtime, "tvm"))
+    __import__("numpy")
+    before = resident_bytes()
+    once = runner(runtime, model, folder, threads)
+    once()
+    taken = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        once()
+        taken.append(time.perf_counter() - began)
+    ms, held = statistics.median(taken) * 1e3, resident_bytes() - before
+    print(json.dumps({"ms": ms, "resident_bytes": held}))
+
+
+def measured(
+    runtime: str, model: str, folder: Path, threads: int, runs: int
+) -> dict[str, Any] | None:
+    """What a runtime takes, in a process of its own; None where it does not load the model."""
+    words = [sys.executable, __file__, "--child", runtime, str(folder), model]
+    words += ["--threads", str(threads), "--runs", str(runs)]
+    environment = {**os.environ, "TVM_NUM_THREADS": str(threads)}
+    made = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    return json.loads(made.stdout.splitlines()[-1]) if made.returncode == 0 else None
+
+
+def row(model: str, threads: int, runs: int) -> None:
+    """Print a model's row."""
+    rival = "onnxruntime" if model.endswith(".onnx") else "litert"
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        arena = compiled(str(DATA / model), folder)
+        found = {
+            name: measured(name, model, folder, threads, runs) for name in ("ours", "tvm", rival)
+        }
+    ours = found["ours"]
+    assert ours is not None
+    cells = [f"{ours['ms']:.3f}"]
+    for name in ("tvm", rival):
+        one = found[name]
+        cells.append("-" if one is None else f"{one['ms']:.3f} ({ours['ms'] / one['ms']:.2f})")
+    cells += [f"{arena['ours']:,}", f"{arena['tvm']:,}"]
+    cells += ["-" if f is None else f"{f['resident_bytes'] / 1e6:.1f}" for f in found.values()]
+    print(f"| {Path(model).name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=31)
+    parser.add_argument("--child", nargs=2, metavar=("RUNTIME", "FOLDER"))
+    given = parser.parse_args()
+    if given.child:
+        child(given.child[0], given.models[0], Path(given.child[1]), given.threads, given.runs)
+        return
+    print(
+        "| model | ours, ms | stock TVM (ours / it) | LiteRT or onnxruntime (ours / it) | arena | "
+        "stock TVM's memory | resident MB, ours | stock TVM | LiteRT or onnxruntime |"
+    )
+    print("|" + "---|" * 9)
+    for model in given.models:
+        row(model, given.threads, given.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Targets by what users write, and the tiles that their registers hold."""
+
+import pytest
+
+from tests.cli.run import serenity
+from tests.rows.nets import model
+from tvm_serenity.errors import InputError
+
+SPEECH = "tflm/micro_speech_quantized.tflite"
+
+
+def test_native_is_the_processor_of_this_machine() -> None:
+    import tvm
+
+    from tvm_serenity.tvm_targets import current, named, native, target_of
+
+    cpu = str(tvm.get_global_func("target.llvm_get_system_cpu")())
+    assert named(target_of("native")).endswith(f"-mcpu={cpu}")
+    assert "-mcpu" not in named(target_of("llvm"))
+    assert str(current()) == str(native())
+    with tvm.target.Target("llvm"):
+        assert named(current()) == named(target_of("llvm"))
+    haswell = target_of('{"kind": "llvm", "mcpu": "haswell"}')
+    assert named(haswell).endswith("-mcpu=haswell")
+    for text in ("bogus", "{", '{"kind": "bogus"}'):
+        with pytest.raises(InputError, match="--target"):
+            target_of(text)
+
+
+def test_tiles_are_those_that_registers_hold() -> None:
+    from tvm_serenity.kernels.tile import HOST, MCU, WIDE, tiling_for
+    from tvm_serenity.tvm_targets import target_of
+
+    tiles = {
+        "skylake-avx512": WIDE,
+        "haswell": HOST,
+        "x86-64": HOST,
+    }
+    for cpu, tiling in tiles.items():
+        assert tiling_for(target_of(f'{{"kind": "llvm", "mcpu": "{cpu}"}}')) == tiling
+    assert tiling_for(target_of('{"kind": "llvm", "mtriple": "thumbv7em-none-eabi"}')) == MCU
+
+
+def test_compile_says_its_target() -> None:
+    found = serenity("compile", str(model(SPEECH)), "--no-check", "--target", "llvm")
+    assert found.returncode == 0, found.stderr
+    assert "llvm" in found.stdout
+    assert "-mcpu" not in found.stdout
+    native = serenity("compile", str(model(SPEECH)), "--no-check")
+    assert "-mcpu=" in native.stdout.replace("\n", "")
+    wrong = serenity("compile", str(model(SPEECH)), "--target", "bogus")
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "--target bogus" in wrong.stderr
+
+
+def test_images_have_channels_last_where_that_needs_no_more_memory() -> None:
+    from tvm_serenity import zoo
+    from tvm_serenity.memory import peak_bytes
+    from tvm_serenity.relax.pipeline import Steps, prepared, prepared_for_host
+    from tvm_serenity.relax.read import read_function
+    from tvm_serenity.tvm_targets import native
+
+    module = zoo.build("mobilenet-v2?size=96")
+    needs = {}
+    for layout in ("given", "last"):
+        made = prepared(module, Steps(layout=layout), native())
+        needs[layout] = peak_bytes(read_function(made.kernels).graph)
+    found = prepared_for_host(module, Steps(), native())
+    assert peak_bytes(read_function(found.kernels).graph) == min(needs.values())
+    assert found.steps.layout == ("last" if needs["last"] <= needs["given"] else "auto")
+    given = prepared_for_host(module, Steps(layout="given"), native())
+    assert given.steps.layout == "given"
