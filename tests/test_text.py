@@ -31,6 +31,27 @@ def meaning(graph: Graph) -> object:
     return tensors, ops, [name[t] for t in graph.inputs], [name[t] for t in graph.outputs]
 
 
+def outcome(text: str) -> Graph | str:
+    """The graph that is read, or why it is not."""
+    try:
+        return parse(text)
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_plain_lines_read_at_once_mean_what_they_mean_word_by_word(seed: int) -> None:
+    rng = random.Random(seed)
+    lines = dump(random_graph(rng, 12, features=seed % 2 == 0)).splitlines()
+    for _ in range(40):
+        changed = list(lines)
+        at = rng.randrange(len(lines))
+        place = rng.randrange(len(lines[at]))
+        changed[at] = lines[at][:place] + rng.choice(' t0:[]->;,#"') + lines[at][place + 1 :]
+        spaced = [line + " " for line in changed]  # no plain line ends in a space
+        assert outcome("\n".join(changed)) == outcome("\n".join(spaced))
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_what_is_written_reads_back(seed: int) -> None:
     graph = random_graph(random.Random(seed), 12)

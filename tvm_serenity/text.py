@@ -51,7 +51,10 @@ _TOKEN = re.compile(
     r"""|(?P<close>\](?:(?:bool|bf16|[iu](?:8|16|32|64)|f(?:16|32|64))(?![^\s\[\]:;,\#]))?)"""
     r"""|(?P<mark>[\[:;,])|(?P<bare>(?:(?!->)[^\s"\[\]:;,#])+))"""
 )
-_BARE = re.compile(r"(?:(?!->)[^\s\"\[\]:;,#])+")
+_WORD = r"(?:(?!->)[^\s\"\[\]:;,#])+"
+_PLAIN = re.compile(rf"({_WORD})(?: ({_WORD}))?:((?: {_WORD})*) -> ({_WORD})\[([0-9]+)\]")
+"""An operator as most of a large file are: known tensors, one new one of so many bytes."""
+_BARE = re.compile(_WORD)
 _ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
 
 
@@ -77,7 +80,8 @@ def _parsed(text: str, name: str) -> Graph:
     reader = _Reader(name)
     for number, line in enumerate(text.splitlines(), start=1):
         try:
-            reader.line(list(_tokens(line)))
+            if not reader.plain(line):
+                reader.line(list(_tokens(line)))
         except GraphError:
             raise
         except (ParseError, ValueError, StopIteration) as error:
@@ -142,6 +146,20 @@ class _Reader:
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     number: dict[str, int] = field(default_factory=dict)
+
+    def plain(self, line: str) -> bool:
+        """Read a line at once if it is plain; anything else, and what is wrong, is left."""
+        found = _PLAIN.fullmatch(line)
+        if found is None:
+            return False
+        name, kind, read, made, size = found.groups()
+        inputs = tuple(map(self.number.get, read.split()))
+        if None in inputs or made in self.number:
+            return False
+        self.ops.append(Op(name, kind or "", inputs, (len(self.tensors),)))  # type: ignore[arg-type]
+        self.number[made] = len(self.tensors)
+        self.tensors.append(Tensor(made, int(size)))
+        return True
 
     def line(self, tokens: list[str]) -> None:
         if not tokens:
