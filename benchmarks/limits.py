@@ -1,0 +1,135 @@
+"""Commands under limits: seconds from when the file is read until the command has ended.
+
+    python benchmarks/limits.py [--ops N ...] [--limits S ...]
+
+Each command on models, and on generated files of each size, under limits of 1, 10 and 60 seconds
+(the smallest size without the longest limit); CPU seconds beside, as machines are shared.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.large_graphs import FAMILIES, trace
+from tvm_serenity import text
+
+ALLOWED_SHARE, ALLOWED_S = 1.1, 0.5
+"""A command may take so much of its limit and so many seconds more, from when its file is read."""
+
+COMMANDS = {"schedule": ("layered", "training"), "rewrite": ("layered",), "plan": ("plateau",)}
+"""Which kinds of files each command is given, at each size."""
+
+MODELS = {
+    "rows": "zoo:mobilenet-v2?layout=NHWC&quantised=1",
+    "rewrite": "zoo:swiftnet-cell-a",
+    "schedule": "zoo:swiftnet",
+}
+"""Commands that read models; those that compile take the time of that beside their limit."""
+
+CLOCKED = """
+import sys, time
+from importlib import import_module
+read = sys.argv.pop(1)
+
+def note():
+    with open(read, "a") as file:
+        print(time.monotonic(), time.process_time(), file=file)
+
+def noted(work, before=False):
+    def run(*arguments, **options):
+        if before:
+            note()
+        made = work(*arguments, **options)
+        if not before:
+            note()
+        return made
+    return run
+
+if sys.argv[2].startswith("zoo:"):
+    home = import_module("tvm_serenity.deadline")
+    home.within = noted(home.within, before=True)
+elif sys.argv[1] == "plan":
+    home = import_module("tvm_serenity.plan")
+    home.read_csv = noted(home.read_csv)
+else:
+    home = import_module("tvm_serenity.text")
+    home.parse = noted(home.parse)
+from tvm_serenity.cli import main
+main()
+"""
+"""The command line, writing when a file has been read (of a model: when its limit begins)."""
+
+
+def limits(sizes: Sequence[int], seconds: Sequence[int]) -> None:
+    """Commands on models and on files of each size, under each limit; the longest by themselves."""
+    print("| command | ops | limit s | seconds after reading | CPU s | status | held |")
+    print("|" + "---|" * 7)
+    held = []
+    with tempfile.TemporaryDirectory() as folder:
+        for command, model in MODELS.items():
+            held += [_limited([command, model], model, limit, folder) for limit in seconds]
+        for ops in sizes:
+            for limit in seconds if ops > min(sizes) else seconds[:-1]:
+                held += _at_size(Path(folder), ops, limit)
+    print(f"\n{sum(held)} of {len(held)} held")
+
+
+def _at_size(folder: Path, ops: int, limit: int) -> Iterator[bool]:
+    for command, kinds in COMMANDS.items():
+        for kind in kinds:
+            file = _file(folder, kind, ops)
+            yield _limited([command, str(file)], f"{ops:,} {kind}", limit, str(folder))
+
+
+def _file(folder: Path, kind: str, ops: int) -> Path:
+    """A text file of a graph, or the CSV of a trace."""
+    file = folder / f"{kind}-{ops}.{'csv' if kind == 'plateau' else 'txt'}"
+    if kind == "plateau":
+        rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in trace(ops))
+        file.write_text("id,lower,upper,size\n" + "\n".join(rows) + "\n")
+    else:
+        file.write_text(text.dump(FAMILIES[kind](ops)))
+    return file
+
+
+def _limited(words: Sequence[str], what: str, limit: int, folder: str) -> bool:
+    """The row of one command under a limit; whether it was held."""
+    noted = Path(folder) / "read"
+    noted.unlink(missing_ok=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c", CLOCKED, str(noted), *words, "--time-limit", str(limit)]
+    made = subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder, check=False
+    )
+    if not noted.exists():
+        sys.exit(f"{' '.join(words)}: {made.stderr.decode()}")
+    ended, after = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    began, spent = map(float, noted.read_text().splitlines()[0].split())
+    took = ended - began
+    cpu = sum(getattr(after, n) - getattr(before, n) for n in ("ru_utime", "ru_stime")) - spent
+    held = took <= ALLOWED_SHARE * limit + ALLOWED_S
+    print(
+        f"| {words[0]} | {what} | {limit} | {took:.2f} | {cpu:.2f} | {made.returncode} | "
+        f"{'yes' if held else 'no'} |",
+        flush=True,
+    )
+    return held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ops", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--limits", type=int, nargs="+", default=[1, 10, 60])
+    chosen = parser.parse_args()
+    limits(chosen.ops, chosen.limits)
+
+
+if __name__ == "__main__":
+    main()
