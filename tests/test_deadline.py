@@ -1,14 +1,17 @@
 """The deadline: blocks nest, only shorten, and end all that runs inside them."""
 
 import time
+from collections.abc import Sequence
 from importlib import import_module
 
 import pytest
 
 from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import limit_left, seconds_left, within
+from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
+from tvm_serenity.rewrite.from_graph import net_of
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.text import parse
 
@@ -69,6 +72,38 @@ def test_a_graph_too_large_for_the_time_left_keeps_its_order(
     check_schedule(graph, found.order, found.peak_bytes)
     least = schedule(graph, "exact", Options(time_limit_s=20.0))
     assert 0 < found.lower_bound_bytes <= least.lower_bound_bytes
+
+
+def test_a_net_too_large_for_the_time_left_is_not_matched_and_an_order_is_placed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = import_module("tvm_serenity.cli.rewrite")
+    rules = import_module("tvm_serenity.rewrite.rewrite")
+    looked, orders = list[object](), list[Sequence[int]]()
+    everywhere, place = rules.everywhere, command.place_order
+
+    def matched(*arguments: object) -> object:
+        looked.append(arguments)
+        return everywhere(*arguments)
+
+    def placed(graph: Graph, order: Sequence[int], *options: object) -> object:
+        orders.append(order)
+        return place(graph, order, *options)
+
+    monkeypatch.setattr(rules, "everywhere", matched)
+    monkeypatch.setattr(command, "place_order", placed)
+    monkeypatch.setattr(import_module("tvm_serenity.schedule"), "LARGE_OPS", 0)
+    net = net_of(parse(_hard(4)))
+    with within(0.0):
+        found = rules.rewrite(net)
+    assert not looked
+    assert found.best is found.ordered
+    assert found.region_peaks == (found.given_bytes,)
+    assert len(command.placed(found)) == 3
+    assert orders == [found.ordered.order]
+    with within(1000.0):
+        rules.rewrite(net)
+    assert looked
 
 
 def test_a_search_without_a_limit_of_its_own_ends_with_the_block() -> None:

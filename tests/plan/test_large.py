@@ -7,6 +7,7 @@ import pytest
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, native, plan
+from tvm_serenity.plan.problem import prepare
 
 needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
 MANY = 6_500
@@ -26,6 +27,20 @@ def crowd(count: int, seed: int, align: int = 1, fixed: int = 0) -> list[Buffer]
         made[i] = replace(made[i], lower=0, upper=2 * count + 300, offset=at)
         at += made[i].size_bytes + 192
     return made
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sections_are_the_largest_sets_of_buffers_that_live_together(seed: int) -> None:
+    rng = random.Random(seed)
+    starts = [rng.randrange(12) for _ in range(rng.randint(0, 9))]
+    buffers = [Buffer(f"b{i}", s, s + rng.randint(1, 6), 8) for i, s in enumerate(starts)]
+    alive = [
+        frozenset(i for i, b in enumerate(buffers) if b.lower <= t < b.upper) for t in range(20)
+    ]
+    largest = [one for one in alive if one and not any(one < other for other in alive)]
+    found = prepare(buffers)
+    assert [frozenset(live) for live in found.live] == list(dict.fromkeys(largest))
+    assert found.load.tolist() == [8 * len(live) for live in found.live]
 
 
 @needs_native
