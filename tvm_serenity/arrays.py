@@ -45,12 +45,18 @@ def ints(values: Iterable[int], count: int = -1) -> Ints:
     return np.fromiter(values, dtype=np.int64, count=count)
 
 
+def distinct(values: Ints) -> Ints:
+    """Return the values, which are 0 or more, ascending, each once."""
+    found = np.sort(values)
+    return found[np.diff(found, prepend=-1) > 0]
+
+
 def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[int, ...], ...]:
     """Return for each key from 0 on its values, ascending, each once; values are below ``bound``.
 
     In O(n log n) for n pairs.
     """
-    pairs = np.unique(keys * max(bound, 1) + values)
+    pairs = distinct(keys * max(bound, 1) + values)
     ends = np.searchsorted(pairs, np.arange(1, groups + 1) * max(bound, 1)).tolist()
     flat = (pairs % max(bound, 1)).tolist()
     return (

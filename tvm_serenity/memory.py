@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_serenity.arrays import Flags, Ints, ints
+from tvm_serenity.arrays import Flags, Ints, distinct, ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
 
@@ -142,7 +142,7 @@ def least_need(graph: Graph) -> tuple[int, int]:
     tensor = np.concatenate([found.read.tensor, found.made.tensor])
     counted = np.array(graph.in_profile, dtype=np.bool_)[tensor]
     count = len(graph.tensors)
-    pairs = np.unique(op[counted] * count + root[tensor[counted]])
+    pairs = distinct(op[counted] * count + root[tensor[counted]])
     need = found.workspace.copy()
     need[list(graph.constant_ops)] = 0
     np.add.at(need, pairs // count, found.size[pairs % count])

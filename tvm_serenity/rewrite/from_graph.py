@@ -6,6 +6,8 @@ up in int32 (16 bit: int64). A file's activations are within its ops; whether a 
 of a ``.tflite`` file has one is not known here, so none counts as linear.
 """
 
+from collections.abc import Sequence
+
 from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.operators import MemoryUse, WeightInput, operator
 from tvm_serenity.rewrite.net import Conv, Kind, Net, Node, Operand, Piece, as_owned
@@ -15,25 +17,27 @@ _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 
 def net_of(graph: Graph) -> Net:
     """Return the net of a graph as it is given; node i is op i, values are its tensors."""
-    nodes = tuple(_node(graph, index, op) for index, op in enumerate(graph.ops))
+    whole = [Operand((Piece(t),)) for t in range(len(graph.tensors))]
+    nodes = tuple(_node(graph, index, op, whole) for index, op in enumerate(graph.ops))
     net = Net(graph.name, graph.tensors, nodes, graph.inputs, graph.outputs)
     if not any(op.over for op in graph.ops):  # then what was read is the instance that it shows
         vars(net)["graph"] = as_owned(graph)
     return net
 
 
-def _node(graph: Graph, index: int, op: Op) -> Node:
+def _node(graph: Graph, index: int, op: Op, whole: Sequence[Operand]) -> Node:
+    """The node of an op; ``whole`` are the operands that are one tensor, by tensor."""
     plain = index not in graph.constant_ops and len(op.outputs) == 1 and op.view_of is None
     if plain and graph.tensors[op.outputs[0]].shape is not None:
         read = [t for t in op.inputs if graph.in_profile[t] or not _is_weight(graph, t)]
-        made = _known(graph, index, op, read) if read else None
+        made = _known(graph, index, op, read, whole) if read else None
         if made is not None:
             return made
     kind = Kind.VIEW if op.view_of is not None else Kind.OPAQUE
     inputs = list(dict.fromkeys(op.inputs))
     if op.view_of is not None:
         inputs = [op.view_of, *(t for t in inputs if t != op.view_of)]
-    operands = tuple(Operand((Piece(t),)) for t in inputs)
+    operands = tuple([whole[t] for t in inputs])
     why = f"the kernel of {op.kind} is not known"
     return Node(
         op.name,
@@ -52,9 +56,11 @@ def _is_weight(graph: Graph, tensor: int) -> bool:
     return role is Role.CONSTANT or graph.producer[tensor] in graph.constant_ops
 
 
-def _known(graph: Graph, index: int, op: Op, read: list[int]) -> Node | None:
+def _known(
+    graph: Graph, index: int, op: Op, read: list[int], whole: Sequence[Operand]
+) -> Node | None:
     """The node of an op whose kind rules know; None where it is none of theirs."""
-    operands = tuple(Operand((Piece(t),)) for t in read)
+    operands = tuple(whole[t] for t in read)
     made, known = graph.tensors[op.outputs[0]], operator(op.kind)
     shapes = [graph.tensors[t].shape for t in read]
     if (
