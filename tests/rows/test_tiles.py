@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.rows.nets import Built, Host, build, needs_board, needs_host, program, random_module
+from tests.rows.nets import (
+    Built,
+    Host,
+    build,
+    model,
+    needs_board,
+    needs_host,
+    program,
+    random_module,
+)
 from tests.rows.nets import streaming as streamed_as
 from tvm_serenity import firmware
 from tvm_serenity.boards import MemoryRegion, board
@@ -148,6 +157,18 @@ def test_work_stays_within_its_factor_and_peaks_fall() -> None:
         peaks.append(peak(found.of(built.kernels.network)))
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[-1] < peaks[0] < peak(built.kernels.network)
+
+
+def test_what_is_given_back_takes_no_layer_of_another_chain() -> None:
+    """A window's chain without its head may have a tail that is the next chain's head."""
+    from tvm_serenity.frontends.relax import to_relax
+
+    built = build(to_relax(str(model("mlperf_tiny/vww_mobilenetv1_96_int8.tflite"))))
+    known, work = chains(built.rows), work_of(built.rows)
+    found = recompute(built.kernels.network, known, work, 1.2, streamed=True)
+    assert peak(found.of(built.kernels.network)) < peak(built.kernels.network)
+    layers = [i for tile in found.tiles for i in tile.chain.layers]
+    assert len(set(layers)) == len(layers)
 
 
 def peak(network: Any) -> int:

@@ -175,7 +175,7 @@ class _Search:
                 if not set(chain.layers) & one.at:
                     continue
                 others = {w: t for w, t in one.chosen.items() if w != window}
-                if set(chain.layers) & {i for t in others.values() for i in t.chain.layers}:
+                if not _apart(chain, others):
                     continue
                 if extra_of(others.values()) + chain.extra_products > self.extra:
                     continue
@@ -201,11 +201,16 @@ class _Search:
         """A chain without its head, then in wider tiles, the widest first."""
         window, same = made.chain.window, made.chain
         for chain in self.chains[window]:
-            if chain.extra_products < same.extra_products:
+            if chain.extra_products < same.extra_products and _apart(chain, others):
                 yield {**others, window: Tiled(chain, made.tile)}
         for tile in reversed(_ladder(same)):
             if tile > made.tile:
                 yield {**others, window: Tiled(same, tile)}
+
+
+def _apart(chain: Chain, others: Mapping[int, Tiled]) -> bool:
+    """Whether no layer of a chain is part of another one."""
+    return not set(chain.layers) & {i for t in others.values() for i in t.chain.layers}
 
 
 def _ladder(chain: Chain) -> list[int]:
