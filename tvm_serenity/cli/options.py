@@ -105,6 +105,9 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
+SEARCH_SHARE = 0.92
+"""Of a time limit, for all searches: what is checked, printed and written after takes time too."""
+
 TimeLimit = Annotated[
     float | None,
     typer.Option(

@@ -8,7 +8,7 @@ import typer
 from tvm_serenity.arena import place_order
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
-from tvm_serenity.cli.options import Dims, Json, Model, TimeLimit
+from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, TimeLimit
 from tvm_serenity.deadline import within
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
@@ -63,7 +63,8 @@ def run_rewrite(
     """Rewrite, order and place a model, and print what came out."""
     net = read(source(model, dims))
     show.warn_without_core()
-    with within(time_limit), show.progress("rewriting"):
+    searching = None if time_limit is None else SEARCH_SHARE * time_limit
+    with within(searching), show.progress("rewriting"):
         with within(None, REWRITE_SHARE):
             found = rewrite(net, RewriteOptions(rules=rules))
         with within(0.0 if found.interrupted else None):

@@ -11,6 +11,7 @@ from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
 from tvm_serenity.cli import app, onnx_session, program, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
+    SEARCH_SHARE,
     Alias,
     Dims,
     Fold,
@@ -39,8 +40,8 @@ from tvm_serenity.schedule import METHODS, Options, check_schedule
 from tvm_serenity.transform import Reduced
 
 OBJECTIVES = ("peak", "arena")
-SEARCH_SHARE, GIVEN_SHARE = 0.92, 0.1
-"""Of the time limit: for all searches, and of that for the placement of the given order."""
+GIVEN_SHARE = 0.1
+"""Of the time for all searches: for the placement of the given order."""
 NO_ORDER_HELPS = (
     "no other order is better; --rewrite tries networks that compute the same in less, "
     "and serenity explain says what else would help"
@@ -134,7 +135,6 @@ def schedule_command(
 
         tflm.check_request(plan_for, opened, choices)
     show.warn_without_core()
-    # What is checked, printed and written after the searches takes time as well.
     with within(None if time_limit is None else SEARCH_SHARE * time_limit):
         reduced = choices.apply(opened.graph)
         with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
