@@ -3,7 +3,7 @@
     python benchmarks/host.py [--runs N] [--threads N] [MODEL ...]
 
 Each runtime loads and runs a model in a process of its own: median of the runs after a warm-up,
-and the largest resident memory above that of the runtime without a model. Ours and TVM's are
+and the most resident memory above that of the runtime without a model. Ours and TVM's are
 compiled for this machine ("native"), before that process begins.
 """
 
@@ -81,7 +81,7 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
         interpreter = Interpreter(str(DATA / model), num_threads=threads)
         interpreter.allocate_tensors()
         entries = interpreter.get_input_details()
-        for entry, array in zip(entries, inputs, strict=False):
+        for entry, array in zip(entries, inputs, strict=True):
             interpreter.set_tensor(entry["index"], array)
         return interpreter.invoke
     import onnxruntime
@@ -89,13 +89,14 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(DATA / model), options)
-    feed = dict(zip((i.name for i in session.get_inputs()), inputs, strict=False))
+    feed = dict(zip((i.name for i in session.get_inputs()), inputs, strict=True))
     return lambda: session.run(None, feed)
 
 
-def resident_bytes() -> int:
-    """Resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def resident_bytes(which: str) -> int:
+    """Resident memory of this process: now (``VmRSS``), or the most noted (``VmHWM``)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{which}:"))
 
 
 def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> None:
@@ -103,7 +104,8 @@ def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> No
     packages = {"litert": "ai_edge_litert.interpreter", "onnxruntime": "onnxruntime"}
     __import__(packages.get(runtime, "tvm"))
     __import__("numpy")
-    before = resident_bytes()
+    Path("/proc/self/clear_refs").write_text("5")  # the most is noted from here on
+    before = resident_bytes("VmRSS")
     once = runner(runtime, model, folder, threads)
     once()
     taken = []
@@ -111,7 +113,7 @@ def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> No
         began = time.perf_counter()
         once()
         taken.append(time.perf_counter() - began)
-    ms, held = statistics.median(taken) * 1e3, resident_bytes() - before
+    ms, held = statistics.median(taken) * 1e3, resident_bytes("VmHWM") - before
     print(json.dumps({"ms": ms, "resident_bytes": held}))
 
 
@@ -123,7 +125,10 @@ def measured(
     words += ["--threads", str(threads), "--runs", str(runs)]
     environment = {**os.environ, "TVM_NUM_THREADS": str(threads)}
     made = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    return json.loads(made.stdout.splitlines()[-1]) if made.returncode == 0 else None
+    if made.returncode:
+        print(f"{runtime}, {model}: {made.stderr.splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return json.loads(made.stdout.splitlines()[-1])
 
 
 def row(model: str, threads: int, runs: int) -> None:

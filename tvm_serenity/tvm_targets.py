@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -12,11 +13,41 @@ NATIVE = "native"
 """The processor of this machine, with all of its instructions."""
 
 
+VECTORS = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+"""Instructions that a virtual machine may hide from a processor that has them."""
+WITHOUT = ("x86-64-v3", "x86-64-v2", "x86-64")
+"""Processors for where some are hidden, the best one first."""
+CPUINFO = Path("/proc/cpuinfo")
+
+
 @cache
 def native() -> Any:
-    """Return the target of this machine: its processor, as LLVM calls it."""
+    """Return the target of this machine: its processor, as LLVM calls it.
+
+    Where the system does not show all vector instructions that the processor would have, it is the
+    best one of ``WITHOUT`` whose instructions are there.
+    """
     cpu = tvm.get_global_func("target.llvm_get_system_cpu", allow_missing=True)
-    return tvm.target.Target({"kind": "llvm", **({"mcpu": str(cpu())} if cpu is not None else {})})
+    if cpu is None:
+        return tvm.target.Target("llvm")
+    shown = _shown()
+    made = [tvm.target.Target({"kind": "llvm", "mcpu": name}) for name in (str(cpu()), *WITHOUT)]
+    fit = (
+        t
+        for t in made
+        if shown is None or all(v in shown or not has_feature(t, v) for v in VECTORS)
+    )
+    return next(fit, tvm.target.Target("llvm"))
+
+
+def _shown() -> frozenset[str] | None:
+    """The instructions that the system says an x86 processor has; None where it does not say."""
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    flags = next((line for line in lines if line.startswith("flags")), None)
+    return None if flags is None else frozenset(flags.partition(":")[2].split())
 
 
 def current() -> Any:

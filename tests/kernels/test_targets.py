@@ -1,5 +1,8 @@
 """Targets by what users write, and the tiles that their registers hold."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.cli.run import serenity
@@ -25,6 +28,37 @@ def test_native_is_the_processor_of_this_machine() -> None:
     for text in ("bogus", "{", '{"kind": "bogus"}'):
         with pytest.raises(InputError, match="--target"):
             target_of(text)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu sse sse2 avx avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl", "cascadelake"),
+        ("fpu sse sse2 avx avx2 fma", "x86-64-v3"),
+        ("fpu sse sse2", "x86-64-v2"),
+    ],
+)
+def test_instructions_that_a_virtual_machine_hides_are_not_used(
+    flags: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tvm
+
+    from tvm_serenity import tvm_targets
+
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(tvm_targets, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(tvm, "get_global_func", _as_cascadelake(tvm.get_global_func))
+    found = tvm_targets.native.__wrapped__()
+    assert tvm_targets.named(found).endswith(f"-mcpu={expected}")
+
+
+def _as_cascadelake(known: Any) -> Any:
+    def function(name: str, allow_missing: bool = False) -> Any:
+        if name == "target.llvm_get_system_cpu":
+            return lambda: "cascadelake"
+        return known(name, allow_missing)
+
+    return function
 
 
 def test_tiles_are_those_that_registers_hold() -> None:
