@@ -13,9 +13,14 @@ NATIVE = "native"
 """The processor of this machine, with all of its instructions."""
 
 
-VECTORS = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-"""Instructions that a virtual machine may hide from a processor that has them."""
-WITHOUT = ("x86-64-v3", "x86-64-v2", "x86-64")
+SAME_NAME = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+VECTORS = {name: name for name in SAME_NAME} | {
+    "avx512vnni": "avx512_vnni",
+    "avxvnni": "avx_vnni",
+}
+"""Instructions that a virtual machine may hide from a processor that has them: LLVM's name, and
+that of the system."""
+WITHOUT = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 """Processors for where some are hidden, the best one first."""
 CPUINFO = Path("/proc/cpuinfo")
 
@@ -35,7 +40,7 @@ def native() -> Any:
     fit = (
         t
         for t in made
-        if shown is None or all(v in shown or not has_feature(t, v) for v in VECTORS)
+        if shown is None or all(s in shown or not has_feature(t, v) for v, s in VECTORS.items())
     )
     return next(fit, tvm.target.Target("llvm"))
 

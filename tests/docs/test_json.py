@@ -77,7 +77,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("compile", "conv.tflite", "--rewrite", "--no-check", "--time-limit", "0.1"),
         ("compile", "barren.tflite", "--no-check"),
     ),
-    "tune": (("tune", "conv.tflite", "-o", "tiles.json", "--trials", "1"),),
+    "tune": (("tune", "conv.tflite", "-o", "tiles.json", "--trials", "1", "--target", "llvm"),),
     "build": (
         ("build", "conv.tflite", *BOARD, "-o", "whole"),
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),

@@ -9,6 +9,7 @@ from tests.cli.run import serenity
 from tests.rows.nets import model
 from tvm_serenity.errors import InputError
 
+AVX512 = "fpu sse sse2 avx avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"
 SPEECH = "tflm/micro_speech_quantized.tflite"
 
 
@@ -33,7 +34,8 @@ def test_native_is_the_processor_of_this_machine() -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ("fpu sse sse2 avx avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl", "cascadelake"),
+        (f"{AVX512} avx512_vnni", "cascadelake"),
+        (AVX512, "x86-64-v4"),
         ("fpu sse sse2 avx avx2 fma", "x86-64-v3"),
         ("fpu sse sse2", "x86-64-v2"),
     ],

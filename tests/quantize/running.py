@@ -103,9 +103,10 @@ def assert_exact(
     module: Any,
     fills: Iterable[Fill] = (0, 1, "min", "max", "zero"),
     varied: bool = True,
+    target: Any = "llvm",
 ) -> None:
     """Compare with the referee, bit by bit; ``varied``: outputs must not all be the same."""
-    judge, machine = judge_of(data), Machine(module)
+    judge, machine = judge_of(data), Machine(module, target)
     seen = set()
     for fill in fills:
         inputs = judge.inputs(fill)

@@ -97,7 +97,7 @@ def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     said = {
         "rounding": made.steps.rounding,
         "kept_float": list(made.kept_float),
-        "weight_bytes": weight_bytes(made.changed),
+        "weight_bytes": weight_bytes(made.plain),
         "channels": made.folded.json(),
     }
     return {"quantized": said}

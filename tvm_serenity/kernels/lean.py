@@ -14,6 +14,8 @@ buffers of their own. ``lean`` changes the loops, not the arithmetic:
 
 The order in which each element's terms are added stays the same. A block the schedule cannot
 transform stays as it is; the scratch it needs remains and is counted by the planner.
+
+A packed layer (``kernels.packed``) has a form of its own, made from its record.
 """
 
 from typing import Any
@@ -22,12 +24,15 @@ import tvm
 from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity.kernels.dot_tiles import dot_tiles
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import extents_of, kinds_of_loops
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.nodes import parts, walk_down
 from tvm_serenity.kernels.proofs import reads_once, reads_what_is_made, runs_each_once
+from tvm_serenity.kernels.records import Packed
+from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.kernels.tile import SCALAR, Tiling, tiled
 
 LEAN = "serenity.lean"
@@ -49,6 +54,8 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
     """
     if not may_change(kernel):
         return kernel
+    if kind_of(kernel) == Packed.__name__:
+        return _as_called(dot_tiles(spec_of(kernel)).with_attr(LEAN, True), kernel)
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     _compute_by_row(schedule)
@@ -64,8 +71,13 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
     ]
     result = tvm.transform.Sequential(passes)(schedule.mod)["main"].with_attr(LEAN, True)
+    return _as_called(result, kernel)
+
+
+def _as_called(made: tirx.PrimFunc, kernel: tirx.PrimFunc) -> Any:
+    """A form of a kernel under its symbol."""
     symbol = (kernel.attrs or {}).get("global_symbol")
-    return result if symbol is None else result.with_attr("global_symbol", symbol)
+    return made if symbol is None else made.with_attr("global_symbol", symbol)
 
 
 def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:

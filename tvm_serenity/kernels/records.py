@@ -288,6 +288,23 @@ class Convolution(WindowSums):
 
 
 @dataclass(frozen=True)
+class Packed(WindowSums):
+    """A convolution, or a dense layer, whose weights are packed for a unit of dot products.
+
+    ``weight_shape`` is the one before. ``finish``: what its requantisation depends on; where every
+    channel has its multiplier, two stand for all. ``dense``: tensors are (rows, channels).
+    """
+
+    finish: Requantise
+    unit: str
+    dense: bool
+
+    def stored_shape(self, image: Shape) -> Shape:
+        """Return the shape of a tensor as it is stored, of an image's."""
+        return image[2:] if self.dense else image
+
+
+@dataclass(frozen=True)
 class Dense:
     """One dense layer of ``rows`` inputs; weights are ``[inputs, units]``."""
 
@@ -350,7 +367,7 @@ class Lstm:
         return (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
 
 
-Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Product | Sum
+Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Packed | Product | Sum
 """What a kernel keeps of its making (``spec``)."""
 
 

@@ -3,7 +3,7 @@
     spec = spec_of(mod[kernel], arguments)
 
 gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
-``AveragePool`` or ``Mean``.
+``AveragePool``, ``Mean`` or ``Packed``.
 """
 
 import json
@@ -16,7 +16,7 @@ from tvm import tirx
 
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.pooling import AveragePool, Mean
-from tvm_serenity.kernels.records import Lookup, Pair, Product, Requantise, Sum
+from tvm_serenity.kernels.records import Lookup, Packed, Pair, Product, Requantise, Sum
 from tvm_serenity.kernels.spec import KIND, SPEC
 from tvm_serenity.kernels.svdf import FilterSum
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
@@ -33,6 +33,7 @@ KINDS = {
         Lookup,
         Mean,
         Multiplier,
+        Packed,
         Pair,
         Product,
         Requantise,
@@ -40,6 +41,12 @@ KINDS = {
     )
 }
 """The classes that specs consist of, by their names."""
+
+
+def kind_of(kernel: tirx.PrimFunc) -> str | None:
+    """Return the name of the class of the spec that ``kernel`` was made from, None without one."""
+    text = (kernel.attrs or {}).get(SPEC)
+    return None if text is None else str(json.loads(str(text))[KIND])
 
 
 def spec_of(kernel: tirx.PrimFunc, arguments: Sequence[Any] = ()) -> Any:

@@ -27,6 +27,8 @@ from tvm.ir.utils import derived_object
 from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.kernels.lean import LEAN, inline_stages, lean, may_change
+from tvm_serenity.kernels.records import Packed
+from tvm_serenity.kernels.spec_read import kind_of
 from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
 from tvm_serenity.kernels.workspace import workspace_of
 
@@ -224,7 +226,7 @@ def _without_intrinsics() -> Iterator[None]:
 
 def spaces(kernel: tirx.PrimFunc, target: tvm.target.Target) -> int:
     """Return how many forms of tiles fit a kernel: none, scalars, scalars and vectors."""
-    if not may_change(kernel):
+    if not may_change(kernel) or kind_of(kernel) == Packed.__name__:
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
 

@@ -31,6 +31,7 @@ from tvm_serenity.quantize.choices import (
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
 from tvm_serenity.relax.lean_kernels import lean_module
 from tvm_serenity.relax.lower import lowered
+from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
 from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_module, rounding_of
 from tvm_serenity.relax.read import read_function
@@ -59,7 +60,7 @@ class Steps:
     * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
       ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
-      target's. ``tuned``: makes the lean forms instead.
+      target's, and weights packed for its dot products. ``tuned``: makes the lean forms instead.
 
     Raises :class:`InputError` where there is no such choice.
     """
@@ -92,9 +93,9 @@ class Prepared:
     """A module with kernels, and the modules on the way to them.
 
     ``integers``: after quantising; ``changed``: after leaving channels out, and rewriting, or in
-    rows; ``plain``: lowered, with TVM's own kernels. ``kept_float``: what stayed float, and why.
-    ``folded``: the channels left out. ``rewriting`` and ``rows``: what was found, None where it was
-    not asked for.
+    rows; ``plain``: lowered, with TVM's own kernels (and ours of packed weights, as expressions).
+    ``kept_float``: what stayed float, and why. ``folded``: the channels left out. ``rewriting`` and
+    ``rows``: what was found, None where it was not asked for.
     """
 
     target: tvm.target.Target
@@ -164,6 +165,8 @@ def prepared(
         fewer, folded = _folded(integers, steps)
         changed, rewriting, rows = _changed(fewer, steps, machine)
         plain = lowered(changed, machine)
+        if steps.lean and steps.tiling is None:
+            plain = _pass("SerenityPackWeights", lambda m: pack_weights(m, machine), plain)
     return Prepared(
         target=machine,
         steps=steps,

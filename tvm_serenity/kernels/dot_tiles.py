@@ -1,0 +1,306 @@
+"""Packed convolutions and dense layers in register tiles of dot products.
+
+    for each row of the result, for each block of its channels, for each tile of its columns:
+        sums[columns][vectors] = bias                       # registers
+        for each tap, for each step of ``group`` input channels:
+            for each vector: weights                        # one load for all columns
+            for each column: values, spread over the lanes; sums += values . weights
+        result = epilogue(sums)
+
+Columns whose window hangs over the image's left or right end are tiles of their own, where each
+tap is known to be inside or not; rows above and below are asked for once a row of taps. Outside,
+taps read the stored zero. Sums wrap around, so their order is no matter: results are those of
+``kernels.packed`` bit for bit. No memory is used beside the tensors.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T  # noqa: N812
+
+from tvm_serenity.kernels.arithmetic import finished, i32
+from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
+from tvm_serenity.kernels.packed import correction, parameters, steps, unit_of, vectors
+from tvm_serenity.kernels.records import Packed
+from tvm_serenity.kernels.spec import described
+
+
+def dot_tiles(spec: Packed) -> Any:
+    """Return the kernel of ``kernels.packed`` in tiles."""
+    return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers)), spec)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a tile computes: row ``(n, y)``, columns from ``x``, vectors from ``first``.
+
+    ``inside``: of each column and tap along the row whether it lies in the image; None: all do.
+    """
+
+    n: Any
+    y: Any
+    x: Any
+    first: Any
+    tile: Tile
+    inside: tuple[tuple[bool, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The kernel's buffers as flat memory, and its extents as a row of pixels sees them."""
+
+    spec: Packed
+    unit: Unit
+    sources: tuple[Any, ...]
+    weight: Any
+    bias: Any
+    constants: tuple[Any, ...]
+    out: Any
+    image: tuple[int, int, int]
+    result: tuple[int, int, int]
+
+    @property
+    def extra(self) -> bool:
+        """Whether sums need the sum of their values, times the weights' correction."""
+        return self.unit.kind != "madd" and correction(self.spec) != 0
+
+    @property
+    def taps(self) -> int:
+        """Groups of weights of one vector."""
+        kh, kw = self.spec.weight_shape[:2]
+        return kh * kw * sum(steps(self.spec))
+
+
+def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
+    def flat(buffer: Any, name: str) -> Any:
+        shape, dtype = parameters(spec)[name]
+        size = 1
+        for extent in shape:
+            size *= extent
+        return T.decl_buffer((size,), dtype, data=buffer.data)
+
+    held = [flat(b, name) for b, name in zip(buffers, parameters(spec), strict=True)]
+    pieces = len(spec.pieces)
+    n, height, width, _ = spec.sizes(spec.pieces[0])
+    _, rows, columns, _ = spec.output_shape
+    image, result = (n, height, width), (n, rows, columns)
+    if spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1) and not any(spec.padding):
+        image = result = (1, 1, n * height * width)  # all pixels in one row
+    kernel = _Kernel(
+        spec=spec,
+        unit=unit_of(spec),
+        sources=tuple(held[:pieces]),
+        weight=held[pieces],
+        bias=held[pieces + 1],
+        constants=tuple(held[pieces + 2 : -1]),
+        out=held[-1],
+        image=image,
+        result=result,
+    )
+    _rows(kernel)
+
+
+def _rows(kernel: _Kernel) -> None:
+    """Emit all rows, blocks of channels and tiles of columns."""
+    images, rows, columns = kernel.result
+    count = vectors(kernel.spec)
+    tile = tile_for(kernel.unit, columns, count, kernel.extra)
+    whole = kernel.spec.channels // kernel.unit.lanes // tile.vectors
+    rest = count - whole * tile.vectors
+    with T.serial(images) as n, T.serial(rows) as y:
+        if whole:
+            with T.serial(whole) as block:
+                _row(kernel, _Place(n, y, i32(0), block * tile.vectors, tile))
+        if rest:
+            last = replace(tile, vectors=rest)
+            _row(kernel, _Place(n, y, i32(0), i32(whole * tile.vectors), last))
+
+
+def _row(kernel: _Kernel, place: _Place) -> None:
+    """Emit the tiles of one row: those at the ends one by one, the others in a loop."""
+    width, columns = place.tile.columns, kernel.result[2]
+    starts = [min(x, columns - width) for x in range(0, columns, width)]
+    tables = [_table(kernel, x, width) for x in starts]
+    within = [i for i, table in enumerate(tables) if table is None]
+    for i, (x, table) in enumerate(zip(starts, tables, strict=True)):
+        if table is not None or len(within) == 1:
+            _tile(kernel, replace(place, x=i32(x), inside=table))
+        elif i == within[0]:
+            with T.serial(len(within)) as t:
+                first = tirx.min(t * width + i32(x), i32(starts[within[-1]]))
+                _tile(kernel, replace(place, x=first))
+
+
+def _table(kernel: _Kernel, start: int, width: int) -> tuple[tuple[bool, ...], ...] | None:
+    spec = kernel.spec
+    left, stride, dilation = spec.padding[1], spec.strides[1], spec.dilation[1]
+
+    def inside(x: int, kx: int) -> bool:
+        return 0 <= x * stride + kx * dilation - left < kernel.image[2]
+
+    taps = range(spec.weight_shape[1])
+    table = tuple(tuple(inside(start + j, kx) for kx in taps) for j in range(width))
+    return None if all(map(all, table)) else table
+
+
+def _tile(kernel: _Kernel, place: _Place) -> None:
+    """Emit one tile: begin with the bias, sum up, finish."""
+    tile, lanes = place.tile, kernel.unit.lanes
+    sums = T.alloc_buffer((tile.columns * tile.vectors * lanes,), "int32", scope="local")
+    values = (
+        T.alloc_buffer((tile.columns * lanes,), "int32", scope="local") if kernel.extra else None
+    )
+    for v in range(tile.vectors):
+        held = kernel.bias[tirx.Ramp((place.first + v) * lanes, 1, lanes)]
+        for j in range(tile.columns):
+            T.buffer_store(sums, held, [tirx.Ramp((j * tile.vectors + v) * lanes, 1, lanes)])
+    if values is not None:
+        zero = tirx.Broadcast(i32(0), lanes)
+        for j in range(tile.columns):
+            T.buffer_store(values, zero, [tirx.Ramp(j * lanes, 1, lanes)])
+    spec = kernel.spec
+    with T.serial(spec.weight_shape[0]) as ky:
+        row = place.y * spec.strides[0] + ky * spec.dilation[0] - spec.padding[0]
+        _either(
+            _row_inside(kernel, row),
+            lambda: _taps(kernel, place, (sums, values), ky, row),
+            lambda: _taps(kernel, place, (sums, values), ky, None),
+        )
+    _finish(kernel, place, sums, values)
+
+
+def _row_inside(kernel: _Kernel, row: Any) -> Any:
+    """The condition that a row of the input is one of the image's; None where it always is."""
+    top, _, bottom, _ = kernel.spec.padding
+    found = [row >= 0] if top else []
+    found += [row < kernel.image[1]] if bottom else []
+    return tirx.all(*found) if found else None
+
+
+def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    if condition is None:
+        then()
+        return
+    with T.If(condition):
+        with T.Then():
+            then()
+        with T.Else():
+            otherwise()
+
+
+def _taps(kernel: _Kernel, place: _Place, sums: Any, ky: Any, row: Any) -> None:
+    """Emit the taps of one row of the window; ``row`` None: all are outside."""
+    spec, group = kernel.spec, kernel.unit.group
+    (_, kw), every = spec.weight_shape[:2], sum(steps(spec))
+    channels = [spec.sizes(piece)[3] for piece in spec.pieces]
+    whole = len(channels) == 1 and channels[0] % group == 0
+    if whole and (row is None or (place.inside is None and spec.dilation[1] == 1)):
+        runs = [(0, 0, 0, kw * every)]  # taps follow each other, in weights and in pixels
+    else:
+        runs = list(_runs(spec, kw, every))
+    for piece, kx, first, count in runs:
+        partial = channels[piece] % group
+        full = count - bool(partial)
+        where = _Steps(place, row, piece, kx, ky * (kw * every) + first)
+        if full:
+            with T.serial(full) as step:
+                _step(kernel, where, sums, step, group)
+        if partial:
+            _step(kernel, where, sums, i32(full), partial)
+
+
+def _runs(spec: Packed, kw: int, every: int) -> Iterator[tuple[int, int, int, int]]:
+    """Piece, tap, the first step of weights, and how many there are."""
+    for kx in range(kw):
+        first = kx * every
+        for piece, count in enumerate(steps(spec)):
+            yield piece, kx, first, count
+            first += count
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """A run of steps: of which tile, row of the input, piece, tap; ``at`` in the weights."""
+
+    place: _Place
+    row: Any
+    piece: int
+    kx: int
+    at: Any
+
+
+def _step(kernel: _Kernel, run: _Steps, sums: Any, step: Any, count: int) -> None:
+    """Emit one step of all columns and vectors."""
+    spec, unit, place = kernel.spec, kernel.unit, run.place
+    totals, values = sums
+    lanes, size = unit.lanes, unit.lanes * unit.group
+    weights = []
+    for v in range(place.tile.vectors):
+        at = ((place.first + v) * kernel.taps + run.at + step) * size
+        weights.append(unit.weights(kernel.weight, at, correction(spec)))
+    for j in range(place.tile.columns):
+        outside = run.row is None or (place.inside is not None and not place.inside[j][run.kx])
+        if outside:
+            held = unit.same(spec.input_zero, count, spec.dtype)
+        else:
+            held = unit.values(
+                kernel.sources[run.piece], _address(kernel, run, j, step), count, spec.dtype
+            )
+        for v, weight in enumerate(weights):
+            where = [tirx.Ramp((j * place.tile.vectors + v) * lanes, 1, lanes)]
+            T.buffer_store(totals, unit.add(totals[where[0]], held, weight), where)
+        if values is not None:
+            where = [tirx.Ramp(j * lanes, 1, lanes)]
+            ones = unit.ones(count)
+            T.buffer_store(values, unit.add(values[where[0]], held, ones), where)
+
+
+def _address(kernel: _Kernel, run: _Steps, column: int, step: Any) -> Any:
+    spec, place = kernel.spec, run.place
+    channels = spec.sizes(spec.pieces[run.piece])[3]
+    _, height, width = kernel.image
+    x = (place.x + column) * spec.strides[1] + (run.kx * spec.dilation[1] - spec.padding[1])
+    return ((place.n * height + run.row) * width + x) * channels + step * kernel.unit.group
+
+
+def _finish(kernel: _Kernel, place: _Place, sums: Any, values: Any) -> None:
+    """Emit what stores the sums of a tile."""
+    spec, lanes = kernel.spec, kernel.unit.lanes
+    finish = finished(spec.finish, kernel.constants)
+    _, rows, columns = kernel.result
+    for j in range(place.tile.columns):
+        pixel = (place.n * rows + place.y) * columns + place.x + j
+        for v in range(place.tile.vectors):
+            channel = (place.first + v) * lanes
+
+            def value(lane: Any, j: int = j, v: int = v, channel: Any = channel) -> Any:
+                total = sums[(j * place.tile.vectors + v) * lanes + lane]
+                if values is not None:
+                    total = total + values[j * lanes + lane] * i32(correction(spec))
+                return finish(total, channel + lane)
+
+            _stored(kernel, value, pixel * spec.channels + channel, _lanes_of(kernel, place, v))
+
+
+def _stored(kernel: _Kernel, value: Callable[[Any], Any], at: Any, count: int) -> None:
+    """Emit what stores a vector of results: of the last one, ``count`` lanes are channels."""
+    lanes = kernel.unit.lanes
+    if count == lanes:
+        with T.vectorized(lanes) as lane:
+            T.buffer_store(kernel.out, value(lane), [at + lane])
+        return
+    made = T.alloc_buffer((lanes,), kernel.spec.finish.dtype, scope="local")
+    with T.vectorized(lanes) as lane:
+        T.buffer_store(made, value(lane), [lane])
+    for lane in range(count):
+        T.buffer_store(kernel.out, made[lane], [at + lane])
+
+
+def _lanes_of(kernel: _Kernel, place: _Place, v: int) -> int:
+    """How many lanes of a tile's vector are channels: of the last one, which no loop makes, few."""
+    lanes, rest = kernel.unit.lanes, kernel.spec.channels % kernel.unit.lanes
+    last = isinstance(place.first, tirx.IntImm) and int(place.first) + v == vectors(kernel.spec) - 1
+    return rest if rest and last else lanes

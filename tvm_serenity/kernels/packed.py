@@ -1,0 +1,197 @@
+"""Integer convolutions and dense layers whose weights are stored as dot products read them.
+
+``Packed`` is a convolution (or a dense layer: of one row of pixels, 1 x 1) for one of the units of
+``kernels.dot_units``. Its weights are int8 ``[vectors, kh, kw, steps, lanes * group]``: a step is
+``group`` input channels (of one piece of the input) for ``lanes`` output channels. Channels are
+filled up with zeros to whole steps and vectors, biases and multipliers to whole vectors: these
+bytes are constants of the module like any other, and are counted as such.
+
+``packed`` is the kernel as a tensor expression, which says what it computes;
+``kernels.dot_tiles`` is the form that runs.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from tvm_serenity.kernels.arithmetic import finished, i32
+from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.convolution import padded
+from tvm_serenity.kernels.dot_units import BY_NAME, Unit
+from tvm_serenity.kernels.records import Array, Convolution, Dense, Packed, Requantise, WindowSums
+from tvm_serenity.quantize.fixed import Multiplier
+
+
+def unit_of(spec: Packed) -> Unit:
+    """Return the unit that computes it."""
+    return BY_NAME[spec.unit]
+
+
+def steps(spec: Packed) -> list[int]:
+    """Return how many groups of input channels each piece has."""
+    group = unit_of(spec).group
+    return [-(-spec.sizes(piece)[3] // group) for piece in spec.pieces]
+
+
+def vectors(spec: Packed) -> int:
+    """Return how many vectors hold the output channels."""
+    return -(-spec.channels // unit_of(spec).lanes)
+
+
+def correction(spec: WindowSums) -> int:
+    """Return what is added to a stored weight: int8 weights and zero points are no matter."""
+    return (128 if spec.weight_dtype == "uint8" else 0) - spec.weight_zero
+
+
+def can_be_packed(spec: Any) -> bool:
+    """Whether a layer is a sum over 8-bit input channels, stored last."""
+    if isinstance(spec, Dense):
+        return spec.dtype in ("int8", "uint8") and spec.weight_dtype in ("int8", "uint8")
+    return (
+        isinstance(spec, Convolution)
+        and spec.layout == "NHWC"
+        and spec.groups == 1
+        and not spec.depthwise
+        and spec.dtype in ("int8", "uint8")
+        and spec.weight_dtype in ("int8", "uint8")
+    )
+
+
+def packed_spec(spec: Convolution | Dense, unit: Unit) -> Packed:
+    """Return the record of a layer packed for ``unit``."""
+    finish = _extremes(spec.requantise)
+    if isinstance(spec, Convolution):
+        shared = {f.name: getattr(spec, f.name) for f in fields(WindowSums)}
+        return Packed(**shared, finish=finish, unit=unit.name, dense=False)
+    return Packed(
+        layout="NHWC",
+        pieces=((1, 1, spec.rows, spec.inputs),),
+        dtype=spec.dtype,
+        weight_shape=(1, 1, spec.inputs, spec.units),
+        weight_dtype=spec.weight_dtype,
+        strides=(1, 1),
+        padding=(0, 0, 0, 0),
+        dilation=(1, 1),
+        groups=1,
+        input_zero=0,
+        weight_zero=spec.weight_zero,
+        finish=finish,
+        unit=unit.name,
+        dense=True,
+    )
+
+
+def _extremes(finish: Requantise) -> Requantise:
+    """What finishes sums, of multipliers of their own only as much as kernels depend on."""
+    m = finish.multiplier
+    if not finish.per_channel:
+        return finish
+    ends = (1 << 30, (1 << 30) + 1)
+    return replace(finish, multiplier=Multiplier(ends, (min(m.shift), max(m.shift)), (0.5, 0.5)))
+
+
+def packed_constants(
+    spec: Packed, finish: Requantise, weight: Array, bias: Array
+) -> tuple[Array, ...]:
+    """Return weights, biases and multipliers as the kernel takes them.
+
+    ``weight``: (kh, kw, input channels, output channels), or (inputs, units) of a dense layer.
+    """
+    unit = unit_of(spec)
+    stored = weight.reshape(spec.weight_shape).astype(np.int64)
+    if spec.weight_dtype == "uint8":
+        stored = stored - 128
+    kh, kw, _, channels = stored.shape
+    made = np.zeros((kh, kw, sum(steps(spec)) * unit.group, vectors(spec) * unit.lanes), np.int8)
+    first = at = 0
+    for piece, count in zip(spec.pieces, steps(spec), strict=True):
+        inputs = spec.sizes(piece)[3]
+        made[:, :, at : at + inputs, :channels] = stored[:, :, first : first + inputs]
+        first, at = first + inputs, at + count * unit.group
+    made = made.reshape(kh, kw, -1, unit.group, vectors(spec), unit.lanes)
+    made = np.ascontiguousarray(made.transpose(4, 0, 1, 2, 5, 3)).reshape(_weight_shape(spec))
+    taps = (stored + correction(spec)).sum(axis=(0, 1, 2))
+    less = bias.astype(np.int64) - unit.offset(spec.dtype) * taps
+    wrapped = less.astype(np.uint64).astype(np.uint32).view(np.int32)
+    return (made, *(_filled(spec, a) for a in (wrapped, *finish.arrays())))
+
+
+def _weight_shape(spec: Packed) -> tuple[int, ...]:
+    unit, (kh, kw) = unit_of(spec), spec.weight_shape[:2]
+    return vectors(spec), kh, kw, sum(steps(spec)), unit.lanes * unit.group
+
+
+def _filled(spec: Packed, array: Array) -> Array:
+    """An array of one element a channel, with zeros to whole vectors."""
+    made = np.zeros(vectors(spec) * unit_of(spec).lanes, array.dtype)
+    made[: array.size] = array
+    return made
+
+
+def parameters(spec: Packed) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return shape and type of every buffer of the kernel, by name, in order."""
+    held = {f"x{i}": (spec.stored_shape(piece), spec.dtype) for i, piece in enumerate(spec.pieces)}
+    every = (vectors(spec) * unit_of(spec).lanes,)
+    held |= {"w": (_weight_shape(spec), "int8"), "b": (every, "int32")}
+    held |= {f"m{i}": (every, str(a.dtype)) for i, a in enumerate(spec.finish.arrays())}
+    return held | {"out": (spec.stored_shape(spec.output_shape), spec.finish.dtype)}
+
+
+def packed(spec: Packed) -> Any:
+    """Return the kernel ``(pieces..., weight, bias, multipliers..., result)``."""
+    *held, _ = parameters(spec).items()
+    tensors = [te.placeholder(shape, dtype, name) for name, (shape, dtype) in held]
+    sources = tensors[: len(spec.pieces)]
+    weight, bias, *constants = tensors[len(spec.pieces) :]
+    sums, first = [], 0
+    for piece, source, count in zip(spec.pieces, sources, steps(spec), strict=True):
+        sums.append(_summed(spec, _Image(spec, piece, source), weight, (first, count)))
+        first += count
+    finish = finished(spec.finish, constants)
+
+    def result(*at: tirx.Var) -> Any:
+        total = bias[at[-1]]
+        for part in sums:
+            total = part(*at) + total
+        return finish(total, at[-1])
+
+    out = te.compute(spec.stored_shape(spec.output_shape), result, name="out")
+    return prim_func([*tensors, out], spec)
+
+
+@dataclass(frozen=True)
+class _Image:
+    """A piece of the input as an image, however it is stored."""
+
+    spec: Packed
+    shape: tuple[int, int, int, int]
+    source: te.Tensor
+
+    def __call__(self, n: Any, y: Any, x: Any, c: Any) -> Any:
+        return self.source(x, c) if self.spec.dense else self.source(n, y, x, c)
+
+
+def _summed(spec: Packed, image: _Image, weight: te.Tensor, part: tuple[int, int]) -> Any:
+    """The int32 sums over the steps ``part`` (the first, how many) of what ``image`` holds."""
+    unit, (kh, kw), (first, count) = unit_of(spec), spec.weight_shape[:2], part
+    ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
+    step, i = te.reduce_axis((0, count), "step"), te.reduce_axis((0, unit.group), "i")
+    (sy, sx), (dy, dx) = spec.strides, spec.dilation
+    inputs = spec.sizes(image.shape)[3]
+    fetch = padded(spec, image, lambda _: tirx.const(spec.input_zero, spec.dtype))
+
+    def term(*at: tirx.Var) -> Any:
+        n, y, x, f = (0, 0, *at) if spec.dense else at
+        c = step * unit.group + i
+        value = fetch(n, y * sy + ky * dy, x * sx + kx * dx, c).astype("int32")
+        value = value + i32(unit.offset(spec.dtype))
+        if inputs % unit.group:
+            value = te.if_then_else(c < inputs, value, i32(0))
+        lane = f % unit.lanes * unit.group + i
+        factor = weight[f // unit.lanes, ky, kx, step + first, lane].astype("int32")
+        return te.sum(value * (factor + i32(correction(spec))), axis=[ky, kx, step, i])
+
+    shape = spec.stored_shape(spec.output_shape)
+    return te.compute(shape, term, name=f"sum{first}" if first else "sum")

@@ -1,0 +1,88 @@
+"""Layers of integers with their weights packed for dot products, where the target has any.
+
+A call of a convolution or dense layer that was made from a record, with constant weights, becomes
+the call of the packed one (``kernels.packed``) with packed constants. Every layer gets the best
+unit of its target: that of the widest vectors that its channels fill by more than half, else of the
+narrowest. Layers in groups, depthwise ones and those of fewer input channels than a group stay.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.kernels.dot_units import Unit, units_of
+from tvm_serenity.kernels.lean import may_change
+from tvm_serenity.kernels.packed import can_be_packed, packed, packed_constants, packed_spec
+from tvm_serenity.kernels.records import Convolution, Dense
+from tvm_serenity.kernels.spec_read import spec_of
+from tvm_serenity.relax.lower import functions_of
+
+
+def pack_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return ``mod`` with packed layers; ``mod`` itself where ``target`` has no unit for any."""
+    units = units_of(target)
+    if not units:
+        return mod
+    builder = relax.BlockBuilder(mod)
+    changed = {name: _packed(mod, function, units, builder) for name, function in functions_of(mod)}
+    if all(function is None for function in changed.values()):
+        return mod
+    functions = dict(builder.get().functions.items())
+    functions |= {name: function for name, function in changed.items() if function is not None}
+    made = tvm.IRModule(functions, attrs=mod.attrs)
+    return relax.transform.DeadCodeElimination([name.name_hint for name in changed])(made)
+
+
+def unit_for(spec: Convolution | Dense, units: Sequence[Unit]) -> Unit | None:
+    """Return the unit that computes a layer; None where it is better left as it is."""
+    if isinstance(spec, Dense):
+        inputs, channels = [spec.inputs], spec.units
+    else:
+        inputs, channels = [spec.sizes(piece)[3] for piece in spec.pieces], spec.channels
+    best = [u for u in units if u.kind == units[0].kind and min(inputs) >= u.group]
+    fits = [u for u in best if 2 * channels > u.lanes]
+    return fits[0] if fits else (best[-1] if best else None)
+
+
+def _packed(
+    mod: tvm.IRModule, function: relax.Function, units: Sequence[Unit], builder: relax.BlockBuilder
+) -> Any:
+    """The function with packed layers, None where it has none."""
+    blocks, count = [], 0
+    for block in function.body.blocks:
+        bindings = []
+        for binding in block.bindings:
+            made = _call(mod, binding.value, units, builder)
+            count += made is not None
+            bindings.append(binding if made is None else relax.VarBinding(binding.var, made))
+        blocks.append(type(block)(bindings))
+    if not count:
+        return None
+    return compat.with_body(function, relax.SeqExpr(blocks, function.body.body))
+
+
+def _call(
+    mod: tvm.IRModule, call: relax.Expr, units: Sequence[Unit], builder: relax.BlockBuilder
+) -> Any:
+    """The call of the packed kernel, None where it is none that can be packed."""
+    name = compat.called_kernel(call) if compat.is_call(call) else None
+    if name is None or compat.overwritten(call) is not None or not may_change(mod[name]):
+        return None
+    arguments = compat.kernel_arguments(call)
+    arrays = [compat.constant_array(a) if compat.is_constant(a) else None for a in arguments]
+    spec = spec_of(mod[name], arrays)
+    if not can_be_packed(spec):
+        return None
+    unit, pieces = unit_for(spec, units), 1 if isinstance(spec, Dense) else len(spec.pieces)
+    weight, bias = arrays[pieces : pieces + 2]
+    if unit is None or weight is None or bias is None:
+        return None
+    made = packed_spec(spec, unit)
+    constants = packed_constants(made, spec.requantise, weight, bias)
+    held = [*arguments[:pieces], *(compat.constant(a) for a in constants)]
+    return builder.normalize(
+        compat.call_kernel(builder, packed(made), f"{name.name_hint}_packed", held)
+    )
