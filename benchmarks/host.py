@@ -1,10 +1,12 @@
 """Time and memory on this machine's processor, beside TVM's own pipeline, LiteRT and onnxruntime.
 
     python benchmarks/host.py [--runs N] [--threads N] [MODEL ...]
+    python benchmarks/host.py --profile MODEL [--threads N]
 
 Each runtime loads and runs a model in a process of its own: median of the runs after a warm-up,
 and the most resident memory above that of the runtime without a model. Ours and TVM's are
-compiled for this machine ("native"), before that process begins.
+compiled for this machine ("native"), before that process begins. ``--profile``: microseconds of
+each of our kernels, the median of runs of it alone on the tensors that the network gives it.
 """
 
 import argparse
@@ -117,6 +119,45 @@ def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> No
     print(json.dumps({"ms": ms, "resident_bytes": held}))
 
 
+def kernels(folder: Path, runs: int) -> list[tuple[str, float]]:
+    """Return each kernel that runs, in order, and its median seconds."""
+    import numpy as np
+    import tvm
+    from tvm import relax
+
+    library = tvm.runtime.load_module(str(folder / "ours.so"))
+    machine = relax.VirtualMachine(library, tvm.cpu())
+    found: list[tuple[str, float]] = []
+
+    def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
+        if not before or name.startswith("vm."):
+            return
+        timed = library.imports[0].time_evaluator(
+            name, tvm.cpu(), number=1, repeat=runs, min_repeat_ms=1
+        )
+        found.append((name, float(np.median(timed(*arguments).results))))
+
+    machine.set_instrument(watch)
+    machine["main"](*(tvm.runtime.tensor(a) for a in np.load(folder / "inputs.npz").values()))
+    return found
+
+
+def profile(model: str, threads: int, runs: int) -> None:
+    """Print what each kernel of ours takes, the longest first; equal ones in one row."""
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    with tempfile.TemporaryDirectory() as made:
+        compiled(str(DATA / model), Path(made))
+        found = kernels(Path(made), runs)
+    whole = sum(seconds for _, seconds in found)
+    print(f"{model}: {len(found)} kernels, {whole * 1e6:,.1f} us")
+    print("| kernel | calls | us | share |\n|---|---|---|---|")
+    names = dict.fromkeys(name for name, _ in found)
+    each = {name: [s for other, s in found if other == name] for name in names}
+    for name, taken in sorted(each.items(), key=lambda pair: -sum(pair[1])):
+        share = sum(taken) / whole
+        print(f"| {name} | {len(taken)} | {sum(taken) * 1e6:,.1f} | {share:.0%} |")
+
+
 def measured(
     runtime: str, model: str, folder: Path, threads: int, runs: int
 ) -> dict[str, Any] | None:
@@ -160,7 +201,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--child", nargs=2, metavar=("RUNTIME", "FOLDER"))
+    parser.add_argument("--profile", metavar="MODEL")
     given = parser.parse_args()
+    if given.profile:
+        profile(given.profile, given.threads, given.runs)
+        return
     if given.child:
         child(given.child[0], given.models[0], Path(given.child[1]), given.threads, given.runs)
         return

@@ -23,7 +23,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
-from tvm_serenity.kernels.packed import correction, parameters, steps, unit_of, vectors
+from tvm_serenity.kernels.packed import Row, correction, parameters, row_of, unit_of, vectors
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
 
@@ -70,8 +70,7 @@ class _Kernel:
     @property
     def taps(self) -> int:
         """Groups of weights of one vector."""
-        kh, kw = self.spec.weight_shape[:2]
-        return kh * kw * sum(steps(self.spec))
+        return self.spec.weight_shape[0] * row_of(self.spec).count
 
 
 def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
@@ -193,30 +192,31 @@ def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], No
 
 def _taps(kernel: _Kernel, place: _Place, sums: Any, ky: Any, row: Any) -> None:
     """Emit the taps of one row of the window; ``row`` None: all are outside."""
-    spec, group = kernel.spec, kernel.unit.group
-    (_, kw), every = spec.weight_shape[:2], sum(steps(spec))
-    channels = [spec.sizes(piece)[3] for piece in spec.pieces]
-    whole = len(channels) == 1 and channels[0] % group == 0
+    spec, group, cut = kernel.spec, kernel.unit.group, row_of(kernel.spec)
+    whole = len(cut.channels) == 1 and cut.channels[0] % group == 0
     if whole and (row is None or (place.inside is None and spec.dilation[1] == 1)):
-        runs = [(0, 0, 0, kw * every)]  # taps follow each other, in weights and in pixels
+        runs = [(0, 0, 0, cut.count)]  # taps follow each other, in weights and in pixels
     else:
-        runs = list(_runs(spec, kw, every))
+        runs = list(_runs(cut))
     for piece, kx, first, count in runs:
-        partial = channels[piece] % group
+        partial = cut.channels[piece] % group
         full = count - bool(partial)
-        where = _Steps(place, row, piece, kx, ky * (kw * every) + first)
-        if full:
+        where = _Steps(place, row, piece, kx, ky * cut.count + first)
+        if cut.pixels > 1:
+            for step in range(full):
+                _step(kernel, where, sums, i32(step), group)
+        elif full:
             with T.serial(full) as step:
                 _step(kernel, where, sums, step, group)
         if partial:
             _step(kernel, where, sums, i32(full), partial)
 
 
-def _runs(spec: Packed, kw: int, every: int) -> Iterator[tuple[int, int, int, int]]:
+def _runs(row: Row) -> Iterator[tuple[int, int, int, int]]:
     """Piece, tap, the first step of weights, and how many there are."""
-    for kx in range(kw):
-        first = kx * every
-        for piece, count in enumerate(steps(spec)):
+    for kx in range(row.taps):
+        first = kx * sum(row.steps)
+        for piece, count in enumerate(row.steps):
             yield piece, kx, first, count
             first += count
 
@@ -242,13 +242,7 @@ def _step(kernel: _Kernel, run: _Steps, sums: Any, step: Any, count: int) -> Non
         at = ((place.first + v) * kernel.taps + run.at + step) * size
         weights.append(unit.weights(kernel.weight, at, correction(spec)))
     for j in range(place.tile.columns):
-        outside = run.row is None or (place.inside is not None and not place.inside[j][run.kx])
-        if outside:
-            held = unit.same(spec.input_zero, count, spec.dtype)
-        else:
-            held = unit.values(
-                kernel.sources[run.piece], _address(kernel, run, j, step), count, spec.dtype
-            )
+        held = _values(kernel, run, j, step, count)
         for v, weight in enumerate(weights):
             where = [tirx.Ramp((j * place.tile.vectors + v) * lanes, 1, lanes)]
             T.buffer_store(totals, unit.add(totals[where[0]], held, weight), where)
@@ -256,6 +250,30 @@ def _step(kernel: _Kernel, run: _Steps, sums: Any, step: Any, count: int) -> Non
             where = [tirx.Ramp(j * lanes, 1, lanes)]
             ones = unit.ones(count)
             T.buffer_store(values, unit.add(values[where[0]], held, ones), where)
+
+
+def _values(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> Any:
+    """``count`` values of a column at a step; outside of the image the stored zero."""
+    spec, unit = kernel.spec, kernel.unit
+    within = _within(kernel, run, column, step, count)
+    if not any(within):
+        return unit.same(spec.input_zero, count, spec.dtype)
+    source, at = kernel.sources[run.piece], _address(kernel, run, column, step)
+    if all(within):
+        return unit.values(source, at, count, spec.dtype)
+    single = [source[at + i] if inside else None for i, inside in enumerate(within)]
+    return unit.gathered(single, spec.input_zero, spec.dtype)
+
+
+def _within(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> list[bool]:
+    """Of each value whether it lies in the image."""
+    if run.row is None or run.place.inside is None:
+        return [run.row is not None] * count
+    inside, row = run.place.inside[column], row_of(kernel.spec)
+    if row.pixels == 1:
+        return [inside[run.kx]] * count
+    channels, first = row.channels[0] // row.pixels, int(step) * kernel.unit.group
+    return [inside[(first + i) // channels] for i in range(count)]
 
 
 def _address(kernel: _Kernel, run: _Steps, column: int, step: Any) -> Any:

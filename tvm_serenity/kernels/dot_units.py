@@ -8,6 +8,7 @@ lanes, with weights of its own. Sums wrap around as 32-bit integers do: none sat
 whoever packs the weights takes that out of the bias.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +40,23 @@ class Unit:
         """Return ``count`` values from ``buffer[at]`` (up to a group) in 32 bits."""
         if self.kind == "madd":
             if count == 1:
-                return tirx.bitwise_and(buffer[at].astype("int32"), _i32(0xFFFF))
+                return self.gathered([buffer[at]], 0, dtype)
             pair = buffer[tirx.Ramp(at, 1, 2)].astype("int16x2")
             return tirx.reinterpret("int32", pair)
-        if count == self.group:
-            held = tirx.reinterpret("int32", buffer[tirx.Ramp(at, 1, self.group)])
-        else:
-            held = _i32(0)
-            for i in range(count):
-                byte = tirx.bitwise_and(buffer[at + i].astype("int32"), _i32(0xFF))
-                held = tirx.bitwise_or(held, tirx.shift_left(byte, _i32(8 * i)))
+        if count < self.group:
+            return self.gathered([buffer[at + i] for i in range(count)], 0, dtype)
+        held = tirx.reinterpret("int32", buffer[tirx.Ramp(at, 1, self.group)])
+        return tirx.bitwise_xor(held, _i32(0x80808080)) if self.offset(dtype) else held
+
+    def gathered(self, values: Sequence[Any], fill: int, dtype: str) -> Any:
+        """Return a group of single values, ``fill`` for None, as :meth:`values` would."""
+        bits = 32 // self.group
+        outside = [i for i, value in enumerate(values) if value is None]
+        held = _i32(sum((fill & ((1 << bits) - 1)) << (bits * i) for i in outside))
+        for i, value in enumerate(values):
+            if value is not None:
+                one = tirx.bitwise_and(value.astype("int32"), _i32((1 << bits) - 1))
+                held = tirx.bitwise_or(held, tirx.shift_left(one, _i32(bits * i)))
         return tirx.bitwise_xor(held, _i32(0x80808080)) if self.offset(dtype) else held
 
     def same(self, value: int, count: int, dtype: str) -> Any:

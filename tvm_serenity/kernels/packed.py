@@ -6,6 +6,9 @@
 filled up with zeros to whole steps and vectors, biases and multipliers to whole vectors: these
 bytes are constants of the module like any other, and are counted as such.
 
+Where channels do not make whole groups, those of neighbouring pixels are joined (an image of three
+channels, a window of 3 x 3: nine values a row, as they lie in memory): ``Row``.
+
 ``packed`` is the kernel as a tensor expression, which says what it computes;
 ``kernels.dot_tiles`` is the form that runs.
 """
@@ -29,10 +32,40 @@ def unit_of(spec: Packed) -> Unit:
     return BY_NAME[spec.unit]
 
 
-def steps(spec: Packed) -> list[int]:
-    """Return how many groups of input channels each piece has."""
-    group = unit_of(spec).group
-    return [-(-spec.sizes(piece)[3] // group) for piece in spec.pieces]
+@dataclass(frozen=True)
+class Row:
+    """One row of the window: ``taps`` of them, each of some channels of every piece.
+
+    A row of joined pixels is one tap, of the channels of all.
+    """
+
+    taps: int
+    channels: tuple[int, ...]
+    steps: tuple[int, ...]
+    pixels: int
+
+    @property
+    def count(self) -> int:
+        """All of its steps."""
+        return self.taps * sum(self.steps)
+
+
+def row_of(spec: Packed) -> Row:
+    """Return how rows of the window are cut into steps."""
+    group, taps = unit_of(spec).group, spec.weight_shape[1]
+    channels = tuple(spec.sizes(piece)[3] for piece in spec.pieces)
+    pixels = 1
+    if can_be_joined(spec, group):
+        channels, taps, pixels = (taps * channels[0],), 1, taps
+    return Row(taps, channels, tuple(-(-count // group) for count in channels), pixels)
+
+
+def can_be_joined(spec: WindowSums, group: int) -> bool:
+    """Whether the pixels of a row of the window follow each other, but hold no whole groups."""
+    whole = len(spec.pieces) == 1 and spec.sizes(spec.pieces[0])[3] % group == 0
+    return (
+        len(spec.pieces) == 1 and not whole and spec.weight_shape[1] > 1 and spec.dilation[1] == 1
+    )
 
 
 def vectors(spec: Packed) -> int:
@@ -103,24 +136,25 @@ def packed_constants(
     stored = weight.reshape(spec.weight_shape).astype(np.int64)
     if spec.weight_dtype == "uint8":
         stored = stored - 128
-    kh, kw, _, channels = stored.shape
-    made = np.zeros((kh, kw, sum(steps(spec)) * unit.group, vectors(spec) * unit.lanes), np.int8)
+    (kh, _, _, channels), row = stored.shape, row_of(spec)
+    taps = stored.reshape(kh, row.taps, -1, channels)
+    width = vectors(spec) * unit.lanes
+    made = np.zeros((kh, row.taps, sum(row.steps) * unit.group, width), np.int8)
     first = at = 0
-    for piece, count in zip(spec.pieces, steps(spec), strict=True):
-        inputs = spec.sizes(piece)[3]
-        made[:, :, at : at + inputs, :channels] = stored[:, :, first : first + inputs]
+    for inputs, count in zip(row.channels, row.steps, strict=True):
+        made[:, :, at : at + inputs, :channels] = taps[:, :, first : first + inputs]
         first, at = first + inputs, at + count * unit.group
-    made = made.reshape(kh, kw, -1, unit.group, vectors(spec), unit.lanes)
+    made = made.reshape(kh, row.taps, -1, unit.group, vectors(spec), unit.lanes)
     made = np.ascontiguousarray(made.transpose(4, 0, 1, 2, 5, 3)).reshape(_weight_shape(spec))
-    taps = (stored + correction(spec)).sum(axis=(0, 1, 2))
-    less = bias.astype(np.int64) - unit.offset(spec.dtype) * taps
+    whole = (stored + correction(spec)).sum(axis=(0, 1, 2))
+    less = bias.astype(np.int64) - unit.offset(spec.dtype) * whole
     wrapped = less.astype(np.uint64).astype(np.uint32).view(np.int32)
     return (made, *(_filled(spec, a) for a in (wrapped, *finish.arrays())))
 
 
 def _weight_shape(spec: Packed) -> tuple[int, ...]:
-    unit, (kh, kw) = unit_of(spec), spec.weight_shape[:2]
-    return vectors(spec), kh, kw, sum(steps(spec)), unit.lanes * unit.group
+    unit, row = unit_of(spec), row_of(spec)
+    return vectors(spec), spec.weight_shape[0], row.taps, sum(row.steps), unit.lanes * unit.group
 
 
 def _filled(spec: Packed, array: Array) -> Array:
@@ -146,9 +180,10 @@ def packed(spec: Packed) -> Any:
     sources = tensors[: len(spec.pieces)]
     weight, bias, *constants = tensors[len(spec.pieces) :]
     sums, first = [], 0
-    for piece, source, count in zip(spec.pieces, sources, steps(spec), strict=True):
-        sums.append(_summed(spec, _Image(spec, piece, source), weight, (first, count)))
-        first += count
+    for index, source in enumerate(sources):
+        image = _Image(spec, spec.pieces[index], source)
+        sums.append(_summed(spec, image, weight, (index, first)))
+        first += row_of(spec).steps[index]
     finish = finished(spec.finish, constants)
 
     def result(*at: tirx.Var) -> Any:
@@ -174,18 +209,20 @@ class _Image:
 
 
 def _summed(spec: Packed, image: _Image, weight: te.Tensor, part: tuple[int, int]) -> Any:
-    """The int32 sums over the steps ``part`` (the first, how many) of what ``image`` holds."""
-    unit, (kh, kw), (first, count) = unit_of(spec), spec.weight_shape[:2], part
-    ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
-    step, i = te.reduce_axis((0, count), "step"), te.reduce_axis((0, unit.group), "i")
+    """The int32 sums of what ``image`` holds; ``part``: its number, the first of its steps."""
+    unit, row, (piece, first) = unit_of(spec), row_of(spec), part
+    ky, kx = te.reduce_axis((0, spec.weight_shape[0]), "ky"), te.reduce_axis((0, row.taps), "kx")
+    step, i = te.reduce_axis((0, row.steps[piece]), "step"), te.reduce_axis((0, unit.group), "i")
     (sy, sx), (dy, dx) = spec.strides, spec.dilation
-    inputs = spec.sizes(image.shape)[3]
+    inputs, channels = row.channels[piece], spec.sizes(image.shape)[3]
     fetch = padded(spec, image, lambda _: tirx.const(spec.input_zero, spec.dtype))
 
     def term(*at: tirx.Var) -> Any:
         n, y, x, f = (0, 0, *at) if spec.dense else at
         c = step * unit.group + i
-        value = fetch(n, y * sy + ky * dy, x * sx + kx * dx, c).astype("int32")
+        pixel = x * sx + (c // channels if row.pixels > 1 else kx * dx)
+        value = fetch(n, y * sy + ky * dy, pixel, c % channels if row.pixels > 1 else c)
+        value = value.astype("int32")
         value = value + i32(unit.offset(spec.dtype))
         if inputs % unit.group:
             value = te.if_then_else(c < inputs, value, i32(0))

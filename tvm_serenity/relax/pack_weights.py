@@ -15,7 +15,13 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.kernels.dot_units import Unit, units_of
 from tvm_serenity.kernels.lean import may_change
-from tvm_serenity.kernels.packed import can_be_packed, packed, packed_constants, packed_spec
+from tvm_serenity.kernels.packed import (
+    can_be_joined,
+    can_be_packed,
+    packed,
+    packed_constants,
+    packed_spec,
+)
 from tvm_serenity.kernels.records import Convolution, Dense
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.lower import functions_of
@@ -42,9 +48,16 @@ def unit_for(spec: Convolution | Dense, units: Sequence[Unit]) -> Unit | None:
         inputs, channels = [spec.inputs], spec.units
     else:
         inputs, channels = [spec.sizes(piece)[3] for piece in spec.pieces], spec.channels
-    best = [u for u in units if u.kind == units[0].kind and min(inputs) >= u.group]
+    best = [u for u in units if u.kind == units[0].kind and _fills(spec, min(inputs), u)]
     fits = [u for u in best if 2 * channels > u.lanes]
     return fits[0] if fits else (best[-1] if best else None)
+
+
+def _fills(spec: Convolution | Dense, inputs: int, unit: Unit) -> bool:
+    """Whether the input has a whole group, of a pixel or of joined ones."""
+    if isinstance(spec, Convolution) and can_be_joined(spec, unit.group):
+        inputs *= spec.weight_shape[1]
+    return inputs >= unit.group
 
 
 def _packed(
