@@ -16,7 +16,7 @@ from tests.conformance.relax_forms import (
 )
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.row_sums import RowSums
-from tvm_serenity.kernels.rows import has_rows
+from tvm_serenity.kernels.rows import has_rows, row_tables
 from tvm_serenity.relax.rows_read import kernel_by_rows
 
 
@@ -27,7 +27,8 @@ def rows_differ(found: Reference) -> list[Difference]:
         if len(call.results) != 1:
             continue
         try:
-            cut = kernel_by_rows(call.kernel, call.data)
+            known = row_tables(call.kernel, call.data)
+            cut = kernel_by_rows(call.kernel, call.data, {i: call.arguments[i] for i in known})
         except Exception as error:
             differences.append(Difference("rows", call.name, f"{type(error).__name__}: {error}"))
             continue

@@ -1,9 +1,12 @@
 """Kernels as plain loops over tensors with their axes, and the small changes rows need to them."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tvm
 from tvm import s_tir, sym, tirx
 
@@ -12,6 +15,10 @@ from tvm_serenity.kernels.nodes import mapped, parts
 
 MAX_UNROLLED = 64
 """Steps of a loop over rows that are written out at most."""
+_ROUNDED = {"tirx.floor": math.floor, "tirx.ceil": math.ceil, "tirx.trunc": math.trunc}
+
+Tables = Sequence[tuple[tirx.Var, npt.NDArray[Any]]]
+"""Parameters of a kernel whose values are known."""
 
 
 def row_loops(kernel: tirx.PrimFunc) -> Any:
@@ -101,18 +108,46 @@ class RowValues:
         return self.rows
 
     @staticmethod
-    def of(expr: tirx.Expr, row: tirx.Var, height: int) -> "RowValues":
-        """Return the values of ``expr`` for all rows; it may depend on nothing else."""
-        analyzer = sym.Analyzer()
+    def of(expr: tirx.Expr, row: tirx.Var, height: int, tables: Tables = ()) -> "RowValues":
+        """Return the values of ``expr`` for all rows; it may depend on ``tables``, and no more."""
         values = []
         for y in range(height):
-            value = analyzer.simplify(replaced(expr, row, y))
-            if not isinstance(value, tirx.IntImm):
+            value = integer(_folded(replaced(expr, row, y), tables))
+            if value is None:
                 raise UnsupportedError("which rows it reads depends on more than the row it makes")
-            values.append(int(value.value))
+            values.append(value)
         return RowValues(tuple(values))
 
     @staticmethod
     def holds(condition: tirx.Expr, row: tirx.Var, y: int) -> bool:
         """Whether a condition of the row's number is true for row ``y``."""
         return bool(integer(replaced(condition, row, y)))
+
+
+def _folded(expr: tirx.Expr, tables: Tables) -> Any:
+    """An expression without what is known of it: elements of tables, and numbers rounded."""
+    analyzer = sym.Analyzer()
+
+    def element(load: tvm.ir.TensorLoad) -> Any:
+        at = [integer(index) for index in load.indices]
+        known = next((t for v, t in tables if v.same_as(load.source)), None)
+        if known is None or None in at:
+            return load
+        return tirx.IntImm(str(known.dtype), int(known[tuple(at)]))
+
+    def rounded(call: tvm.ir.expr.Call) -> Any:
+        how = _ROUNDED.get(getattr(call.op, "name", ""))
+        value = analyzer.simplify(call.args[0]) if how and len(call.args) == 1 else None
+        if how is None or not isinstance(value, tirx.FloatImm):
+            return call
+        return tirx.FloatImm(str(value.ty.dtype), float(how(float(value.value))))
+
+    def cast(made: tirx.Cast) -> Any:
+        value, dtype = analyzer.simplify(made.value), str(made.ty.dtype)
+        if not isinstance(value, tirx.FloatImm) or np.dtype(dtype).kind not in "iu":
+            return made
+        return tirx.IntImm(dtype, math.trunc(float(value.value)))
+
+    expr = mapped(expr, tvm.ir.expr.TensorLoad, element)
+    expr = mapped(expr, tvm.ir.expr.Call, rounded)
+    return mapped(expr, tirx.Cast, cast)

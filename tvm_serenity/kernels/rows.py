@@ -8,10 +8,12 @@ a row's number matters otherwise (an average that counts only what is inside), t
 for each different case. The arithmetic of every element is unchanged, and for floats its order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+import numpy.typing as npt
 import tvm
 from tvm import relax, s_tir, sym, tirx
 
@@ -20,6 +22,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts, same
 from tvm_serenity.kernels.row_loops import (
     RowValues,
+    Tables,
     conjuncts,
     integer,
     replaced,
@@ -65,10 +68,32 @@ def has_rows(shape: Sequence[int]) -> bool:
     return len(shape) == 4 and shape[0] == 1
 
 
-def row_kernel(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowKernel:
+def row_tables(kernel: tirx.PrimFunc, data: Sequence[int]) -> tuple[int, ...]:
+    """Return the parameters, other than ``data``, whose values say which rows of ``data`` it reads.
+
+    They are those that :func:`row_kernel` must know.
+    """
+    lowered, load = row_loops(kernel), tvm.ir.expr.TensorLoad
+    read = [lowered.params[i] for i in data if has_rows(compat.buffer_shape(lowered.params[i]))]
+    rows = [
+        place.source
+        for one in parts(lowered.body, load)
+        if any(one.source.same_as(source) for source in read)
+        for place in parts(one.indices[1], load)
+    ]
+    others = [i for i in range(len(kernel.params) - 1) if i not in data]
+    return tuple(i for i in others if any(lowered.params[i].same_as(v) for v in rows))
+
+
+def row_kernel(
+    kernel: tirx.PrimFunc,
+    data: Sequence[int],
+    tables: Mapping[int, npt.NDArray[Any]] = MappingProxyType({}),
+) -> RowKernel:
     """Return the row form of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
     ``data`` are the parameters that hold activations; they are cut into rows, the others stay.
+    ``tables``: parameters whose values are known (:func:`row_tables`).
     Raises :class:`UnsupportedError` with the reason where the rows are not made independently.
     """
     shape = compat.buffer_shape(kernel.params[-1])
@@ -77,7 +102,8 @@ def row_kernel(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowKernel:
         raise UnsupportedError("it has no rows")
     lowered = row_loops(kernel)
     loops = _row_loop(lowered, lowered.params[-1], height)
-    return _Cut(lowered, tuple(data), loops.variable, height).made(loops.body)
+    known = [(lowered.params[i], values) for i, values in tables.items()]
+    return _Cut(lowered, tuple(data), loops.variable, height, known).made(loops.body)
 
 
 @dataclass(frozen=True)
@@ -114,9 +140,15 @@ class _Cut:
     """One kernel being cut: the buffers of its slots, and what pads them."""
 
     def __init__(
-        self, function: tirx.PrimFunc, data: tuple[int, ...], row: tirx.Var, height: int
+        self,
+        function: tirx.PrimFunc,
+        data: tuple[int, ...],
+        row: tirx.Var,
+        height: int,
+        tables: Tables,
     ) -> None:
         self.function = function
+        self.tables = tables
         self.row = row
         self.height = height
         self.data = data
@@ -178,7 +210,7 @@ class _Cut:
         return mapped(body, tvm.ir.expr.TensorLoad, slot)
 
     def _slot_buffer(self, parameter: int, source: tirx.Var, place: tirx.Expr) -> Any:
-        where = RowValues.of(place, self.row, self.height)
+        where = RowValues.of(place, self.row, self.height, self.tables)
         for known, buffer, other in self.slots:
             if known == parameter and other == where:
                 return buffer

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tvm
 from tvm import relax, tirx
 
@@ -20,11 +21,13 @@ from tvm_serenity.graph import Graph, Op, Role
 from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
-from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel
+from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel, row_tables
 from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.read import BoundGraph, read_function
 from tvm_serenity.rows.network import Feature, Layer, Network
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class _Reader:
         self.uncut = uncut
         self.region = region
         self.graph: Graph = region.graph
-        self.cut: dict[tuple[Any, tuple[int, ...]], RowKernel | RowSums | UnsupportedError] = {}
+        self.cut: dict[tuple[Any, ...], RowKernel | RowSums | UnsupportedError] = {}
+        self.tables: dict[Any, tuple[int, ...]] = {}
         self.alias: dict[int, int] = {}
         self.sums: list[Feature] = []
 
@@ -143,13 +147,14 @@ class _Reader:
             raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel")
         arguments = compat.kernel_arguments(call)
         data = tuple(i for i, a in enumerate(arguments) if not compat.is_constant(a))
-        constants = tuple(compat.constant_array(a) for a in arguments if compat.is_constant(a))
+        values = {i: compat.constant_array(a) for i, a in enumerate(arguments) if i not in data}
+        constants = tuple(values.values())
         read = tuple(self.tensor(arguments[i], op) for i in data)
         inputs = tuple(number[self.alias.get(t, t)] for t in read)
         outputs = tuple(number[t] for t in op.outputs)
         name, source = variable.name_hint, self.module[variable]
         has = any(self.height(t) > 1 for t in (*read, *op.outputs))
-        cut = self.by_rows(variable, data, op) if has else UnsupportedError("")
+        cut = self.by_rows(variable, data, values, op) if has else UnsupportedError("")
         if isinstance(cut, RowSums):
             kept = (*inputs, len(number) + len(self.sums), *outputs)
             return self.summed(op, cut, kept, (name, source))
@@ -204,26 +209,41 @@ class _Reader:
         return value
 
     def by_rows(
-        self, variable: relax.GlobalVar, data: tuple[int, ...], op: Op
+        self,
+        variable: relax.GlobalVar,
+        data: tuple[int, ...],
+        values: Mapping[int, Array],
+        op: Op,
     ) -> RowKernel | RowSums | UnsupportedError:
-        """The form by rows of a kernel, or why there is none; found once a kernel."""
-        key = (variable, data)
+        """The form by rows of a kernel, or why there is none; found once a kernel.
+
+        ``values``: its constants. Kernels that read rows by a table are found once a table.
+        """
+        kernel = self.module[variable]
+        if variable not in self.tables:
+            known = may_change(kernel) and bool(values)
+            self.tables[variable] = row_tables(kernel, data) if known else ()
+        tables = {i: values[i] for i in self.tables[variable]}
+        key = (variable, data, *(table.tobytes() for table in tables.values()))
         if key not in self.cut:
             if variable.name_hint in self.uncut:
                 self.cut[key] = UnsupportedError(self.uncut[variable.name_hint])
             elif len(op.outputs) == 1:
-                self.cut[key] = kernel_by_rows(self.module[variable], data)
+                self.cut[key] = kernel_by_rows(kernel, data, tables)
             else:
                 self.cut[key] = UnsupportedError("it makes several tensors")
         return self.cut[key]
 
 
 def kernel_by_rows(
-    kernel: tirx.PrimFunc, data: tuple[int, ...]
+    kernel: tirx.PrimFunc,
+    data: tuple[int, ...],
+    tables: Mapping[int, Array] = MappingProxyType({}),
 ) -> RowKernel | RowSums | UnsupportedError:
     """Return the form by rows of a fused kernel, or why there is none.
 
-    ``data`` are the parameters that are no constants.
+    ``data`` are the parameters that are no constants; ``tables`` those that say which rows are
+    read, with their values.
     """
     if not may_change(kernel):
         return UnsupportedError("its loops are not known, or it makes nothing")
@@ -234,7 +254,7 @@ def kernel_by_rows(
         except UnsupportedError:
             pass
     try:
-        return row_kernel(scheduled(kernel), data)
+        return row_kernel(scheduled(kernel), data, tables)
     except UnsupportedError as reason:
         return reason
 
