@@ -88,15 +88,21 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Argument, of the call for row y: row ``(y * step + first) // divisor`` of a tensor."""
+    """Argument, of the call for row y: row ``(y * step + first) // divisor`` of a tensor.
+
+    ``listed``: the row for each y, instead; one that is no row of the tensor lies outside of it.
+    """
 
     tensor: int
     step: int = 1
     first: int = 0
     divisor: int = 1
+    listed: tuple[int, ...] = ()
 
     def row(self, y: int) -> int:
         """Return the row for row ``y``, which may lie outside of the tensor."""
+        if self.listed:
+            return self.listed[y]
         return (y * self.step + self.first) // self.divisor
 
 

@@ -8,7 +8,11 @@ a kernel makes one channel after the other, each in its own bytes, both may star
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
+
+KNOWN = 4096
+"""Ways over operands whose distances are remembered: kernels are tried many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Passage:
         return self.pixels * self.out_bytes
 
 
+@lru_cache(KNOWN)
 def distance_bytes(windows: Passage) -> int | None:
     """Return how far below its operand's start the result must start at least, None if apart.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.boards import Board
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.fit import boards_that_do
@@ -30,6 +31,8 @@ from tvm_serenity.validation.isolated import Death, isolated
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Maker
 
+SEARCHING = 0.8
+"""Share of a pair's time after which searches end with the best so far; the rest builds that."""
 WHOLE, ROWS, FIT = "whole", "rows", "fit"
 LEVERS = (WHOLE, ROWS, FIT)
 """What a pair fits by, each tried where those before it do not do: the best order of the network
@@ -107,7 +110,8 @@ class ModelOnBoards:
             maker = Maker(module, name, board, self.settings)
             maker.known.update(known)
             try:
-                row = self.pair(maker)
+                with within(SEARCHING * self.seconds):
+                    row = self.pair(maker)
             except SerenityError as error:
                 row = self.row(board, why_not=str(error))
             known = maker.known

@@ -125,8 +125,27 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))
+    if len(consumers) == 1 and _takes_each_once(schedule.get(consumers[0]), written):
+        return False
     reads = sum(_steps(schedule.get(c)) * _reads(schedule.get(c), written) for c in consumers)
     return reads > steps
+
+
+def _takes_each_once(block: s_tir.SBlock, buffers: list[Any]) -> bool:
+    """Whether a block reads no element of the buffers twice, as where it joins them to others."""
+    loads = parts(block.body, tvm.ir.expr.TensorLoad)
+    loads = [one for one in loads if any(one.source.same_as(buffer) for buffer in buffers)]
+    if len(loads) != 1:
+        return False
+    own = [v.var for v in block.iter_vars]
+    moving = [v.var for v in block.iter_vars if getattr(v.dom.extent, "value", 0) != 1]
+    used = []
+    for index in loads[0].indices:
+        named = [v for v in parts(index, tirx.Var) if any(v.same_as(o) for o in own)]
+        if len(named) > 1 or not isinstance(index, tirx.Var | tirx.Add | tirx.Sub | tirx.IntImm):
+            return False
+        used += named
+    return all(sum(v.same_as(u) for u in used) == 1 for v in moving)
 
 
 def _reads(block: s_tir.SBlock, buffers: list[Any]) -> int:

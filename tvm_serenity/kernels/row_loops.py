@@ -15,7 +15,11 @@ from tvm_serenity.kernels.nodes import mapped, parts
 
 MAX_UNROLLED = 64
 """Steps of a loop over rows that are written out at most."""
-_ROUNDED = {"tirx.floor": math.floor, "tirx.ceil": math.ceil, "tirx.trunc": math.trunc}
+_ROUNDED: dict[str, Callable[[float], int]] = {
+    "tirx.floor": math.floor,
+    "tirx.ceil": math.ceil,
+    "tirx.trunc": math.trunc,
+}
 
 Tables = Sequence[tuple[tirx.Var, npt.NDArray[Any]]]
 """Parameters of a kernel whose values are known."""

@@ -6,8 +6,10 @@ outside of the channels, so that an input is loaded once for all of them. In sum
 taps of the window's rows come last, side by side; sums of floats keep the order of their terms.
 """
 
+import math
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import s_tir, tirx
 
@@ -19,6 +21,8 @@ from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.loops import kinds_of_loops
 
+ON_STACK = 256
+"""Bytes that a kernel may keep between its stages for each pixel: they lie on the stack."""
 CHANNELS = 8
 """Neighbouring channels that are summed up side by side, where their number is a multiple."""
 
@@ -32,6 +36,11 @@ def scheduled(kernel: tirx.PrimFunc, channels: int = CHANNELS) -> Any:
     trial = schedule.copy()
     if sums and len(sums) == len(stages) and _try(_sum_up_before, trial, sums, result, channels):
         return trial.mod["main"]
+    if stages and _bytes_a_pixel(schedule, stages, result) <= ON_STACK:
+        trial, steps = schedule.copy(), [_steps(schedule, b) for b in stages]
+        made = _try(_make_before, trial, stages, result)
+        if made and [_steps(trial, b) for b in stages] == steps:
+            return trial.mod["main"]
     for block in _blocks(schedule):
         _split_reduction(schedule, block)
     return schedule.mod["main"]
@@ -70,6 +79,37 @@ def _sum_up_before(
             first = reducing[0]
         schedule.unroll(side)
         schedule.decompose_reduction(block, first)
+
+
+def _make_before(
+    schedule: s_tir.Schedule, stages: list[Any], result: s_tir.schedule.SBlockRV
+) -> None:
+    """Compute what ``result`` reads for one of its pixels at a time.
+
+    Raises :class:`ValueError` where the result has no pixels; TVM raises where it is impossible.
+    """
+    _, _, loop, _ = schedule.get_loops(result)
+    for block in reversed(stages):
+        schedule.compute_at(block, loop, preserve_unit_loops=True)
+    for block in stages:
+        _split_reduction(schedule, block)
+
+
+def _bytes_a_pixel(
+    schedule: s_tir.Schedule, stages: list[Any], result: s_tir.schedule.SBlockRV
+) -> int:
+    """Bytes that the stages make for each pixel of the result."""
+    pixels = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(result)[:3])
+    buffers = [region.source for b in stages for region in schedule.get(b).writes]
+    types = [np.dtype(compat.buffer_dtype(buffer)) for buffer in buffers]
+    sizes = [math.prod(compat.buffer_shape(buffer)) for buffer in buffers]
+    made = sum(n * t.itemsize for n, t in zip(sizes, types, strict=True))
+    return -(-made // pixels)
+
+
+def _steps(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> int:
+    """How often a block runs, what its loops begin with included."""
+    return math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(block))
 
 
 def _below(

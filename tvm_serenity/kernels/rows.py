@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import tvm
 from tvm import relax, s_tir, sym, tirx
@@ -245,7 +246,7 @@ class _Cut:
         rest = [c for c in conjuncts(condition) if not self._only_row(c)]
         (slot,) = reads if len(reads) == 1 else (None,)
         pad = _constant(otherwise)
-        if slot is None or not self._is_load(value):
+        if slot is None or not self._is_load(value, pad):
             if own:
                 raise UnsupportedError("it guards rows in a way that is not understood")
             return call
@@ -274,7 +275,14 @@ class _Cut:
         return list(dict.fromkeys(read))
 
     @staticmethod
-    def _is_load(value: tirx.Expr) -> bool:
+    def _is_load(value: tirx.Expr, pad: float | None) -> bool:
+        """Whether a value is an element as it is stored, or of a wider type that is ``pad`` too."""
+        if isinstance(value, tirx.Cast):
+            wide, value = np.dtype(str(value.ty.dtype)), value.value
+            stored = np.dtype(str(value.ty.dtype))
+            exact = stored.kind in "iu" and np.can_cast(stored, wide)
+            if pad is None or not exact or not _holds(stored, pad):
+                return False
         return isinstance(value, tvm.ir.expr.TensorLoad)
 
     def _only_row(self, condition: tirx.Expr) -> bool:
@@ -337,6 +345,10 @@ class _Cut:
                 found.append(fixed)
             of.append(known)
         return tuple(found), tuple(of)
+
+
+def _holds(dtype: np.dtype[Any], value: float) -> bool:
+    return float(np.iinfo(dtype).min) <= value <= float(np.iinfo(dtype).max)
 
 
 def _variables(node: tirx.Stmt | tirx.Expr) -> list[Any]:

@@ -82,6 +82,7 @@ def tables(program: Program) -> Tables:
     """Return features (tensors), offsets, slots, layers (steps) and the sequence of calls."""
     features, offsets = _features(program)
     slots: list[str] = []
+    listed: list[int] = []
     layers = []
     first_rows = [0]
     for index, step in enumerate(program.steps):
@@ -89,12 +90,14 @@ def tables(program: Program) -> Tables:
         _check(program, step, runs)
         moving = step.moving
         layers.append(_layer(program, index, len(slots), len(runs) + (moving is not None)))
-        slots += [f"{{{s.tensor}, {s.divisor}, {s.step}, {n}, {s.first}}}" for s, n in runs]
+        for slot, count in runs:
+            slots.append(_slot(slot, count, len(listed)))
+            first_rows.append(len(listed) if slot.listed else abs(slot.first))
+            listed += slot.listed
         if moving is not None:  # a feature of one row a band
             slots.append(f"{{{len(features)}, {step.together}, 1, 1, 0}}")
             features.append(f"{{{len(offsets)}, {len(moving.bands)}, 1, 0}}")
             offsets += [_offset(program, place) for place in moving.bands]
-        first_rows += [abs(s.first) for s, _ in runs]
     unit = _unit(offsets)
     last = len(program.steps)
     entries = [(last if step == ARRIVAL else step, band) for step, band in program.calls]
@@ -110,12 +113,17 @@ def tables(program: Program) -> Tables:
             _array("row_offset", "offsets", [str(o // unit) for o in offsets]),
             _array("row_feature", "features", features),
             _array("row_slot", "slots", slots),
+            *(["#define LISTED", _array("row_count", "listed", listed)] if listed else []),
             _array("row_layer", "layers", layers, 1),
             _array("row_entry", "sequence", [f"{{{a}, {b}}}" for a, b in entries]),
         ]
     )
     size = len(offsets) * offset_bits // 8 + len(entries) * bits // 4 + types.variant_bytes
-    size += len(features) * types.feature_bytes + len(slots) * types.slot_bytes
+    size += (
+        len(listed) * types.count_bytes
+        + len(features) * types.feature_bytes
+        + len(slots) * types.slot_bytes
+    )
     return Tables(types.text, text, size + len(layers) * types.layer_bytes)
 
 
@@ -124,6 +132,7 @@ class _Types:
     """Types wide enough for a program, and the bytes of the structures that are made of them."""
 
     text: str
+    count_bytes: int
     feature_bytes: int
     slot_bytes: int
     layer_bytes: int
@@ -143,6 +152,7 @@ def _types(program: Program, counts: Sequence[int], firsts: Sequence[int]) -> _T
     return _Types(
         f"typedef uint{size}_t row_size;\ntypedef uint{count}_t row_count;\n"
         f"typedef uint{index}_t row_index;\ntypedef int{first}_t row_first;",
+        count // 8,
         _structure(count, count, count, size),
         _structure(index, 8, 8, 8, first),
         _structure(32, 32, count, count, count, index, 8),
@@ -163,7 +173,7 @@ def slot_runs(slots: Sequence[Row]) -> list[tuple[Row, int]]:
     """Return rows that are read, and how many each stands for: those that follow each other."""
     runs: list[tuple[Row, int]] = []
     for slot in slots:
-        if runs and slot.divisor == 1:
+        if runs and slot.divisor == 1 and not slot.listed:
             head, count = runs[-1]
             if slot == replace(head, first=head.first + count):
                 runs[-1] = head, count + 1
@@ -218,6 +228,13 @@ def _layer(program: Program, index: int, first_slot: int, slots: int) -> str:
     )
 
 
+def _slot(slot: Row, count: int, listed: int) -> str:
+    """The line of rows that are read; ``listed``: where theirs begin, if they are listed."""
+    if slot.listed:
+        return f"{{{slot.tensor}, 0, 0, 1, {listed}}}"
+    return f"{{{slot.tensor}, {slot.divisor}, {slot.step}, {count}, {slot.first}}}"
+
+
 def _check(program: Program, step: Step, runs: Sequence[tuple[Row, int]]) -> None:
     """Raise :class:`UnsupportedError` for what a field of fixed width cannot hold."""
     fits = len(runs) + (step.moving is not None) <= MOST_SLOTS
@@ -228,7 +245,7 @@ def _check(program: Program, step: Step, runs: Sequence[tuple[Row, int]]) -> Non
         raise UnsupportedError(f"what makes {name!r}: its rows are beyond what the table can hold")
 
 
-def _array(ctype: str, name: str, values: Sequence[str], per_line: int = 12) -> str:
-    rows = [", ".join(values[i : i + per_line]) for i in range(0, len(values), per_line)]
+def _array(ctype: str, name: str, values: Sequence[str | int], per_line: int = 12) -> str:
+    rows = [", ".join(map(str, values[i : i + per_line])) for i in range(0, len(values), per_line)]
     body = ",\n    ".join(rows) if rows else "0"
     return f"static const {ctype} {name}[{max(len(values), 1)}] = {{\n    {body},\n}};\n"

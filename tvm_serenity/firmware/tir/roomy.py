@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
@@ -20,7 +21,8 @@ def with_room(
     ``limit_bytes``: nor one above this, where that is more.
 
     A kernel's workspace lies beside what is live while it runs: the fastest where both are within
-    the arena are tried together, and where those do not fit after all, one after the other.
+    the arena are tried together, and where those do not fit after all, one after the other, until
+    the deadline.
     """
     graph = kernels.graph()
     least = ordered(kernels, None)
@@ -46,6 +48,8 @@ def with_room(
     taken: dict[int, Tuned] = {}
     best = least
     for i, held in wanted.items():
+        if seconds_left() == 0:
+            break
         for made in held:
             placed = ordered(kernels.taking({**taken, i: made}), arena_bytes)
             if placed[2].arena_bytes <= arena_bytes:

@@ -16,7 +16,6 @@ from tvm_serenity.firmware.tir.over_rows import (
     of_elements,
     of_library,
 )
-from tvm_serenity.firmware.tir.slots import slots_of
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
 from tvm_serenity.kernels.convolution import Convolution
@@ -86,9 +85,9 @@ def row_kernels(
 
     ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
 
-    Raises :class:`UncutError` where row kernels need workspace, or rows in no regular pattern.
+    Raises :class:`UncutError` where row kernels need workspace.
     """
-    uncut = _irregular(rows)
+    uncut: dict[str, str] = {}
     reasons = [""] * len(rows.kernels)
     code: list[LayerCode | None] = [None] * len(rows.kernels)
     for index, kernel in enumerate(rows.kernels if tuned else ()):
@@ -126,18 +125,6 @@ def row_kernels(
     if uncut:
         raise UncutError(uncut)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found), core)
-
-
-def _irregular(rows: RowModule) -> dict[str, str]:
-    """The kernels that read rows which no straight lines go through, and why they stay whole."""
-    found = {}
-    for layer, cut in zip(rows.network.layers, rows.kernels, strict=True):
-        if cut is not None and cut.rows is not None:
-            try:
-                slots_of(rows.network, layer, cut)
-            except UnsupportedError as reason:
-                found[cut.name] = str(reason)
-    return found
 
 
 def _lying(

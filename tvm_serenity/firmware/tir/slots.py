@@ -1,15 +1,14 @@
-"""The rows that a row kernel reads, as straight lines through them."""
+"""The rows that a row kernel reads, as straight lines through them where there are such."""
 
 from functools import lru_cache
 
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.program import Row
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.network import Layer, Network
 
 
 def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
-    """Return the rows that a layer in rows reads to make a row. Raises as :func:`slot_of`."""
+    """Return the rows that a layer in rows reads to make a row."""
     assert kernel.rows is not None
     pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
     return [slot_of(f, rows, network.rows(f)) for f, rows in pairs]
@@ -17,10 +16,7 @@ def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
 
 @lru_cache(maxsize=4096)
 def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Row:
-    """Return what reads ``rows[y]`` of a tensor of ``height`` rows for each y.
-
-    Raises :class:`UnsupportedError` where no straight line through the rows does.
-    """
+    """Return what reads ``rows[y]`` of a tensor of ``height`` rows for each y."""
     known = [(y, row) for y, row in enumerate(rows) if row is not None]
     for divisor in (1, 2, 3, 4, 8):
         for step in _steps(known, divisor):
@@ -29,7 +25,7 @@ def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Row:
                 slot = Row(feature, step, first, divisor)
                 if all(_within(slot.row(y), height) == row for y, row in enumerate(rows)):
                     return slot
-    raise UnsupportedError("it reads rows in no regular pattern")
+    return Row(feature, listed=tuple(height if row is None else row for row in rows))
 
 
 def _steps(known: list[tuple[int, int]], divisor: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ typedef struct {
     int8_t step;
     uint8_t count;
     row_first first;
-} row_slot; /* reads `count` rows from (y * step + first) / divisor on */
+} row_slot; /* reads `count` rows from (y * step + first) / divisor on; 0: row listed[first + y] */
 
 /* Kinds of layers: a call makes a row; rows that follow each other; what lies at a fixed place. */
 enum { MAKES_ROWS, MAKES_PIXELS, MAKES_ALL };

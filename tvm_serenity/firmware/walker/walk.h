@@ -18,6 +18,11 @@ static void make_rows($Pconst row_layer *layer, uint32_t y, uint32_t count, cons
         if (slot->divisor > 1u && row >= 0) {
             row /= slot->divisor;
         }
+#if defined(LISTED)
+        if (slot->divisor == 0u) {
+            row = (int32_t)listed[(uint32_t)slot->first + y];
+        }
+#endif
         for (uint32_t left = slot->count; left > 0u; --left) {
             if (fed != NULL) {
                 *to++ = fed;
