@@ -27,12 +27,38 @@ MODELS = (
     "mlperf_tiny/vww_mobilenetv1_96_int8.tflite",
     "mlperf_tiny/ic_resnet8_int8.tflite",
     "mlperf_tiny/ic_resnet_large_int8.tflite",
+    "mlperf_tiny/ad01_int8.tflite",
+    "mcunet/mcunet_vww_int8.tflite",
+    "misc/mobilenet_v1_0.25_128_quant.tflite",
+    "wild/mobilenet_v1_0.5_160_quant.tflite",
+    "swiftnet/swiftnet_vww_224_uint8.tflite",
+    "tflm/person_detect.tflite",
+    "mltk/mltk_rock_paper_scissors.tflite",
+    "misc/style_transfer_quantized_384.tflite",
     "mlperf_tiny/kws_dscnn_fp32.tflite",
     "mlperf_tiny/vww_mobilenetv1_96_fp32.tflite",
     "mlperf_tiny/ic_resnet8_fp32.tflite",
     "mlperf_tiny/ic_resnet8_fp32.onnx",
     "mlperf_tiny/vww_mobilenetv1_96_fp32.onnx",
+    "detection/face_detection_front.tflite",
+    "wild/face_detection_full_range_sparse.tflite",
+    "wild/face_landmark.tflite",
+    "detection/yunet_n_320_320.onnx",
+    "detection/fastestdet.onnx",
+    "onnx_light/light_squeezenet.onnx",
+    "onnx_light/light_shufflenet.onnx",
+    "onnx_light/light_densenet121.onnx",
+    "zoo:mobilenet-v2?size=96",
+    "zoo:swiftnet",
+    "zoo:nasnet-cell",
+    "zoo:darts-normal-cell",
 )
+"""Files below ``shared``, and networks of the zoo, which only TVM runs."""
+
+
+def path_of(model: str) -> str:
+    """Return the path of a model, or the name of a network of the zoo."""
+    return model if model.startswith("zoo:") else str(DATA / model)
 
 
 def compiled(model: str, folder: Path) -> dict[str, int]:
@@ -146,7 +172,7 @@ def profile(model: str, threads: int, runs: int) -> None:
     """Print what each kernel of ours takes, the longest first; equal ones in one row."""
     os.environ["TVM_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryDirectory() as made:
-        compiled(str(DATA / model), Path(made))
+        compiled(path_of(model), Path(made))
         found = kernels(Path(made), runs)
     whole = sum(seconds for _, seconds in found)
     print(f"{model}: {len(found)} kernels, {whole * 1e6:,.1f} us")
@@ -174,21 +200,22 @@ def measured(
 
 def row(model: str, threads: int, runs: int) -> None:
     """Print a model's row."""
-    rival = "onnxruntime" if model.endswith(".onnx") else "litert"
+    rival = {".onnx": ("onnxruntime",), ".tflite": ("litert",)}.get(Path(model).suffix, ())
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        arena = compiled(str(DATA / model), folder)
+        arena = compiled(path_of(model), folder)
         found = {
-            name: measured(name, model, folder, threads, runs) for name in ("ours", "tvm", rival)
+            name: measured(name, model, folder, threads, runs) for name in ("ours", "tvm", *rival)
         }
     ours = found["ours"]
     assert ours is not None
     cells = [f"{ours['ms']:.3f}"]
-    for name in ("tvm", rival):
-        one = found[name]
+    for name in ("tvm", *(rival or ("-",))):
+        one = found.get(name)
         cells.append("-" if one is None else f"{one['ms']:.3f} ({ours['ms'] / one['ms']:.2f})")
     cells += [f"{arena['ours']:,}", f"{arena['tvm']:,}"]
     cells += ["-" if f is None else f"{f['resident_bytes'] / 1e6:.1f}" for f in found.values()]
+    cells += ["-"] * (not rival)
     print(f"| {Path(model).name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -57,8 +57,26 @@ def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
     fused = lowered(mod, TARGET)
     kernels = {g: f for g, f in fused.functions.items() if compat.is_prim_func(f)}
     library = compiled({g.name_hint: f for g, f in kernels.items()})
-    values: dict[Any, Any] = dict(zip(fused["main"].params, inputs, strict=True))
     calls = []
+
+    def run(kernel: Any, given: Sequence[Any], arguments: tuple[Any, ...], types: Any) -> Any:
+        results = run_kernel(library[kernel.name_hint], arguments, types, GARBAGE[0])
+        data = tuple(i for i, a in enumerate(given) if not compat.is_constant(a))
+        made = Call(kernel.name_hint, kernels[kernel], arguments, data, tuple(results))
+        calls.append(made)
+        return results
+
+    results = evaluated(fused, inputs, run)
+    return Reference(tuple(calls), results)
+
+
+def evaluated(fused: Any, inputs: Sequence[Any], run: Any) -> tuple[Any, ...]:
+    """Return the results of a module of kernels.
+
+    ``run``: what makes the results of a kernel from how it is called (its name, its arguments as
+    they are written, their arrays, shapes and types of its results).
+    """
+    values: dict[Any, Any] = dict(zip(fused["main"].params, inputs, strict=True))
     for block in fused["main"].body.blocks:
         for binding in block.bindings:
             call = binding.value
@@ -68,12 +86,9 @@ def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
                 continue
             given = compat.kernel_arguments(call)
             arguments = tuple(_value(a, values) for a in given)
-            results = run_kernel(library[kernel.name_hint], arguments, _types(call.ty), GARBAGE[0])
-            data = tuple(i for i, a in enumerate(given) if not compat.is_constant(a))
-            made = Call(kernel.name_hint, kernels[kernel], arguments, data, tuple(results))
-            calls.append(made)
+            results = run(kernel, given, arguments, _types(call.ty))
             values[binding.var] = tuple(results) if compat.is_tuple(call.ty) else results[0]
-    return Reference(tuple(calls), _flat(_value(fused["main"].body.body, values)))
+    return _flat(_value(fused["main"].body.body, values))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
-from tvm_serenity.kernels.packed import Row, correction, parameters, row_of, unit_of, vectors
+from tvm_serenity.kernels.packed import TapRow, correction, parameters, row_of, unit_of, vectors
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
 
@@ -212,7 +212,7 @@ def _taps(kernel: _Kernel, place: _Place, sums: Any, ky: Any, row: Any) -> None:
             _step(kernel, where, sums, i32(full), partial)
 
 
-def _runs(row: Row) -> Iterator[tuple[int, int, int, int]]:
+def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
     """Piece, tap, the first step of weights, and how many there are."""
     for kx in range(row.taps):
         first = kx * sum(row.steps)

@@ -7,7 +7,7 @@ filled up with zeros to whole steps and vectors, biases and multipliers to whole
 bytes are constants of the module like any other, and are counted as such.
 
 Where channels do not make whole groups, those of neighbouring pixels are joined (an image of three
-channels, a window of 3 x 3: nine values a row, as they lie in memory): ``Row``.
+channels, a window of 3 x 3: nine values a row, as they lie in memory): ``TapRow``.
 
 ``packed`` is the kernel as a tensor expression, which says what it computes;
 ``kernels.dot_tiles`` is the form that runs.
@@ -33,7 +33,7 @@ def unit_of(spec: Packed) -> Unit:
 
 
 @dataclass(frozen=True)
-class Row:
+class TapRow:
     """One row of the window: ``taps`` of them, each of some channels of every piece.
 
     A row of joined pixels is one tap, of the channels of all.
@@ -50,14 +50,14 @@ class Row:
         return self.taps * sum(self.steps)
 
 
-def row_of(spec: Packed) -> Row:
+def row_of(spec: Packed) -> TapRow:
     """Return how rows of the window are cut into steps."""
     group, taps = unit_of(spec).group, spec.weight_shape[1]
     channels = tuple(spec.sizes(piece)[3] for piece in spec.pieces)
     pixels = 1
     if can_be_joined(spec, group):
         channels, taps, pixels = (taps * channels[0],), 1, taps
-    return Row(taps, channels, tuple(-(-count // group) for count in channels), pixels)
+    return TapRow(taps, channels, tuple(-(-count // group) for count in channels), pixels)
 
 
 def can_be_joined(spec: WindowSums, group: int) -> bool:
