@@ -5,11 +5,13 @@ order of the points, so that the output does not depend on where they ran.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.parallel import results
@@ -18,7 +20,7 @@ Row = dict[str, Any]
 
 
 class SweepWork(Protocol):
-    """What is worked out at once."""
+    """What is worked out at once. A row whose ``limit`` is set was ended by the deadline."""
 
     def key(self) -> str:
         """Return a digest of everything that decides the rows."""
@@ -67,24 +69,42 @@ def run_sweep(
     done: Mapping[str, list[Row]] | None = None,
     keep: PointFile | None = None,
 ) -> list[Row]:
-    """Return the rows of all ``points``, in their order.
+    """Return the rows of all ``points``, in their order; they share what is left of a deadline.
 
     ``done``: rows of points that need not be worked out again. ``keep``: holds the finished points
-    at any time. Ctrl-C raises :class:`Interrupted` with them.
+    at any time, but for those that the deadline ended. Ctrl-C raises :class:`Interrupted` with
+    them.
     """
     keys = [point.key() for point in points]
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
     todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
+    end, rest = time.monotonic() + seconds_left(), dict[str, list[Row]]()
+    shares = [min(1.0, jobs / (len(todo) - i)) for i in range(len(todo))]
+    work = [_Timed(point, end, share) for (_, point), share in zip(todo, shares, strict=True)]
     try:
-        with results(_rows, [point for _, point in todo], jobs, dask) as found:
+        with results(_rows, work, jobs, dask) as found:
             for index, rows in found:
-                finished[todo[index][0]] = rows
-                if keep is not None:
+                ended = any(row.get("limit") for row in rows)
+                (rest if ended else finished)[todo[index][0]] = rows
+                if keep is not None and not ended:
                     keep.save(finished)
     except KeyboardInterrupt as interrupt:
         raise Interrupted(finished, len(points)) from interrupt
-    return [row for key in dict.fromkeys(keys) for row in finished[key]]
+    return [row for key in dict.fromkeys(keys) for row in (finished | rest)[key]]
 
 
-def _rows(point: SweepWork) -> list[Row]:
-    return point.rows()
+@dataclass(frozen=True)
+class _Timed:
+    """A point, when the deadline is (on the clock of this machine), and its share of what is left.
+
+    Another process sees neither by itself.
+    """
+
+    point: SweepWork
+    end: float
+    share: float
+
+
+def _rows(work: _Timed) -> list[Row]:
+    with within(work.end - time.monotonic()), within(None, work.share):
+        return work.point.rows()

@@ -76,6 +76,7 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
         (("{file}", "--orders", "best"), "unknown order 'best'; there are given"),
         (("{file}", "--dask", "tcp://127.0.0.1:9"), "'tcp://127.0.0.1:9' cannot be reached"),
         (("{file}", "--plot", "figure.txt"), "plots are written as .svg, .png, .pdf"),
+        (("{file}", "--dask", "tcp://x:1", "--time-limit", "1"), "goes without --dask"),
         (("{file}", "--energy", "sun"), "region 'sun': there are"),
         (("{file}", "--order-for", "traffic"), "takes one MODEL and --capacity SIZE"),
         (("missing.txt",), "missing.txt"),
@@ -134,6 +135,48 @@ def test_ctrl_c_keeps_the_finished_points(tmp_path: Path) -> None:
     done = kept.stat().st_mtime_ns
     assert offchip(*asked, "--resume", str(kept)).stdout == whole.stdout
     assert kept.stat().st_mtime_ns == done  # nothing was left to do
+
+
+def test_a_limit_ends_a_sweep_and_says_what_it_cut(tmp_path: Path) -> None:
+    files, kept = graph_files(tmp_path, 2, 300), tmp_path / "sweep.points"
+    asked = [*files, "--block", "1", "--capacities", "8,16", "--orders", "given,traffic"]
+    plain = (*asked, "--effort", "2", "--resume", str(kept))
+    none = json.loads(offchip(*plain, "--time-limit", "0", "--json").stdout)
+    assert len(none) == 2 * 2 * 2
+    assert {row["limit"] for row in none} == {"time"}
+    assert {row["total_bytes"] for row in none} == {None}
+    assert not kept.exists()  # what the limit ended is not finished
+    began = time.monotonic()
+    cut = offchip(*asked, "--effort", "100000", "--time-limit", "2", "--json", "--jobs", "2")
+    assert time.monotonic() - began < 20  # the start of three processes included
+    rows = {(r["model"], r["capacity_bytes"], r["order"]): r for r in json.loads(cut.stdout)}
+    for (model, capacity, order), row in rows.items():
+        assert row["limit"] == (None if order == "given" else "time")
+        assert row["total_bytes"] <= rows[model, capacity, "given"]["total_bytes"]
+    whole = json.loads(offchip(*plain, "--time-limit", "100", "--json").stdout)
+    assert {row["limit"] for row in whole} == {None}
+    assert len(point_file(kept).load()) == 2 * 3
+    shown = offchip(*asked, "--time-limit", "0", "--energy", "dram-45nm")
+    assert "limit" in shown.stdout, shown.stderr
+    assert "time" in shown.stdout
+
+
+def test_a_limit_ends_an_order_with_the_best_so_far(tmp_path: Path) -> None:
+    (path,) = graph_files(tmp_path, 1, 300)
+    asked = (path, "--order-for", "traffic", "--capacity", "16", "--block", "1", "--json")
+    none = json.loads(offchip(*asked, "--time-limit", "0").stdout)
+    assert (none["outcome"], none["statistics"]["limit"]) == ("timeout", "time")
+    assert none["order"] == list(range(300))
+    began = time.monotonic()
+    more = json.loads(offchip(*asked, "--effort", "100000", "--time-limit", "3").stdout)
+    assert time.monotonic() - began < 20
+    assert (more["outcome"], more["statistics"]["limit"]) == ("timeout", "time")
+    assert more["lower_bound_bytes"] < more["total_bytes"] < none["total_bytes"]
+    output = tmp_path / "ordered.txt"
+    again = offchip(*asked, "--effort", "100000", "--time-limit", "3", "-o", str(output))
+    plain = ("--block", "1", "--capacities", "16", "--orders", "given", "--json")
+    (row,) = json.loads(offchip(str(output), *plain).stdout)
+    assert row["total_bytes"] == json.loads(again.stdout)["total_bytes"]
 
 
 def test_sizes_and_ranges() -> None:

@@ -14,11 +14,13 @@ from rich.table import Table
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, sized, value_of
-from tvm_serenity.cli.rewrite import read
+from tvm_serenity.cli.options import SEARCH_SHARE, Dims, TimeLimit, sized, value_of
+from tvm_serenity.cli.rewrite import REWRITE_SHARE, read
 from tvm_serenity.cli.sweeping import kept_on_interrupt
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
-from tvm_serenity.frontends import save
+from tvm_serenity.frontends import ModelFile, save
+from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import (
     ORDERS,
     POLICIES,
@@ -42,6 +44,7 @@ from tvm_serenity.offchip.points import COLUMNS, point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.plots import check_plot
+from tvm_serenity.rewrite import Net
 from tvm_serenity.sizes import size_bytes
 
 WHOLE = "tensor"
@@ -109,6 +112,7 @@ def offchip_command(
         int, typer.Option(min=0, help="Accesses simulated in search of an order, in millions.")
     ] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Seed of that search.")] = 0,
+    time_limit: TimeLimit = None,
     dim: Dims = None,
 ) -> None:
     """Measure what an order costs in off-chip traffic, or find a cheaper one.
@@ -124,7 +128,9 @@ def offchip_command(
       serenity offchip a.tflite --order-for traffic --capacity 256K -o b.tflite
       serenity offchip a.tflite --block tensor --memory scratchpad
 
-    Ctrl-C keeps what is finished and says how to go on.
+    Ctrl-C keeps what is finished and says how to go on. At the --time-limit
+    an order is the best so far, and what was not measured is left empty: the
+    column limit says "time".
     """
     moved = None if block == WHOLE else value_of("--block", partial(size_bytes, least=1), block)
     model = Model(moved, memory, inputs, weights)
@@ -137,20 +143,27 @@ def offchip_command(
     if order_for is not None:
         if order_for != "traffic" or capacity is None or len(models) != 1:
             raise InputError("--order-for traffic takes one MODEL and --capacity SIZE")
-        _order(models[0], capacity, model, search, dim or [], output, json)
+        opened = source(models[0], dim or []).file()
+        with within(None if time_limit is None else SEARCH_SHARE * time_limit):
+            _order(opened, models[0], capacity, model, search, output, json)
         return
     if capacity is not None or output is not None:
         raise InputError("--capacity and --output go with --order-for traffic")
+    if dask is not None and time_limit is not None:
+        raise InputError("--time-limit goes without --dask: other machines have other clocks")
     check_plot(plot)
     sizes = value_of("--capacities", capacities_of, capacities)
     settings = Sweep(sizes, _names(orders), _names(policy), model, search)
     show.warn_without_core()
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
-    networks = {spec: network_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
-    points = points_of(networks, settings)
-    default = f"offchip-{points[0].key()[:8]}.points"
-    keep = point_file(Path(resume or default))
-    rows = kept_on_interrupt(partial(run_points, points, jobs, dask), keep, resume is not None)
+    given = {spec: read_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
+    with within(None if time_limit is None else SEARCH_SHARE * time_limit):
+        with within(None, REWRITE_SHARE):
+            networks = {spec: versions_of(*read) for spec, read in given.items()}
+        points = points_of(networks, settings)
+        default = f"offchip-{points[0].key()[:8]}.points"
+        keep = point_file(Path(resume or default))
+        rows = kept_on_interrupt(partial(run_points, points, jobs, dask), keep, resume is not None)
     if plot is not None:
         plot_reduction(rows, plot, settings.policies[0])
     if region is not None:
@@ -158,11 +171,15 @@ def offchip_command(
     _show(rows, json, csv_rows)
 
 
-def network_of(spec: str, dims: list[str], rewrites: bool) -> Versions:
-    """Return a model by file or name; rewritten too where that is asked for and changes it."""
+def read_of(spec: str, dims: list[str], rewrites: bool) -> tuple[Graph, Net | None]:
+    """Return a model by file or name; to be rewritten too where that is asked for."""
     opened = source(spec, dims)
-    given = Subject(opened.file().graph)
-    return Versions(given, rewritten_subject(read(opened)) if rewrites else None)
+    return opened.file().graph, read(opened) if rewrites else None
+
+
+def versions_of(graph: Graph, net: Net | None) -> Versions:
+    """Return a model as it is, and rewritten where that is asked for and changes it."""
+    return Versions(Subject(graph), None if net is None else rewritten_subject(net))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -170,6 +187,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _with_energy(row: dict[str, Any], region: ExternalMemory) -> dict[str, Any]:
+    if row["total_bytes"] is None:
+        return {**row, "region": region.name, "energy_uj": None, "time_us": None}
     found = energy_of(row["read_bytes"], row["write_bytes"], region)
     return {
         **row,
@@ -196,30 +215,36 @@ def _show(rows: list[dict[str, Any]], json: bool, csv_rows: bool) -> None:
 def _table(model: str, rows: list[dict[str, Any]]) -> None:
     """Print a model's rows; never shortened: a narrow terminal wraps the lines."""
     table = Table(title=escape(model), title_justify="left", box=None)
-    shown = [name for name in rows[0] if name != "model"]
+    limited = any(row["limit"] for row in rows)
+    shown = [name for name in rows[0] if name != "model" and (limited or name != "limit")]
     for name in shown:
         number = isinstance(rows[0][name], int | float)
         head = name.removesuffix("_bytes").replace("_", " ")
         table.add_column(head, justify="right" if number else "left", no_wrap=True)
     for row in rows:
         values = [row[name] for name in shown]
-        table.add_row(*(f"{v:,}" if type(v) in (int, float) else str(v) for v in values))
+        table.add_row(*map(_cell, values))
     wide = show.PlainConsole(highlight=False, width=ANY_WIDTH)
     wide.width = max(wide.measure(table).maximum, show.console.width)
     wide.print(table)
 
 
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if type(value) in (int, float) else str(value)
+
+
 def _order(
+    opened: ModelFile,
     spec: str,
     capacity: int,
     model: Model,
     search: SearchOptions,
-    dims: list[str],
     output: str | None,
     json: bool,
 ) -> None:
     """Find an order for one model and one capacity; print it, or write the reordered model."""
-    opened = source(spec, dims).file()
     found = traffic_order(opened.graph, capacity, model, replace(search, keep_on_interrupt=True))
     if output is not None:
         save(opened, list(found.order), output)
@@ -250,7 +275,7 @@ def _print_order(spec: str, ops: int, found: TrafficOrder, output: str | None) -
         f"{spec}: {ops} ops, {found.capacity_bytes:,} bytes on-chip",
         {
             "traffic": f"{found.total_bytes:,} bytes ({found.compulsory_bytes:,} compulsory)",
-            "orders before": starts,
+            "orders before": starts or "-",
             "proof": f"{found.outcome}: at least {found.lower_bound_bytes:,} (gap {found.gap:.1%})",
             "search": f"{found.seconds:.2f} s",
         },

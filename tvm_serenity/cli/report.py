@@ -23,7 +23,7 @@ from tvm_serenity.cli.explain import (
     explain_json,
 )
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.offchip import network_of
+from tvm_serenity.cli.offchip import read_of, versions_of
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import placed, read, rewrite_json
@@ -187,7 +187,7 @@ def _latency(directory: str) -> dict[str, Any]:
 
 
 def _traffic(request: Request, settings: Sweep) -> list[dict[str, Any]]:
-    network = network_of(request.model, list(request.dims), False)
+    network = versions_of(*read_of(request.model, list(request.dims), False))
     return run_points(points_of({request.model: network}, settings))
 
 

@@ -35,8 +35,11 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
-    """Write the figure for ``policy``: a panel an order, a group a network, a bar a capacity."""
-    shown = [row for row in rows if row["policy"] == policy]
+    """Write the figure for ``policy``: a panel an order, a group a network, a bar a capacity.
+
+    What was not measured in time is left out.
+    """
+    shown = [row for row in rows if row["policy"] == policy and row["total_bytes"] is not None]
     by = {(r["model"], r["capacity_bytes"], r["order"]): r for r in shown}
     models = list(dict.fromkeys(r["model"] for r in shown))
     capacities = sorted({r["capacity_bytes"] for r in shown})

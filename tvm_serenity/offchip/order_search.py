@@ -2,13 +2,15 @@
 
 Small graphs: branch and bound over all orders. Beyond: local search from the given order and the
 one of least peak. Neither is ever worse than those two. Work is counted in simulated accesses, not
-in seconds: same input, same output.
+in seconds: same input, same output, unless a deadline (``tvm_serenity.deadline``) ends it before.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
+from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip.model import Memory, Model
@@ -19,14 +21,19 @@ from tvm_serenity.offchip.trace import trace_of_storages
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, schedule
 
-CHUNK_ACCESSES = 20_000_000
-"""Work between two looks at Ctrl-C."""
+CHUNK_ACCESSES = 1_000_000
+"""Work between two looks at how much of the time is left."""
 COARSE_ACCESSES = 6_000
 """Local search takes larger blocks where a simulation has more accesses than this."""
 COARSE_SLOTS = 32
 MAX_STATE_BYTES = 200_000_000
 """Of the states of the cache before every step, which local search keeps."""
 PEAK_TIME_LIMIT_S = 20.0
+PEAK_SHARE = 0.25
+"""Of what is left until the deadline: for the order of least peak, before the search."""
+BOUND_SHARE = 0.25
+COARSE_SHARE = 0.75
+"""Of accesses and time: local search in coarse blocks, where there are two levels of them."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,9 @@ class TrafficOrder:
     """An order, its Belady traffic at ``capacity_bytes`` and what is proved.
 
     ``lower_bound_bytes`` holds for every order and every policy where ``outcome`` is *feasible*;
-    *optimal* says that no order has less Belady traffic. ``starts`` are the traffic of the orders
-    that it started from, by name.
+    *optimal* says that no order has less Belady traffic, *timeout* that Ctrl-C or the deadline
+    ended the search (``statistics["limit"]``: which). ``starts`` are the traffic of the orders that
+    it started from, by name, as far as it came.
     """
 
     order: tuple[int, ...]
@@ -95,30 +103,50 @@ def traffic_order(
     graph = subject.graph
     model, options = model or Model(), options or SearchOptions()
     work = _Work(subject, capacity_bytes, model, options)
-    if starts is None:
-        peak = schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
-        starts = {"given": range(len(graph.ops)), "serenity": peak.order}
-    totals = {name: work.offer(order) for name, order in starts.items()}
+    totals: dict[str, int] = {}
+    try:
+        _improve(work, _least_peak(graph) if starts is None else starts, totals)
+    except TimeoutError:
+        work.counts["limit"] = "time"
+    except KeyboardInterrupt:
+        if not options.keep_on_interrupt:
+            raise
+        work.counts["limit"] = "interrupt"
     proved = work.best_bytes <= work.bound_bytes
-    if not proved and native is not None:
-        try:
-            proved = _search(work, list(starts.values()))
-        except KeyboardInterrupt:
-            if not options.keep_on_interrupt:
-                raise
-            work.counts["limit"] = "interrupt"
-    bound = work.best_bytes if proved else work.bound_bytes
+    unproved = Outcome.TIMEOUT if "limit" in work.counts else Outcome.FEASIBLE
     return TrafficOrder(
         order=work.best,
         capacity_bytes=capacity_bytes,
         total_bytes=work.best_bytes,
         compulsory_bytes=work.compulsory_bytes,
-        lower_bound_bytes=bound,
-        outcome=Outcome.OPTIMAL if proved else Outcome.FEASIBLE,
+        lower_bound_bytes=work.bound_bytes,
+        outcome=Outcome.OPTIMAL if proved else unproved,
         starts=totals,
         seconds=time.perf_counter() - began,
         statistics={"core": "native" if native is not None else "python", **work.counts},
     )
+
+
+def _least_peak(graph: Graph) -> Mapping[str, Sequence[int]]:
+    """The orders to start from."""
+    with within(None, PEAK_SHARE):
+        peak = schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
+    return {"given": range(len(graph.ops)), "serenity": peak.order}
+
+
+def _improve(work: "_Work", starts: Mapping[str, Sequence[int]], totals: dict[str, int]) -> None:
+    """Measure the starts and search from them; raises :class:`TimeoutError` at the deadline."""
+    for name, order in starts.items():
+        if limit_left() == 0.0:
+            raise TimeoutError
+        totals[name] = work.offer(order, seconds_left())
+    if native is None or work.best_bytes <= work.bound_bytes:
+        return
+    work.raise_bound()
+    if work.best_bytes > work.bound_bytes and _search(work, list(starts.values())):
+        work.bound_bytes = work.best_bytes
+    elif limit_left() == 0.0:
+        raise TimeoutError
 
 
 class _Work:
@@ -136,17 +164,22 @@ class _Work:
         self.best_bytes = simulate(given, capacity_bytes).total_bytes
         self.counts: dict[str, object] = {}
         self.bound_bytes = self.compulsory_bytes
-        if native is not None:
-            network = network_of(self.storages)
-            room = capacity_bytes
-            if model.memory is Memory.CACHE and model.block_bytes is not None:
-                room -= room % model.block_bytes
-            self.bound_bytes += network.core.forced(room)
 
-    def offer(self, order: Sequence[int]) -> int:
-        """Return the traffic of ``order``; keep it if it is the best."""
+    def raise_bound(self) -> None:
+        """Add what every order moves because the capacity is limited."""
+        room = self.capacity_bytes
+        if self.model.memory is Memory.CACHE and self.model.block_bytes is not None:
+            room -= room % self.model.block_bytes
+        core = network_of(self.storages).core
+        self.bound_bytes += core.forced(room, BOUND_SHARE * seconds_left())
+
+    def offer(self, order: Sequence[int], seconds: float = inf) -> int:
+        """Return the traffic of ``order``; keep it if it is the best.
+
+        Raises :class:`TimeoutError` after ``seconds``.
+        """
         trace = trace_of_storages(self.storages, order)
-        total = simulate(trace, self.capacity_bytes).total_bytes
+        total = simulate(trace, self.capacity_bytes, seconds=seconds).total_bytes
         if total < self.best_bytes:
             self.best, self.best_bytes = tuple(order), total
         return total
@@ -163,7 +196,8 @@ def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
         orders = [work.best] if storages is fine else starts
         for seed, order in enumerate(orders):
             budget = int(options.local_accesses * share / len(orders))
-            _climb(work, network, slots, order, options.seed * 8 + seed, budget)
+            with within(None, share / (len(orders) - seed)):
+                _climb(work, network, slots, order, options.seed * 8 + seed, budget)
             if work.best_bytes <= work.bound_bytes:
                 return True
     network = network_of(fine)
@@ -188,9 +222,9 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
         factor *= 2
     if factor > 1 and states <= MAX_STATE_BYTES * factor:
         coarse = replace(fine.model, block_bytes=block * factor)
-        yield storages_of(work.subject, coarse), 0.75
+        yield storages_of(work.subject, coarse), COARSE_SHARE
     if states <= MAX_STATE_BYTES:
-        yield fine, 0.25 if factor > 1 else 1.0
+        yield fine, 1 - COARSE_SHARE if factor > 1 else 1.0
 
 
 def _climb(
@@ -200,9 +234,12 @@ def _climb(
         return
     assert native is not None
     search = native.LocalSearch(network.core, slots, network.inside(start), seed, budget)
+    began_with = limit_left()
     try:
-        while not search.run(CHUNK_ACCESSES):
-            pass
+        while (left := seconds_left()) > 0:
+            warmth = left / began_with if began_with else 1.0
+            if search.run(CHUNK_ACCESSES, left, warmth):
+                break
     finally:
         work.offer(network.outside(search.best))
     for name in ("candidates", "simulated"):
@@ -223,7 +260,7 @@ def _branch(work: _Work, network: NativeNetwork, slots: int, block: int) -> bool
         work.bound_bytes - extra,
     )
     try:
-        proved: bool = search.run(work.options.exact_accesses)
+        proved: bool = search.run(work.options.exact_accesses, seconds_left())
     finally:
         work.counts["exact_nodes"] = search.nodes
         work.offer(network.outside(search.best))

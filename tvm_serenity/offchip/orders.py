@@ -2,17 +2,28 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import PEAK_TIME_LIMIT_S, SearchOptions, traffic_order
 from tvm_serenity.offchip.policies import simulate
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.offchip.trace import trace_of
+from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, schedule
 
-Ordered = tuple[Subject, tuple[int, ...]]
-Find = Callable[["Versions", int, Model, SearchOptions], Ordered]
+
+class SubjectOrder(NamedTuple):
+    """What is run, an order of its ops, and whether the deadline ended the search for it."""
+
+    subject: Subject
+    order: tuple[int, ...]
+    is_late: bool = False
+
+
+Find = Callable[["Versions", int, Model, SearchOptions], SubjectOrder]
 
 
 @dataclass(frozen=True)
@@ -37,41 +48,68 @@ class Order:
     help: str
 
 
-def _given(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
-    return network.given, tuple(range(len(network.given.graph.ops)))
+def _given(
+    network: Versions, _capacity: int, _model: Model, _options: SearchOptions
+) -> SubjectOrder:
+    return SubjectOrder(network.given, tuple(range(len(network.given.graph.ops))))
 
 
-def _least_peak(subject: Subject) -> Ordered:
-    return subject, schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S)).order
+def _least_peak(subject: Subject) -> SubjectOrder:
+    found = schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
+    return SubjectOrder(subject, found.order, _is_late(found.outcome))
 
 
-def _serenity(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+def _is_late(outcome: Outcome) -> bool:
+    return outcome is Outcome.TIMEOUT and limit_left() is not None
+
+
+def _least(
+    network: Versions, find: Callable[[Subject], SubjectOrder], cost: Callable[[SubjectOrder], int]
+) -> SubjectOrder:
+    """The better of what is found for a model as given and rewritten, each in its share of time."""
+    subjects = [s for s in (network.given, network.rewritten) if s is not None]
+    found = []
+    for i, subject in enumerate(subjects):
+        with within(None, 1 / (len(subjects) - i)):
+            found.append(find(subject))
+    return min(found, key=cost)._replace(is_late=any(f.is_late for f in found))
+
+
+def _serenity(
+    network: Versions, _capacity: int, _model: Model, _options: SearchOptions
+) -> SubjectOrder:
     return _least_peak(network.given)
 
 
-def _rewrite(network: Versions, _capacity: int, _model: Model, _options: SearchOptions) -> Ordered:
+def _rewrite(
+    network: Versions, _capacity: int, _model: Model, _options: SearchOptions
+) -> SubjectOrder:
     """Whichever has the lower peak, as the pass ``SerenityRewrite`` chooses."""
-    found = [_least_peak(s) for s in (network.given, network.rewritten) if s is not None]
-    return min(found, key=lambda f: peak_bytes(f[0].graph, f[1]))
+    return _least(network, _least_peak, lambda f: peak_bytes(f.subject.graph, f.order))
 
 
 def _least_traffic(
     subject: Subject, capacity: int, model: Model, options: SearchOptions
-) -> Ordered:
-    return subject, traffic_order(subject, capacity, model, options).order
+) -> SubjectOrder:
+    found = traffic_order(subject, capacity, model, options)
+    return SubjectOrder(subject, found.order, _is_late(found.outcome))
 
 
-def _traffic(network: Versions, capacity: int, model: Model, options: SearchOptions) -> Ordered:
+def _traffic(
+    network: Versions, capacity: int, model: Model, options: SearchOptions
+) -> SubjectOrder:
     return _least_traffic(network.given, capacity, model, options)
 
 
 def _traffic_rewrite(
     network: Versions, capacity: int, model: Model, options: SearchOptions
-) -> Ordered:
+) -> SubjectOrder:
     """Whichever has less traffic at this capacity."""
-    subjects = [s for s in (network.given, network.rewritten) if s is not None]
-    found = [_least_traffic(s, capacity, model, options) for s in subjects]
-    return min(found, key=lambda f: simulate(trace_of(f[0], f[1], model), capacity).total_bytes)
+    return _least(
+        network,
+        lambda subject: _least_traffic(subject, capacity, model, options),
+        lambda f: simulate(trace_of(f.subject, f.order, model), capacity).total_bytes,
+    )
 
 
 ORDERS: Mapping[str, Order] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
@@ -31,7 +32,11 @@ COLUMNS = (
     "compulsory_bytes",
     "peak_bytes",
     "fits",
+    "limit",
 )
+
+ORDER_SHARE = 0.8
+"""Of a point's time, for its order; the rest is for its measurement."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,30 @@ class SweepPoint:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:24]
 
     def rows(self) -> list[Row]:
-        """Work the point out."""
-        settings, order = self.settings, ORDERS[self.order]
-        subject, found = order.find(
-            self.network, self.capacities[0], settings.model, settings.search
-        )
-        trace = trace_of(subject, found, settings.model)
-        peak = peak_bytes(subject.graph, found)
+        """Work the point out; after the deadline its measurements are None, and ``limit`` says so.
+
+        ``limit`` of an order whose search the deadline ended is "time", too.
+        """
+        try:
+            return self._measured()
+        except TimeoutError:
+            blank = {**dict.fromkeys(COLUMNS), "model": self.name, "order": self.order}
+            return [
+                blank | {"capacity_bytes": capacity, "policy": policy, "limit": "time"}
+                for policy in self.settings.policies
+                for capacity in self.capacities
+            ]
+
+    def _measured(self) -> list[Row]:
+        settings = self.settings
+        if limit_left() == 0.0:
+            raise TimeoutError
+        with within(None, ORDER_SHARE):
+            found = ORDERS[self.order].find(
+                self.network, self.capacities[0], settings.model, settings.search
+            )
+        trace = trace_of(found.subject, found.order, settings.model)
+        peak = peak_bytes(found.subject.graph, found.order)
         return [
             {
                 "model": self.name,
@@ -88,9 +110,10 @@ class SweepPoint:
                 "compulsory_bytes": traffic.compulsory_bytes,
                 "peak_bytes": peak,
                 "fits": peak <= traffic.capacity_bytes,
+                "limit": "time" if found.is_late else None,
             }
             for policy in settings.policies
-            for traffic in sweep(trace, self.capacities, policy)
+            for traffic in sweep(trace, self.capacities, policy, seconds_left())
         ]
 
 

@@ -13,9 +13,11 @@ policy             what leaves when room is needed                              
 All know which blocks are dead: those are dropped without a write as soon as they are.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from types import ModuleType
 
 from tvm_serenity.errors import InputError
@@ -64,12 +66,12 @@ class Traffic:
         return self.read_bytes - self.streamed_bytes
 
 
-Policy = Callable[[Trace, Sequence[int]], list[Row]]
+Policy = Callable[[Trace, Sequence[int], float], list[Row]]
 
 
 def _one_by_one(name: str) -> Policy:
-    def run(trace: Trace, capacities: Sequence[int]) -> list[Row]:
-        core = native or reference
+    def run(trace: Trace, capacities: Sequence[int], seconds: float) -> list[Row]:
+        core, end = native or reference, time.monotonic() + seconds
         number = tuple(POLICIES).index(name)
         return [
             core.simulate(
@@ -82,6 +84,7 @@ def _one_by_one(name: str) -> Policy:
                 trace.room,
                 capacity,
                 number,
+                max(0.0, end - time.monotonic()),
             )
             for capacity in capacities
         ]
@@ -90,13 +93,14 @@ def _one_by_one(name: str) -> Policy:
 
 
 def _one_pass(name: str) -> Policy:
-    def run(trace: Trace, capacities: Sequence[int]) -> list[Row]:
+    def run(trace: Trace, capacities: Sequence[int], seconds: float) -> list[Row]:
         if native is None or not trace.is_cache or trace.slot_bytes is None:
-            return _one_by_one(name)(trace, capacities)
+            return _one_by_one(name)(trace, capacities, seconds)
         slots = [capacity // trace.slot_bytes for capacity in capacities]
         distinct = sorted(set(slots))
         lru = name == "lru"
-        found = native.sweep(trace.block, trace.kind, trace.size, trace.kept, distinct, lru)
+        arrays = trace.block, trace.kind, trace.size, trace.kept
+        found = native.sweep(*arrays, distinct, lru, seconds)
         rows: dict[int, Row] = dict(zip(distinct, found, strict=True))
         return [rows[slot] for slot in slots]
 
@@ -112,17 +116,20 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
-def sweep(trace: Trace, capacities: Sequence[int], policy: str = "belady") -> list[Traffic]:
+def sweep(
+    trace: Trace, capacities: Sequence[int], policy: str = "belady", seconds: float = inf
+) -> list[Traffic]:
     """Return the traffic of ``trace`` at each of ``capacities`` (bytes), in their order.
 
     Raises :class:`InputError` on an unknown policy, or a capacity below one block or, in a
-    scratchpad, below what one op needs at a time (which op, and how much).
+    scratchpad, below what one op needs at a time (which op, and how much). Raises
+    :class:`TimeoutError` after ``seconds``.
     """
     if policy not in POLICIES:
         raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
     for capacity in capacities:
         check_capacity(trace, capacity)
-    rows = POLICIES[policy](trace, capacities)
+    rows = POLICIES[policy](trace, capacities, seconds)
     return [
         Traffic(
             capacity,
@@ -136,9 +143,11 @@ def sweep(trace: Trace, capacities: Sequence[int], policy: str = "belady") -> li
     ]
 
 
-def simulate(trace: Trace, capacity_bytes: int, policy: str = "belady") -> Traffic:
+def simulate(
+    trace: Trace, capacity_bytes: int, policy: str = "belady", seconds: float = inf
+) -> Traffic:
     """Return the traffic of ``trace`` in ``capacity_bytes``; raises as :func:`sweep`."""
-    return sweep(trace, [capacity_bytes], policy)[0]
+    return sweep(trace, [capacity_bytes], policy, seconds)[0]
 
 
 def check_capacity(trace: Trace, capacity: int) -> None:

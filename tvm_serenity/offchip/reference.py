@@ -1,6 +1,8 @@
 """The simulator in plain Python, with the native one's signature and answers (``simulate.cpp``)."""
 
+import time
 from collections.abc import Callable
+from math import inf
 
 from tvm_serenity.offchip.storages import READ, WRITE, Bytes8, Ints, Longs
 
@@ -67,13 +69,20 @@ def simulate(
     room: Longs,
     capacity: int,
     policy: int,
+    seconds: float = inf,
 ) -> Row:
-    """Return bytes read, written, created, evicted and dropped; every group must fit."""
+    """Return bytes read, written, created, evicted and dropped; every group must fit.
+
+    Raises :class:`TimeoutError` after ``seconds``.
+    """
+    over = time.monotonic() + seconds
     blocks, kinds, sizes, rooms = block.tolist(), kind.tolist(), size.tolist(), room.tolist()
     following = _following(blocks)
     chip, used = _Chip(policy), 0
     read = written = created = evicted = dropped = begin = 0
     for end, held in zip(group_end.tolist(), reserve.tolist(), strict=True):
+        if time.monotonic() > over:
+            raise TimeoutError("the simulation takes longer than its time limit")
         pinned = set(blocks[begin:end])
         for now in range(begin - 1, end):
             b = blocks[now] if now >= begin else -1

@@ -7,7 +7,7 @@ they start or end off-chip.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -18,6 +18,9 @@ from tvm_serenity.graph import Graph, Role
 from tvm_serenity.offchip.model import MAX_BLOCKS, InputPlace, Memory, Model
 
 READ, WRITE, MODIFY = 1, 2, 3
+
+SHORT_BLOCKS = 64
+"""Accesses of ops of so few blocks are kept by their shape: many ops are alike."""
 
 Part = tuple[int, int, int]
 Ints = npt.NDArray[np.int32]
@@ -247,25 +250,54 @@ def _rows(spans: list[tuple[int, int, int]]) -> Iterator[tuple[Longs, Longs, Lon
 def piece_of(
     spans: list[tuple[int, int, int]], around: list[int], scratchpad: bool, reserve: int
 ) -> OpAccesses:
-    """Scratch is written; all operands are streamed in lockstep; scratch is read."""
+    """Scratch is written; all operands are streamed in lockstep; scratch is read.
+
+    ``spans``: first block, last + 1 and kind of each operand.
+    """
+    begins = tuple(begin for begin, _, _ in spans)
+    counts, kinds = tuple(e - b for b, e, _ in spans), tuple(kind for _, _, kind in spans)
+    short = sum(counts) + len(around) <= SHORT_BLOCKS
+    made = (_known_piece if short else _piece)(counts, kinds, len(around), scratchpad)
+    bases = np.array((*begins, around[0] if around else 0), np.int32)
+    return OpAccesses(made.block + bases[made.operand], made.kind, made.group_end, reserve)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """A piece but for where its operands begin; scratch comes after the operands."""
+
+    operand: Longs
+    block: Ints
+    kind: Bytes8
+    group_end: Longs
+
+
+def _piece(
+    counts: tuple[int, ...], kinds: tuple[int, ...], scratch: int, scratchpad: bool
+) -> _Pattern:
+    spans = [(0, count, kind) for count, kind in zip(counts, kinds, strict=True)]
     rows = list(_rows(spans))
     step = np.concatenate([r[0] for r in rows]) if rows else np.zeros(0, np.int64)
     rank = np.concatenate([r[1] for r in rows]) if rows else np.zeros(0, np.int64)
     block = np.concatenate([r[2] for r in rows]) if rows else np.zeros(0, np.int64)
     order = np.lexsort((block, rank, step))
-    kinds = np.array([kind for _, _, kind in spans] or [READ], np.uint8)
-    middle, kind, step = block[order], kinds[rank[order]], step[order]
-    work = np.array(around, np.int64)
+    kind = np.array(kinds or [READ], np.uint8)[rank[order]]
+    middle, rank, step = block[order], rank[order], step[order]
+    work = np.arange(scratch)
+    around = np.full(scratch, len(counts))
     whole = np.concatenate([work, middle, work]).astype(np.int32)
     if scratchpad:
         ends = np.append(np.flatnonzero(np.diff(step)) + 1, len(step)) if len(step) else step
     else:
         ends = np.arange(1, len(whole) + 1)
-    return OpAccesses(
+    return _Pattern(
+        np.concatenate([around, rank, around]),
         whole,
         np.concatenate(
             [np.full(len(work), WRITE, np.uint8), kind, np.full(len(work), READ, np.uint8)]
         ),
         ends.astype(np.int64),
-        reserve,
     )
+
+
+_known_piece = lru_cache(maxsize=4096)(_piece)

@@ -8,18 +8,29 @@ namespace {
 constexpr int kWindows = 32;  // about so many breakpoints between windows
 constexpr int kCutOps = 800;  // no least cuts in windows with more ops
 
-std::vector<std::vector<std::uint64_t>> ancestors_of(const Network& network) {
-  const int words = (network.ops() + 63) / 64;
-  std::vector<std::vector<std::uint64_t>> sets(network.ops(), std::vector<std::uint64_t>(words));
-  for (int u = 0; u < network.ops(); ++u)  // ops are numbered in a valid order
-    for (int p : network.predecessors[u]) {
-      for (int w = 0; w < words; ++w) sets[u][w] |= sets[p][w];
-      sets[u][p >> 6] |= std::uint64_t(1) << (p & 63);
-    }
-  return sets;
-}
+// For the ops first..end - 1 which of them must run before: paths between two of them stay there,
+// as ops are numbered in a valid order.
+class Ancestors {
+ public:
+  Ancestors(const Network& network, int first, int end)
+      : first_(first), words_((end - first + 63) / 64), sets_(std::size_t(end - first) * words_) {
+    for (int u = first; u < end; ++u)
+      for (int p : network.predecessors[u]) {
+        if (p < first) continue;
+        for (int w = 0; w < words_; ++w) of(u)[w] |= of(p)[w];
+        of(u)[(p - first) >> 6] |= std::uint64_t(1) << ((p - first) & 63);
+      }
+  }
+  bool has(int u, int before) {
+    return of(u)[(before - first_) >> 6] >> ((before - first_) & 63) & 1;
+  }
 
-bool has(const std::vector<std::uint64_t>& set, int op) { return set[op >> 6] >> (op & 63) & 1; }
+ private:
+  std::uint64_t* of(int u) { return sets_.data() + std::size_t(u - first_) * words_; }
+
+  const int first_, words_;
+  std::vector<std::uint64_t> sets_;
+};
 
 // Storages that are made in first..last - 1: each is in one window of a partition of the ops, so
 // the transfers that windows force can be added up, whatever else happens at the same time.
@@ -35,10 +46,12 @@ std::vector<Local> local_storages(const Network& network, int first, int last) {
     const int b = network.storage_begin[s];
     if (network.users[s].size() < 2 || b == network.storage_begin[s + 1]) continue;
     if (network.home[b] || network.kept[b]) continue;
-    Local local{network.users[s][0].first, {}, network.storage_bytes(s)};
+    const int maker = network.users[s][0].first;
+    if (maker < first || maker >= last) continue;
+    Local local{maker, {}, network.storage_bytes(s)};
     for (std::size_t i = 1; i < network.users[s].size(); ++i)
       local.readers.push_back(network.users[s][i].first);
-    if (local.maker >= first && local.maker < last) found.push_back(std::move(local));
+    found.push_back(std::move(local));
   }
   return found;
 }
@@ -58,13 +71,13 @@ Bytes single_ops(const Network& network, const std::vector<Local>& storages, Byt
 
 // The least bytes of `storages` that are live just before op u, over all states it can run from:
 // a least cut between what must have run (u's ancestors) and what must not (u, its descendants).
-Bytes least_live(const Network& network, const std::vector<std::vector<std::uint64_t>>& before,
-                 const std::vector<Local>& storages, int first, int end, int u) {
+Bytes least_live(const Network& network, Ancestors& before, const std::vector<Local>& storages,
+                 int first, int end, int u) {
   const int ops = end - first, source = 0, sink = 1;
   schedule::Flow flow(2 + ops + int(storages.size()));
   for (int v = first; v < end; ++v) {  // on the source's side: has run
-    if (has(before[u], v)) flow.arc(source, 2 + v - first, schedule::Flow::unbounded);
-    if (v == u || has(before[v], u)) flow.arc(2 + v - first, sink, schedule::Flow::unbounded);
+    if (before.has(u, v)) flow.arc(source, 2 + v - first, schedule::Flow::unbounded);
+    if (v == u || before.has(v, u)) flow.arc(2 + v - first, sink, schedule::Flow::unbounded);
     for (int p : network.predecessors[v])
       if (p >= first) flow.arc(2 + v - first, 2 + p - first, schedule::Flow::unbounded);
   }
@@ -78,8 +91,7 @@ Bytes least_live(const Network& network, const std::vector<std::vector<std::uint
 }
 
 // The most that a window's storages force, by single ops or by one least cut.
-Bytes window(const Network& network, const std::vector<std::vector<std::uint64_t>>& before,
-             int first, int last, Bytes room) {
+Bytes window(const Network& network, int first, int last, Bytes room, const Late& late) {
   const auto storages = local_storages(network, first, last);
   Bytes best = single_ops(network, storages, room), all = 0;
   for (const Local& s : storages) all += s.bytes;
@@ -96,8 +108,9 @@ Bytes window(const Network& network, const std::vector<std::vector<std::uint64_t
     candidates.emplace_back(live, u);
   }
   std::sort(candidates.rbegin(), candidates.rend());
+  Ancestors before(network, first, end);
   for (auto [live, u] : candidates) {
-    if (2 * (live - room) <= best) break;
+    if (2 * (live - room) <= best || late()) break;
     best = std::max(best, 2 * (least_live(network, before, storages, first, end, u) - room));
   }
   return best;
@@ -105,16 +118,17 @@ Bytes window(const Network& network, const std::vector<std::vector<std::uint64_t
 
 }  // namespace
 
-Bytes forced_traffic(const Network& network, Bytes room) {
-  const auto before = ancestors_of(network);
+Bytes forced_traffic(const Network& network, Bytes room, const Late& late) {
   const int step = std::max(1, (network.ops() + kWindows - 1) / kWindows);
   std::vector<int> breaks;
   for (int u = 0; u < network.ops(); u += step) breaks.push_back(u);
   breaks.push_back(network.ops());
   std::vector<Bytes> best(breaks.size(), 0);  // over the partitions of the ops before
   for (std::size_t j = 1; j < breaks.size(); ++j)
-    for (std::size_t i = 0; i < j; ++i)
-      best[j] = std::max(best[j], best[i] + window(network, before, breaks[i], breaks[j], room));
+    for (std::size_t i = 0; i < j; ++i) {
+      const Bytes inside = late() ? 0 : window(network, breaks[i], breaks[j], room, late);
+      best[j] = std::max(best[j], best[i] + inside);
+    }
   return best.back();
 }
 

@@ -61,10 +61,10 @@ Bytes BranchAndBound::bound(Bytes& forced_writes) {
   return rest + evaluator_.prefix_reads(prefix_, slot_bytes_);
 }
 
-bool BranchAndBound::extend(const std::function<void()>& poll) {
+bool BranchAndBound::extend(const Late& late) {
   if (closed()) return true;
-  if (evaluator_.simulated() > budget_) return false;
-  if ((++nodes_ & 0xff) == 0) poll();
+  if ((++nodes_ & 0xff) == 0) late_ = late();
+  if (late_ || evaluator_.simulated() > budget_) return false;
   if (int(prefix_.size()) == network_.ops()) {
     const Bytes bytes = evaluator_.rebase(prefix_);
     if (bytes < best_bytes_) {
@@ -88,7 +88,7 @@ bool BranchAndBound::extend(const std::function<void()>& poll) {
       touched_[operand.storage] = 1;
     }
     for (int s : network_.successors[u]) --waiting_[s];
-    finished = extend(poll);
+    finished = extend(late);
     for (int s : network_.successors[u]) ++waiting_[s];
     for (const auto& operand : network_.operands[u]) ++users_left_[operand.storage];
     for (int s : first) touched_[s] = 0;
@@ -99,9 +99,9 @@ bool BranchAndBound::extend(const std::function<void()>& poll) {
   return finished;
 }
 
-bool BranchAndBound::run(std::int64_t accesses, const std::function<void()>& poll) {
+bool BranchAndBound::run(std::int64_t accesses, const Late& late) {
   budget_ = evaluator_.simulated() + accesses;
-  return extend(poll);
+  return extend(late);
 }
 
 }  // namespace offchip

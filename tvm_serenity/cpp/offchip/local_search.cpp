@@ -55,17 +55,19 @@ bool LocalSearch::propose(std::vector<int>& order, int& lo, int& hi) {
 }
 
 Bytes LocalSearch::tolerated() {
-  const double left = 1.0 - double(evaluator_.simulated()) / double(budget_);
+  const double left = std::min(warmth_, 1.0 - double(evaluator_.simulated()) / double(budget_));
   const double scale = kStartTolerance * double(best_bytes_) * std::max(0.0, left);
   const double draw = (double(random(1u << 30)) + 1.0) / double(1u << 30);
   return current_bytes_ + Bytes(-scale * std::log(draw));
 }
 
-bool LocalSearch::run(std::int64_t accesses) {
+bool LocalSearch::run(std::int64_t accesses, const Late& late, double warmth) {
+  warmth_ = warmth;
   const std::int64_t until = std::min(budget_, evaluator_.simulated() + accesses);
   std::vector<int> order;
   int failures = 0;
-  while (evaluator_.simulated() < until) {
+  for (std::uint32_t tries = 0; evaluator_.simulated() < until; ++tries) {
+    if ((tries & 15) == 0 && late()) return false;
     int lo = 0, hi = 0;
     order = current_;
     if (!propose(order, lo, hi)) {

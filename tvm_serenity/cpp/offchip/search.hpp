@@ -14,8 +14,9 @@ class LocalSearch {
   LocalSearch(const Network& network, std::int64_t slots, const std::vector<int>& start,
               std::uint64_t seed, std::int64_t budget);
 
-  // Goes on for about `accesses` more; whether the budget is spent or nothing can move.
-  bool run(std::int64_t accesses);
+  // Goes on for about `accesses` more, until `late`; whether the budget is spent or nothing moves.
+  // `warmth`, from 1 to 0: tolerates at most so much, where the time ends before the budget.
+  bool run(std::int64_t accesses, const Late& late, double warmth);
   const std::vector<int>& best() const { return best_; }
   Bytes best_bytes() const { return best_bytes_; }
   std::int64_t simulated() const { return evaluator_.simulated(); }
@@ -32,6 +33,7 @@ class LocalSearch {
   Bytes current_bytes_, best_bytes_;
   std::uint64_t random_state_;
   const std::int64_t budget_;
+  double warmth_ = 1.0;
   std::int64_t candidates_ = 0;
 };
 
@@ -43,14 +45,15 @@ class BranchAndBound {
   BranchAndBound(const Network& network, std::int64_t slots, Bytes slot_bytes,
                  std::vector<int> incumbent, Bytes incumbent_bytes, Bytes floor);
 
-  // Whether all was searched within `accesses` simulated ones (or the incumbent met the floor).
-  bool run(std::int64_t accesses, const std::function<void()>& poll);
+  // Whether all was searched within `accesses` simulated ones (or the incumbent met the floor),
+  // before `late`.
+  bool run(std::int64_t accesses, const Late& late);
   const std::vector<int>& best() const { return best_; }
   Bytes best_bytes() const { return best_bytes_; }
   std::int64_t nodes() const { return nodes_; }
 
  private:
-  bool extend(const std::function<void()>& poll);
+  bool extend(const Late& late);
   Bytes bound(Bytes& forced_writes);
   bool closed() const { return best_bytes_ <= floor_; }
 
@@ -65,11 +68,13 @@ class BranchAndBound {
   std::vector<Bytes> forced_;  // writes forced at a boundary of the prefix, largest so far
   Bytes best_bytes_;
   std::int64_t nodes_ = 0, budget_ = 0;
+  bool late_ = false;
 };
 
 // A lower bound on the traffic of every order beyond the compulsory one: the best partition of the
 // ops into windows, where each window counts what its storages force: by single ops (operands
-// against the room), or by a least cut (what is live before some op in every order).
-Bytes forced_traffic(const Network& network, Bytes room);
+// against the room), or by a least cut (what is live before some op in every order). Windows that
+// are not looked at before `late` count nothing.
+Bytes forced_traffic(const Network& network, Bytes room, const Late& late);
 
 }  // namespace offchip

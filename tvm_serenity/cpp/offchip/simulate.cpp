@@ -142,11 +142,11 @@ class Simulation {
 }  // namespace
 
 Traffic simulate(const Trace& trace, const Groups& groups, const Bytes* room, Bytes capacity,
-                 Policy policy, const std::function<void()>& poll) {
+                 Policy policy, const Late& late) {
   Simulation simulation(trace, room, capacity, policy);
   std::int64_t begin = 0;
   for (std::int64_t g = 0; g < groups.count; ++g) {
-    if ((g & 0xfffff) == 0xfffff) poll();
+    if ((g & 0x3ffff) == 0x3ffff && late()) throw TooLate();
     simulation.group(begin, groups.end[g], groups.reserve[g]);
     begin = groups.end[g];
   }

@@ -1,8 +1,6 @@
 // One capacity, any policy, blocks of any size, groups of accesses that are on chip together.
 #pragma once
 
-#include <functional>
-
 #include "offchip/trace.hpp"
 
 namespace offchip {
@@ -16,8 +14,9 @@ struct Groups {
   std::int64_t count;
 };
 
-// `room[b]`: bytes that block b takes on chip. Every group must fit (the caller checks).
+// `room[b]`: bytes that block b takes on chip. Every group must fit (the caller checks). Throws
+// TooLate.
 Traffic simulate(const Trace& trace, const Groups& groups, const Bytes* room, Bytes capacity,
-                 Policy policy, const std::function<void()>& poll);
+                 Policy policy, const Late& late);
 
 }  // namespace offchip

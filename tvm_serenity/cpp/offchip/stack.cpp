@@ -249,10 +249,10 @@ class LruStack {
 
 template <class Stack>
 std::vector<Traffic> run(const Trace& trace, const std::vector<std::int64_t>& slots,
-                         const std::function<void()>& poll) {
+                         const Late& late) {
   Stack stack(trace, slots);
   for (std::int64_t i = 0; i < trace.count; ++i) {
-    if ((i & 0xfffff) == 0xfffff) poll();
+    if ((i & 0x3ffff) == 0x3ffff && late()) throw TooLate();
     stack.access(i);
   }
   return stack.answers();
@@ -261,13 +261,13 @@ std::vector<Traffic> run(const Trace& trace, const std::vector<std::int64_t>& sl
 }  // namespace
 
 std::vector<Traffic> sweep_min(const Trace& trace, const std::vector<std::int64_t>& slots,
-                               const std::function<void()>& poll) {
-  return run<MinStack>(trace, slots, poll);
+                               const Late& late) {
+  return run<MinStack>(trace, slots, late);
 }
 
 std::vector<Traffic> sweep_lru(const Trace& trace, const std::vector<std::int64_t>& slots,
-                               const std::function<void()>& poll) {
-  return run<LruStack>(trace, slots, poll);
+                               const Late& late) {
+  return run<LruStack>(trace, slots, late);
 }
 
 }  // namespace offchip

@@ -3,16 +3,15 @@
 // that: a dropped block leaves a hole, and the first hole takes what would be pushed further down.
 #pragma once
 
-#include <functional>
-
 #include "offchip/trace.hpp"
 
 namespace offchip {
 
 // `slots` ascending, each at least 1; one answer for each. Blocks take one slot each.
+// Throws TooLate.
 std::vector<Traffic> sweep_min(const Trace& trace, const std::vector<std::int64_t>& slots,
-                               const std::function<void()>& poll);
+                               const Late& late);
 std::vector<Traffic> sweep_lru(const Trace& trace, const std::vector<std::int64_t>& slots,
-                               const std::function<void()>& poll);
+                               const Late& late);
 
 }  // namespace offchip

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace offchip {
 
 using Bytes = std::int64_t;
+
+// Whether the time is over; asked in every long loop. Throws where the caller was interrupted.
+using Late = std::function<bool()>;
+struct TooLate {};  // what has no answer before its end throws
 
 enum Kind : std::uint8_t { kRead = 1, kWrite = 2, kModify = 3 };  // modify: part of a block
 
