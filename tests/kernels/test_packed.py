@@ -290,3 +290,35 @@ def test_a_network_is_exact_and_its_packed_weights_are_counted(cpu: str, tmp_pat
     bytes_of = {c: weight_bytes(prepared(fresh, Steps(), t).plain) for c, t in TARGETS.items()}
     usual = weight_bytes(prepared(fresh, Steps(), "llvm").plain)
     assert bytes_of[cpu] > usual  # 12 classes fill 16 channels
+
+
+def called(kernel: Any, spec: Convolution, result: tuple[int, ...]) -> Any:
+    """A module that calls a kernel of a layer of one input and one multiplier."""
+    from tvm import relax
+
+    from tvm_serenity import compat
+
+    _, weight, bias = drawn(spec, 0)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(spec.pieces[0], spec.dtype))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            held = [x, compat.constant(weight), compat.constant(bias)]
+            call = builder.emit(compat.call_kernel(builder, kernel, "layer", held))
+            assert tuple(compat.static_shape(call.ty, "result")) == result
+            made = builder.emit_output(call)
+        builder.emit_func_output(made)
+    return builder.get()
+
+
+def test_a_layer_that_makes_a_part_of_a_tensor_stays() -> None:
+    from tvm_serenity.kernels.convolution import convolution
+    from tvm_serenity.kernels.shared_storage import into_part
+    from tvm_serenity.relax.pack_weights import pack_weights
+
+    target, shape = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"}), (1, 6, 9, 40)
+    kernel = convolution(WIDE)
+    whole = called(kernel, WIDE, WIDE.output_shape)
+    assert pack_weights(whole, target) is not whole
+    part = called(into_part(kernel, shape, 3, 4, begun=False), WIDE, shape)
+    assert pack_weights(part, target) is part

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.dot_units import Unit, units_of
@@ -60,6 +60,12 @@ def _fills(spec: Convolution | Dense, inputs: int, unit: Unit) -> bool:
     return inputs >= unit.group
 
 
+def _is_whole(kernel: tirx.PrimFunc, spec: Convolution | Dense) -> bool:
+    """Whether a kernel still makes what its record says: not a part of a larger tensor."""
+    shape = (spec.rows, spec.units) if isinstance(spec, Dense) else spec.output_shape
+    return tuple(compat.buffer_shape(kernel.params[-1])) == tuple(shape)
+
+
 def _packed(
     mod: tvm.IRModule, function: relax.Function, units: Sequence[Unit], builder: relax.BlockBuilder
 ) -> Any:
@@ -87,7 +93,7 @@ def _call(
     arguments = compat.kernel_arguments(call)
     arrays = [compat.constant_array(a) if compat.is_constant(a) else None for a in arguments]
     spec = spec_of(mod[name], arrays)
-    if not can_be_packed(spec):
+    if not can_be_packed(spec) or not _is_whole(mod[name], spec):
         return None
     unit, pieces = unit_for(spec, units), 1 if isinstance(spec, Dense) else len(spec.pieces)
     weight, bias = arrays[pieces : pieces + 2]
