@@ -19,6 +19,8 @@ from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 
 SEARCH_SHARE = 0.7
+MANY_OPS = 20_000
+"""Orders of so many ops are not placed after Ctrl-C."""
 ROUNDS = 2_000
 """Orders the local search looks at, unless time ends it first."""
 
@@ -50,7 +52,7 @@ class Joint:
     @staticmethod
     def of(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
         """Return an order with its placement; proved where that equals the order's bound."""
-        proved = placed.arena_bytes == found.lower_bound_bytes
+        proved = placed.is_placed and placed.arena_bytes == found.lower_bound_bytes
         outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
         if not proved and found.outcome is Outcome.INFEASIBLE:
             outcome = Outcome.INFEASIBLE
@@ -65,10 +67,19 @@ Placer = Callable[[Sequence[int]], Placed]
 def place_order(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
 ) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of ``graph`` under ``order``, and an offset for each."""
-    ranges = live_ranges(graph, order)
-    buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in ranges]
-    return ranges, plan(buffers, options=options or PlanOptions())
+    """Return the live ranges of ``graph`` under ``order``, and an offset for each.
+
+    With ``keep_on_interrupt`` Ctrl-C before any placement returns no ranges and no offsets.
+    """
+    options = options or PlanOptions()
+    try:
+        ranges = live_ranges(graph, order)
+        buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in ranges]
+        return ranges, plan(buffers, options=options)
+    except KeyboardInterrupt:
+        if not options.keep_on_interrupt:
+            raise
+        return (), Plan.unplaced()
 
 
 def schedule_for_arena(
@@ -85,12 +96,15 @@ def schedule_for_arena(
 
     ``given`` is the placement of the given order, where it is known already.
     The time limit of ``options`` holds for all of it: ``SEARCH_SHARE`` of that, and what is left
-    until a deadline, at most for the order, the rest for its placement.
+    until a deadline, at most for the order, the rest for its placement. After Ctrl-C the order
+    of many ops is not placed any more: that would take longer than anybody waits.
     """
     options = options or Options()
     with within(options.time_limit_s):
         with within(None, SEARCH_SHARE):
             found = schedule(graph, method, options)
+        if found.interrupted and len(graph.ops) >= MANY_OPS:
+            return Joint.of(found, (), Plan.unplaced(), 1)
         with within(0.0 if found.interrupted else None):
             placing = PlanOptions(keep_on_interrupt=options.keep_on_interrupt)
             with within(None, SEARCH_SHARE if rounds else 1.0):

@@ -12,9 +12,11 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from tests.large_graphs import layered
 from tvm_serenity.frontends import load
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import check_plan, read_csv
+from tvm_serenity.text import dump
 
 
 def hard_network(nodes: int = 192) -> str:
@@ -80,6 +82,50 @@ def pressed(*arguments, found=command.plan, **options):
     return found(*arguments, **options)
 
 command.plan = pressed
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["schedule", "rewrite"])
+@pytest.mark.parametrize("later", [1.0, 4.0])
+def test_ctrl_c_ends_large_graphs_within_half_a_second(
+    command: str, later: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "layered.txt"
+    file.write_text(dump(layered(100_000)))
+    run = [sys.executable, "-c", PRESSED_AFTER_READING, str(later), command, str(file), "--json"]
+    process = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert process.returncode == 130, process.stderr
+    assert "interrupted; this is the best" in process.stderr
+    assert float(process.stderr.splitlines()[-1].removeprefix("CPU seconds ")) < 0.5
+    found = json.loads(process.stdout)
+    assert found["schedule"]["outcome"] == "timeout"
+    assert found["schedule"]["lower_bound_bytes"] < found["schedule"]["peak_bytes"]
+    assert found["schedule"]["peak_bytes"] <= found["given"]["peak_bytes"]
+    assert len(found["schedule"]["order"]) == 100_000
+
+
+PRESSED_AFTER_READING = """
+import atexit, os, signal, sys, threading, time
+import tvm_serenity.text as home
+from tvm_serenity.cli import main
+
+later, pressed = float(sys.argv.pop(1)), []
+
+def press():
+    pressed.append(time.process_time())
+    os.kill(os.getpid(), signal.SIGINT)
+
+def parse(*arguments, read=home.parse, **options):
+    graph = read(*arguments, **options)
+    threading.Timer(later, press).start()
+    return graph
+
+def said():
+    print("CPU seconds", time.process_time() - pressed[0], file=sys.stderr)
+
+home.parse = parse
+atexit.register(said)
 main()
 """
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tvm_serenity.arena import place_order
+from tvm_serenity.arena import MANY_OPS, place_order
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, TimeLimit
@@ -66,17 +66,18 @@ def run_rewrite(
     searching = None if time_limit is None else SEARCH_SHARE * time_limit
     with within(searching), show.progress("rewriting"):
         with within(None, REWRITE_SHARE):
-            found = rewrite(net, RewriteOptions(rules=rules))
+            found = rewrite(net, RewriteOptions(rules=rules, keep_on_interrupt=True))
         with within(0.0 if found.interrupted else None):
             plans = placed(found, align)
     if check:
         check_schedule(found.net.graph, found.best.order, found.best.peak_bytes)
-        check_plan(plans[2].buffers, plans[2].offsets)
+        if plans[2].is_placed:
+            check_plan(plans[2].buffers, plans[2].offsets)
     if json:
         show.print_json(rewrite_json(model, rules, found, plans, check))
     else:
         _print(model, found, plans, explain)
-    if found.interrupted:
+    if found.interrupted or any(placed.interrupted for placed in plans):
         show.end_interrupted("rewriting")
 
 
@@ -93,7 +94,12 @@ def read(opened: ModelSource) -> Net:
 
 
 def placed(found: Rewritten, align: int = 1) -> list[Plan]:
-    """Return the plans of the net as given, in its best order, and rewritten."""
+    """Return the plans of the net as given, in its best order, and rewritten.
+
+    After Ctrl-C those of many ops are left out.
+    """
+    if found.interrupted and len(found.source.nodes) >= MANY_OPS:
+        return [Plan.unplaced()] * 3
     given = tuple(range(len(found.source.nodes)))
     known = {given: _place(found.source, given, align)}
     if found.ordered.order not in known:
@@ -105,7 +111,8 @@ def placed(found: Rewritten, align: int = 1) -> list[Plan]:
 
 
 def _place(net: Net, order: Sequence[int], align: int) -> Plan:
-    return place_order(net.graph, order, align, PlanOptions(time_limit_s=PLAN_SECONDS))[1]
+    options = PlanOptions(time_limit_s=PLAN_SECONDS, keep_on_interrupt=True)
+    return place_order(net.graph, order, align, options)[1]
 
 
 def rewrite_json(
@@ -121,13 +128,13 @@ def rewrite_json(
         "given": {
             "ops": found.source.count,
             "peak_bytes": found.given_bytes,
-            "arena_bytes": plans[0].arena_bytes,
+            "arena_bytes": show.placed_bytes(plans[0]),
         },
         "ordered": {
             "peak_bytes": before.peak_bytes,
             "lower_bound_bytes": before.lower_bound_bytes,
             "outcome": str(before.outcome),
-            "arena_bytes": plans[1].arena_bytes,
+            "arena_bytes": show.placed_bytes(plans[1]),
         },
         "rewrite": {
             "rules": rules,
@@ -143,7 +150,7 @@ def rewrite_json(
             "peak_bytes": best.peak_bytes,
             "lower_bound_bytes": best.lower_bound_bytes,
             "outcome": str(best.outcome),
-            "arena_bytes": plans[2].arena_bytes,
+            "arena_bytes": show.placed_bytes(plans[2]),
             "arena_lower_bound_bytes": plans[2].lower_bound_bytes,
             "arena_outcome": str(plans[2].outcome),
             "order": [node.name for node in found.net.nodes],
@@ -162,11 +169,11 @@ def _print(model: str, found: Rewritten, plans: Sequence[Plan], explain: bool) -
     show.facts(
         f"{model}: {found.source.count} ops, {found.net.count} after rewriting",
         {
-            "given order": f"peak {found.given_bytes:,} bytes, arena {plans[0].arena_bytes:,}",
+            "given order": f"peak {found.given_bytes:,} bytes, arena {show.arena_text(plans[0])}",
             "best order": f"peak {before.peak_bytes:,} bytes ({before.outcome}), "
-            f"arena {plans[1].arena_bytes:,}",
+            f"arena {show.arena_text(plans[1])}",
             "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {less:.1%} less), "
-            f"arena {plans[2].arena_bytes:,}",
+            f"arena {show.arena_text(plans[2])}",
             "rewrites": f"{counts}, {len(report.refused)} refused",
             **_parts(found.region_peaks),
             "search": f"{found.seconds:.3f} s",

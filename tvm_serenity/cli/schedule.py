@@ -151,7 +151,8 @@ def schedule_command(
     found, best_plan, given_plan = joint.schedule, joint.plan, given[1]
     if check:
         check_schedule(reduced.graph, found.order, found.peak_bytes)
-        check_plan(best_plan.buffers, best_plan.offsets)
+        if best_plan.is_placed:
+            check_plan(best_plan.buffers, best_plan.offsets)
     order = choices.file_order(reduced, found.order)
     if proof_file is not None:
         from tvm_serenity.schedule.certificate import certificate
@@ -235,7 +236,7 @@ def schedule_json(
         "state_bytes": reduced.graph.state_bytes,
         "given": {
             "peak_bytes": peak_bytes(reduced.graph),
-            "arena_bytes": given_plan.arena_bytes,
+            "arena_bytes": show.placed_bytes(given_plan),
         },
         "schedule": _schedule_json(joint, order),
     }
@@ -248,7 +249,7 @@ def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
         "peak_bytes": found.peak_bytes,
         "lower_bound_bytes": found.lower_bound_bytes,
         "outcome": str(found.outcome),
-        "arena_bytes": placed.arena_bytes,
+        "arena_bytes": show.placed_bytes(placed),
         "arena_lower_bound_bytes": placed.lower_bound_bytes,
         "arena_outcome": str(placed.outcome),
         "arena_proof": _arena_proof(joint),
@@ -261,6 +262,8 @@ def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
 
 def _arena_proof(joint: Joint) -> str:
     """What is proved about the arena of all orders."""
+    if not joint.plan.is_placed:
+        return "none: this order was not placed"
     if joint.outcome is Outcome.OPTIMAL:
         return "optimal: the arena equals the bound that holds for every order"
     if joint.fragmentation_bytes == 0:
@@ -287,8 +290,8 @@ def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_
         f"{model}: {reduced.nodes} ops",
         {
             **program.program_facts(opened),
-            "given order": f"peak {before:,} bytes, arena {given_plan.arena_bytes:,}",
-            "best order": f"peak {after:,} bytes{saved}, arena {best_plan.arena_bytes:,}",
+            "given order": f"peak {before:,} bytes, arena {show.arena_text(given_plan)}",
+            "best order": f"peak {after:,} bytes{saved}, arena {show.arena_text(best_plan)}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
             "peak at": _peak_text(reduced.graph, joint),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
@@ -299,6 +302,8 @@ def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_
 
 def _peak_text(graph: Graph, joint: Joint) -> str:
     """The op of the peak and the largest tensors in memory then."""
+    if not joint.plan.is_placed:
+        return "-"
     shown = profile(graph, joint.schedule.order, joint.ranges)
     if shown.peak_step is None:
         return "-"

@@ -18,6 +18,7 @@ from tvm_serenity.frontends.model_file import printable
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from tvm_serenity.plan.result import Plan
     from tvm_serenity.plan.result import Progress as Placing
     from tvm_serenity.schedule.result import Progress as Ordering
 
@@ -57,6 +58,16 @@ def print_json(value: Mapping[str, Any]) -> None:
 def bytes_text(count: int | None) -> str:
     """Return bytes with thousands separated."""
     return "-" if count is None else f"{count:,}"
+
+
+def placed_bytes(placed: "Plan") -> int | None:
+    """Return the arena of a placement; None where Ctrl-C came before there was one."""
+    return placed.arena_bytes if placed.is_placed else None
+
+
+def arena_text(placed: "Plan") -> str:
+    """Return the same with thousands separated, in words where there is none."""
+    return bytes_text(placed.arena_bytes) if placed.is_placed else "not placed"
 
 
 def facts(title: str, rows: Mapping[str, str]) -> None:

@@ -103,6 +103,25 @@ class Plan:
         return self.statistics.get("limit") == "interrupt"
 
     @property
+    def is_placed(self) -> bool:
+        """Whether there is a placement: none where a limit came first, or none fits."""
+        return bool(self.offsets) or self.outcome in (Outcome.OPTIMAL, Outcome.FEASIBLE)
+
+    @staticmethod
+    def unplaced() -> "Plan":
+        """Return what is known where Ctrl-C came before any placement: nothing."""
+        return Plan(
+            buffers=(),
+            offsets=(),
+            arena_bytes=0,
+            lower_bound_bytes=0,
+            outcome=Outcome.TIMEOUT,
+            method="none",
+            seconds=0.0,
+            statistics={"limit": "interrupt"},
+        )
+
+    @property
     def gap(self) -> float:
         """How far the arena may be from the least one, as a share of the bound."""
         if self.arena_bytes <= self.lower_bound_bytes:

@@ -17,6 +17,7 @@ class RewriteOptions:
     ``rules``: "all", "paper" (rules 1 and 2 of SERENITY wherever they match, not chosen from), or
     names separated by commas. ``exhaustive``: up to so many matches in a region every subset is
     tried. ``restarts``: random starts of the hill climbing, drawn with ``seed``.
+    ``keep_on_interrupt``: Ctrl-C ends it with the best so far instead of ``KeyboardInterrupt``.
     """
 
     rules: str = "all"
@@ -25,6 +26,7 @@ class RewriteOptions:
     exhaustive: int = 5
     restarts: int = 2
     seed: int = 0
+    keep_on_interrupt: bool = False
 
     def __post_init__(self) -> None:
         if self.objective != "peak":

@@ -39,6 +39,8 @@ PAPER = (channelwise.NAME, kernelwise.NAME)
 REJECTED_AT_MOST = 40
 MATCH_S = 5e-5
 """Seconds an op that all rules' matches, and the parts between them, take at most."""
+Choice = tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]
+"""A net, what was applied, refused and not worth it, and the peaks of its parts."""
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Of the time that is left: for the order before rewriting, and for all but the order after it."""
 
@@ -46,7 +48,7 @@ FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
     """Return ``net`` rewritten for the least peak of its best order, never worse than given.
 
-    Deterministic unless the time limit or Ctrl-C ends it. Raises :class:`InputError` on an
+    Deterministic unless a time limit or Ctrl-C ends it. Raises :class:`InputError` on an
     unknown rule.
     """
     options = options or RewriteOptions()
@@ -62,16 +64,24 @@ def _rewritten(
     started = time.perf_counter()
     clock = Clock(limit)
     with within(None, FIRST_SHARE):
-        before = schedule(net.graph, "auto", Options(time_limit_s=limit))
-    with within(None, LAST_SHARE):
-        if options.rules == "paper":
-            best, applied, refused, losers = _as_in_the_paper(net, before, clock)
-            peaks: tuple[int, ...] = ()
-        else:
-            best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
+        limits = Options(time_limit_s=limit, keep_on_interrupt=options.keep_on_interrupt)
+        before = schedule(net.graph, "auto", limits)
+    clock.interrupted = before.interrupted
+    best, applied, refused, losers, peaks = _kept(net, before)
+    try:
+        with within(None, LAST_SHARE):
+            if options.rules == "paper":
+                best, applied, refused, losers, peaks = _as_in_the_paper(net, before, clock)
+            else:
+                best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
+    except KeyboardInterrupt:
+        clock.interrupted = True
+    if clock.interrupted and not options.keep_on_interrupt:
+        raise KeyboardInterrupt
     after, given_bytes = before, peak_bytes(net.graph)
     if applied:
-        after = schedule(best.graph, "auto", Options(time_limit_s=clock.left_s))
+        after = schedule(best.graph, "auto", replace(limits, time_limit_s=clock.left_s))
+        clock.interrupted |= after.interrupted
     found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
     if options.rules != "paper" and (not applied or found > given):
         best, after, applied = net, before, []
@@ -88,6 +98,11 @@ def _rewritten(
         seconds=time.perf_counter() - started,
         interrupted=clock.interrupted,
     )
+
+
+def _kept(net: Net, before: Schedule) -> Choice:
+    """The net as it is, in its best order."""
+    return net, [], [], [], (before.peak_bytes,)
 
 
 def apply_everywhere(net: Net, rules: str) -> tuple[Net, tuple[Match, ...]]:
@@ -134,9 +149,7 @@ def rule_names(text: str) -> tuple[str, ...]:
     return tuple(n for n in RULES if n in found)
 
 
-def _as_in_the_paper(
-    net: Net, before: Schedule, clock: Clock
-) -> tuple[Net, list[Entry], list[Entry], list[Entry]]:
+def _as_in_the_paper(net: Net, before: Schedule, clock: Clock) -> Choice:
     """Rules 1 and 2 wherever they match, counted as the published figures count.
 
     A depthwise convolution of a concat is one op that does its pieces one after the other: the
@@ -152,7 +165,7 @@ def _as_in_the_paper(
         best = found.net
     entries = [Entry(m) for m in done]
     refused = _refusals(net, (channelwise.NAME, kernelwise.NAME), set(done))
-    return best, entries, refused, []
+    return best, entries, refused, [], ()
 
 
 class _DepthwiseOfPieces:
@@ -178,10 +191,10 @@ class _DepthwiseOfPieces:
 
 def _chosen(
     net: Net, before: Schedule, names: Sequence[str], options: RewriteOptions, clock: Clock
-) -> tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]:
+) -> Choice:
     done: list[Match] = []
     if clock.left_s <= 0 or too_late_for(len(net.nodes), MATCH_S):
-        return net, [], [], [], (before.peak_bytes,)
+        return _kept(net, before)
     free = [_FREE[n] for n in _FREE if n in names]
     base = everywhere(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}

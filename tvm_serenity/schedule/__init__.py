@@ -68,9 +68,14 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
     with within(limit):
         if too_late_for(len(graph.ops)):
             return _as_given(graph, method)
-        problem = problem_of(graph)
-        found = METHODS[method](problem, options)
-    order = complete_order(graph, [problem.ops[i] for i in found.order])
+        try:
+            problem = problem_of(graph)
+            found = METHODS[method](problem, options)
+            order = complete_order(graph, [problem.ops[i] for i in found.order])
+        except KeyboardInterrupt:
+            if not options.keep_on_interrupt:
+                raise
+            return _as_given(graph, method, "interrupt")
     return replace(found, method=method, order=order)
 
 
@@ -82,7 +87,7 @@ def too_late_for(ops: int, each_s: float = PREPARE_S) -> bool:
     return ops >= LARGE_OPS and seconds_left() < each_s * ops
 
 
-def _as_given(graph: Graph, method: str) -> Schedule:
+def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
     """The given order with what its operators need at least: the time is too short for more."""
     started = time.perf_counter()
     peak, (bound, op) = peak_bytes(graph), least_need(graph)
@@ -94,7 +99,7 @@ def _as_given(graph: Graph, method: str) -> Schedule:
         outcome=Outcome.OPTIMAL if peak == bound else Outcome.TIMEOUT,
         states=0,
         seconds=time.perf_counter() - started,
-        statistics={"limit": "time", "proof": {"kind": "op", "op": op}},
+        statistics={"limit": limit, "proof": {"kind": "op", "op": op}},
     )
 
 
