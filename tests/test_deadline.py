@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from tvm_serenity.arena import schedule_for_arena
-from tvm_serenity.deadline import limit_left, seconds_left, within
+from tvm_serenity.deadline import limit_left, seconds_left, spending, within
 from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
@@ -29,6 +29,25 @@ def test_blocks_nest_and_only_shorten() -> None:
                 assert limit_left(5.0) == 0.0
             assert seconds_left(1.0) == 1.0
         assert seconds_left() > 99
+    assert limit_left() is None
+
+
+def test_what_is_spent_is_spent_in_blocks_alone() -> None:
+    with spending(1.0):
+        assert seconds_left() == 1.0
+        time.sleep(0.2)
+        assert seconds_left() == 1.0
+        with within(100.0, 0.5):
+            assert 0.4 < seconds_left() <= 0.5
+            with within(None, 0.5):
+                assert seconds_left() <= 0.25
+            time.sleep(0.1)
+        assert 0.5 < seconds_left() < 0.91
+        with within(None):
+            time.sleep(0.05)
+        assert limit_left() == seconds_left() < 0.86
+        with spending(None):
+            assert limit_left() is None
     assert limit_left() is None
 
 

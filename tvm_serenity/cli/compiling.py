@@ -19,6 +19,7 @@ from tvm_serenity.cli.quantized import (
     quantised_json,
     said_of_channels,
 )
+from tvm_serenity.deadline import spending
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.quantize.choices import FOLD, OFF
@@ -102,7 +103,7 @@ def compile_command(
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
     start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
-    with show.progress(f"compiling {model}") as report:
+    with spending(time_limit), show.progress(f"compiling {model}") as report:
         report.step("reading kernels")
         steps = Steps(
             quantized=quantized,
@@ -120,7 +121,7 @@ def compile_command(
         found = compile_and_compare(
             module,
             made,
-            Options(time_limit_s=time_limit, progress=report.search),
+            Options(progress=report.search),
             inputs=given,
             seed=seed,
             checks=checks,

@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat, tvm_targets
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.memory import peak_bytes
@@ -45,6 +45,8 @@ from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options
 
 LAYOUTS = (AUTO, "given", "last")
+STEP_SHARE = 0.5
+"""Of the time that searches may take: for rows or rewriting, before the order and the arena."""
 """The order of the axes of images: as fits, as the model has them, channels last."""
 
 
@@ -292,15 +294,16 @@ def _changed(
     """Return the module rewritten or in rows, and what was found."""
     limit = steps.time_limit_s
     if steps.rows:
-        with within(limit):
-            made, found = by_rows(mod, target, Limits.within(limit))
+        with within(limit, STEP_SHARE):
+            made, found = by_rows(mod, target, Limits.within(limit_left()))
         return made, None, found
     if not steps.rewrite:
         return mod, None, None
     done: list[Rewriting] = []
 
     def rewrite(mod: tvm.IRModule) -> Any:
-        made, what = rewrite_by(mod, RewriteOptions(steps.rewrite, time_limit_s=limit), target)
+        left = limit_left(None if limit is None else STEP_SHARE * limit)
+        made, what = rewrite_by(mod, RewriteOptions(steps.rewrite, time_limit_s=left), target)
         done.append(what)
         return made
 

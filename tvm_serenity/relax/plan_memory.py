@@ -23,6 +23,8 @@ ATTRIBUTE = "serenity.arena_bytes"
 """Function attribute that holds the size of the planned arena."""
 APART = "serenity.external_bytes"
 """Function attribute that holds the bytes of storages that external functions use."""
+PLAN_SHARE = 0.5
+"""Of the time that searches may still take: for one arena, as a build places more than one."""
 
 
 def plan_module(
@@ -42,7 +44,7 @@ def plan_module(
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
     split = apart(region, live_ranges(region.graph))
-    with within(stated().time_limit_s if options is None else None):
+    with within(stated().time_limit_s if options is None else None, PLAN_SHARE):
         found = plan(_buffers(split.arena), method, options or PlanOptions())
     return _write(mod, region, split, found)
 
@@ -55,7 +57,8 @@ def plan_graph(
 ) -> tuple[tuple[LiveRange, ...], Plan]:
     """Return the live ranges of ``graph`` under ``order``, and a plan with an offset each."""
     ranges = live_ranges(graph, order)
-    return ranges, plan(_buffers(ranges), method, options or PlanOptions())
+    with within(None, PLAN_SHARE):
+        return ranges, plan(_buffers(ranges), method, options or PlanOptions())
 
 
 def _buffers(ranges: Sequence[LiveRange]) -> list[Buffer]:

@@ -8,6 +8,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
@@ -31,6 +32,8 @@ from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.network import Verdict
 
 Notify = Callable[[str], None]
+ORDER_SHARE = 0.5
+"""Of the time that searches may still take: for the order, before its placement."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def compile_and_compare(
     inputs = network_inputs(module, seed) if inputs is None else inputs
     graph = read_function(lean).graph
     notify(f"ordering {len(graph.ops)} kernels")
-    found = schedule(graph, "auto", options or Options())
+    with within(None, ORDER_SHARE):
+        found = schedule(graph, "auto", options or Options())
     notify("placing tensors")
     plans = plan_graph(graph)[1], plan_graph(graph, order=found.order)[1]
     check_plans(plans)
