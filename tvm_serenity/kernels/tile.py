@@ -10,9 +10,12 @@ A tile loads a value once for ``channels`` products, and a weight once for ``col
         result = epilogue(sums)
 
 The terms of each sum are added in the same order, so results stay the same bit for bit. Where
-neighbouring channels of the weights are neighbours in memory, the channels are one vector.
+neighbouring channels of the weights are neighbours in memory, the channels are one vector, from the
+sums to the epilogue; a kernel that is a sum and nothing else gets an epilogue that stores it.
+Channels of one vector are of one group, which reads the same values.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +38,8 @@ class Tiling:
     channels: int
     columns: int
     vector: bool
+    most_columns: int = 0
+    """Columns of a tile where so few as ``columns`` hardly divide them (13, 26)."""
 
 
 SCALAR = Tiling(1, 1, vector=False)
@@ -43,8 +48,10 @@ MCU = Tiling(8, 1, vector=False)
 """For cores without vectors and with 13 registers (Cortex-M)."""
 HOST = Tiling(16, 5, vector=True)
 """For x86-64 and AArch64: 16 vector registers of four or eight 32-bit sums."""
-WIDE = Tiling(32, 7, vector=True)
+WIDE = Tiling(32, 7, vector=True, most_columns=13)
 """For AVX-512: 32 registers of sixteen 32-bit sums; 7 columns divide 14, 28, 56 and 112."""
+FEW = 4
+"""Fewer columns of a tile are few."""
 
 
 def tiling_for(target: tvm.target.Target) -> Tiling:
@@ -64,6 +71,10 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
     not fit. ``sample``: the tile's sizes are decisions of the schedule, ``tiling`` their limits.
     """
     *sums, result = blocks_of(schedule)
+    alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
+    if alone and is_reduction(schedule, result):
+        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
+        *sums, result = blocks_of(schedule)
     if not sums or is_reduction(schedule, result):
         return False
     if not all(is_reduction(schedule, b) and _feeds(schedule, b, result) for b in sums):
@@ -76,9 +87,10 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
     vector = vector and channels is not None
     for block in sums:
         _sum_within(schedule, block, around, axes, vector, columns is not None)
-    for loop in (columns, channels):
-        if loop is not None:
-            schedule.unroll(loop)
+    if columns is not None:
+        schedule.unroll(columns)
+    if channels is not None:
+        (schedule.vectorize if vector else schedule.unroll)(channels)
     return True
 
 
@@ -90,6 +102,8 @@ class _Axes:
     channel: int | None
     column: int | None
     contiguous: bool
+    group: int = 0
+    """Channels of a group, which read the same values; 0: there are none."""
 
 
 def _feeds(
@@ -110,7 +124,7 @@ def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | N
 
     Channels: the axis whose neighbours lie side by side in a factor of the sum, else one that a
     single factor depends on. Columns: the last axis that the weights do not depend on; the
-    weights are the smallest factor that depends on the channels.
+    weights are the factor of the fewest axes that depends on the channels, the smallest one.
     """
     realised = schedule.get(block)
     if any(None in extents_of(region.source) for region in [*realised.reads, *realised.writes]):
@@ -128,9 +142,18 @@ def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | N
     if channel is None:
         return None
     named = [load for load in factors if _names(load, spatial[channel])]
-    weights = min(named, key=lambda load: _size(load.source))
+    weights = min(named, key=lambda f: (sum(_names(f, v) for v in spatial), _size(f.source)))
     columns = [i for i, v in enumerate(spatial) if not _names(weights, v)]
-    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide))
+    group = _group(factors, spatial[channel])
+    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide), group)
+
+
+def _group(factors: list[Any], var: tirx.Var) -> int:
+    """By what a channel is divided to find its group, 0 where it is not."""
+    divided = [d for f in factors for i in f.indices for d in parts(i, tirx.FloorDiv)]
+    return math.gcd(
+        *(int(d.b) for d in divided if d.a.same_as(var) and isinstance(d.b, tirx.IntImm))
+    )
 
 
 def _size(buffer: tirx.Var) -> int:
@@ -174,9 +197,12 @@ def _cut(
     columns = channels = None
     if axes.column is not None:
         most = (tiling.columns, False, sample)
+        few = _width(schedule, loops[axes.column], tiling.columns) < FEW
+        if vector and few and not sample:
+            most = (max(tiling.columns, tiling.most_columns), False, sample)
         loops[axes.column], columns = _split(schedule, loops[axes.column], *most)
     assert axes.channel is not None
-    most = (tiling.channels, vector, sample)
+    most = (math.gcd(axes.group, tiling.channels), vector, sample)
     loops[axes.channel], channels = _split(schedule, loops[axes.channel], *most)
     inside = [loop for loop in (columns, channels) if loop is not None]
     outer = [loop for i, loop in enumerate(loops) if i != axes.channel] + [loops[axes.channel]]
@@ -194,10 +220,17 @@ def _split(
     if sample and most > 1:
         outer, inner = schedule.split(loop, schedule.sample_perfect_tile(loop, 2, most))
         return outer, inner
+    width = _width(schedule, loop, most, power)
+    return tuple(schedule.split(loop, [None, width])) if width > 1 else (loop, None)
+
+
+def _width(
+    schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV, most: int, power: bool = False
+) -> int:
+    """The largest divisor of a loop's extent up to ``most``."""
     extent = int(schedule.get(loop).extent)
     extent = extent & -extent if power else extent
-    width = max(d for d in range(1, most + 1) if extent % d == 0)
-    return tuple(schedule.split(loop, [None, width])) if width > 1 else (loop, None)
+    return max(d for d in range(1, most + 1) if extent % d == 0)
 
 
 def _sum_within(
