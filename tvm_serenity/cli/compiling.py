@@ -1,5 +1,6 @@
 """``serenity compile``: order, plan, build, run, and compare with stock TVM."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -59,6 +60,14 @@ def compile_command(
         typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
     ] = None,
     workspace_limit: Annotated[int, sized("With --tuned: scratch that a kernel may need.")] = 0,
+    threads: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            envvar="TVM_NUM_THREADS",
+            help="Kernels of enough work are shared out among so many threads.",
+        ),
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
@@ -103,6 +112,7 @@ def compile_command(
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
     start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
+    os.environ["TVM_NUM_THREADS"] = str(threads)  # TVM's runtime reads it when it starts threads
     with spending(time_limit), show.progress(f"compiling {model}") as report:
         report.step("reading kernels")
         steps = Steps(
@@ -113,6 +123,7 @@ def compile_command(
             rows=rows,
             time_limit_s=time_limit,
             tuned=None if tuned is None else _measured(tuned, machine, workspace_limit),
+            threads=threads,
         )
         made = prepared_for_host(start, steps, machine)
         checks = _checks(model, module, quantized, rounding, check, output)
@@ -129,7 +140,11 @@ def compile_command(
         )
     if check:
         check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
-    result = {**_json(model, named(machine), found, checks), **_steps_json(module, made)}
+    result = {
+        **_json(model, named(machine), found, checks),
+        "threads": threads,
+        **_steps_json(module, made),
+    }
     if output is not None:
         _export(found, result, Path(output))
     if json:

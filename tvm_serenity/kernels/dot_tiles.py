@@ -27,6 +27,9 @@ from tvm_serenity.kernels.packed import TapRow, correction, parameters, row_of, 
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
 
+MOST_ROWS, LEAST_ROW = 16, 96
+"""Pixels of a 1 x 1 convolution are made into up to so many rows, of at least so many pixels."""
+
 
 def dot_tiles(spec: Packed) -> Any:
     """Return the kernel of ``kernels.packed`` in tiles."""
@@ -87,7 +90,7 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
     _, rows, columns, _ = spec.output_shape
     image, result = (n, height, width), (n, rows, columns)
     if spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1) and not any(spec.padding):
-        image = result = (1, 1, n * height * width)  # all pixels in one row
+        image = result = (1, *_long_rows(n * height * width))
     kernel = _Kernel(
         spec=spec,
         unit=unit_of(spec),
@@ -100,6 +103,13 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
         result=result,
     )
     _rows(kernel)
+
+
+def _long_rows(pixels: int) -> tuple[int, int]:
+    """Rows and columns of pixels that need no order: few rows, which threads may share out."""
+    fit = [d for d in range(1, MOST_ROWS + 1) if pixels % d == 0 and pixels // d >= LEAST_ROW]
+    rows = max(fit, default=1)
+    return rows, pixels // rows
 
 
 def _rows(kernel: _Kernel) -> None:

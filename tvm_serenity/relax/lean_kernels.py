@@ -6,7 +6,8 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.lean import LEAN, lean
+from tvm_serenity.kernels.parallel import in_parallel
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.relax.lower import lowered
 
@@ -25,6 +26,15 @@ def lean_module(
     form = tuned or (lambda kernel: lean(kernel, tiling))
     functions = {
         name: form(f) if compat.is_prim_func(f) and compat.has_blocks(f) else f
+        for name, f in mod.functions.items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def shared_out(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with lean kernels that run in several threads where none races."""
+    functions = {
+        name: in_parallel(f) if compat.is_prim_func(f) and LEAN in (f.attrs or {}) else f
         for name, f in mod.functions.items()
     }
     return tvm.IRModule(functions, attrs=mod.attrs)

@@ -29,7 +29,7 @@ from tvm_serenity.quantize.choices import (
     check_rounding,
 )
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
-from tvm_serenity.relax.lean_kernels import lean_module
+from tvm_serenity.relax.lean_kernels import lean_module, shared_out
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -63,6 +63,8 @@ class Steps:
       ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
       target's, and weights packed for its dot products. ``tuned``: makes the lean forms instead.
+    * ``threads``: with more than one, lean kernels of enough work have parallel loops, which TVM's
+      runtime shares out among ``TVM_NUM_THREADS``.
 
     Raises :class:`InputError` where there is no such choice.
     """
@@ -77,6 +79,7 @@ class Steps:
     lean: bool = True
     tiling: Tiling | None = None
     tuned: Callable[[Any], Any] | None = None
+    threads: int = 1
 
     def __post_init__(self) -> None:
         check_quantized(self.quantized)
@@ -84,6 +87,10 @@ class Steps:
             raise InputError(f"layout={self.layout!r}: there are {', '.join(LAYOUTS)}")
         check_rounding(self.rounding)
         check_channels(self.channels)
+        if self.threads < 1:
+            raise InputError(f"threads={self.threads}: at least 1")
+        if self.threads > 1 and not self.lean:
+            raise InputError(f"threads={self.threads}: only lean kernels are shared out")
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
@@ -127,7 +134,8 @@ class Prepared:
             return lean_module(mod, self.target, tiling, self.steps.tuned)
 
         with self.target:
-            return lowered(_pass("LeanKernels", lean, self.plain), self.target)
+            made = lowered(_pass("LeanKernels", lean, self.plain), self.target)
+            return made if self.steps.threads == 1 else _pass("SerenityThreads", shared_out, made)
 
     @cached_property
     def reference(self) -> tvm.IRModule:

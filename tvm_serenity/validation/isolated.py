@@ -9,6 +9,7 @@ import pickle
 import select
 import signal
 import struct
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -46,10 +47,21 @@ def isolated(work: Work, limit_s: float) -> Generator[Any]:
 
 
 def _work(work: Work, writing: int) -> None:
-    """The child's side: never returns."""
+    """The child's side: never returns.
+
+    The work has a thread of its own: libraries keep a pool of threads for each (TVM), and those of
+    the parent's are not here.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    working = threading.Thread(target=_answered, args=(work, writing))
+    working.start()
+    working.join()
+    os._exit(1)
+
+
+def _answered(work: Work, writing: int) -> None:
     status = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         for found in work():
             _send(writing, ("value", found))
         _send(writing, ("done", None))
