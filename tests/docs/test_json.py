@@ -18,6 +18,7 @@ from tests.conformance.quantise import integer_file
 from tests.conformance.writer import T
 from tests.docs.json_tables import Tables, tables
 from tests.frontends.programs import program
+from tests.frontends.test_tflite_interface import edged
 from tests.onnx_session.nets import wired
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import random_module  # noqa: F401  (imports TVM once, before the clock)
@@ -44,6 +45,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "check": (("check", "conv.tflite", "certificate.json"),),
     "inspect": (("inspect", "conv.tflite"), ("inspect", "program.pte")),
+    "interface": (("interface", "edges.tflite", "-o", "stored.tflite"),),
     "explain": (
         ("explain", "conv.tflite", "--board", "microbit"),
         ("explain", CELL, "--board", "microbit"),
@@ -137,6 +139,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
     (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
     (made / "barren.tflite").write_bytes(barren())
+    (made / "edges.tflite").write_bytes(edged(0))
     wired(made / "wired.onnx", n=8, size=16)
     (made / "program.pte").write_bytes(program())
     (made / "copies.txt").write_text(COPIES)

@@ -12,6 +12,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "explain": ("explain",),
     "fit": ("fit",),
     "inspect": ("inspect",),
+    "interface": ("interface",),
     "latency": ("latency",),
     "offchip": ("offchip",),
     "plan": ("plan",),

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends._tflite_objects import kinds, read, schema, written
 from tvm_serenity.operators import OPERATORS
 
 PADDED_COLUMNS = "PAD"
+WHAT = "--causal"
 
 
 @dataclass(frozen=True)
@@ -34,21 +36,10 @@ def causal(data: bytes, name: str) -> CausalFile:
 
     Raises :class:`UnsupportedError` where branches of different spans meet, or rows are moved.
     """
-    schema = _schema()
-    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data))
+    model = read(data, WHAT)
     if len(model.subgraphs) != 1 or len(model.subgraphs[0].inputs) != 1:
         raise UnsupportedError(f"{name}: --causal takes one graph of one input")
-    return _Rewriting(schema, model, name).file()
-
-
-def _schema() -> Any:
-    try:
-        from ai_edge_litert import schema_py_generated
-    except ImportError as error:
-        raise MissingPartError(
-            f"--causal needs {error.name or error}: pip install 'tvm-serenity[tflite]'"
-        ) from None
-    return schema_py_generated
+    return _Rewriting(schema(WHAT), model, name).file()
 
 
 @dataclass
@@ -61,15 +52,9 @@ class _Rewriting:
 
     def __post_init__(self) -> None:
         self.graph = self.model.subgraphs[0]
-        codes = {v: k for k, v in vars(self.schema.BuiltinOperator).items() if k.isupper()}
-        self.kinds = [
-            codes.get(max(c.builtinCode, c.deprecatedBuiltinCode), "CUSTOM")
-            for c in self.model.operatorCodes
-        ]
+        self.kinds = kinds(self.model, WHAT)
 
     def file(self) -> CausalFile:
-        import flatbuffers
-
         for op in reversed(self.graph.operators):
             self.look_back(op)
         before = self.rows_in(self.graph.inputs[0])
@@ -81,9 +66,7 @@ class _Rewriting:
                 shape = [shape[0], rows, *shape[2:]]
                 self.graph.tensors[tensor].shape = np.array(shape, np.int32)
                 self.graph.tensors[tensor].shapeSignature = None
-        builder = flatbuffers.Builder(1024)
-        builder.Finish(self.model.Pack(builder), b"TFL3")
-        return CausalFile(bytes(builder.Output()), self.rows_in(self.graph.inputs[0]), before)
+        return CausalFile(written(self.model), self.rows_in(self.graph.inputs[0]), before)
 
     def kind(self, op: Any) -> str:
         return str(self.kinds[op.opcodeIndex])

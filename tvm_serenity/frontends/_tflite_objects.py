@@ -1,0 +1,40 @@
+"""A ``.tflite`` file as objects that can be changed, by LiteRT's own schema."""
+
+from typing import Any
+
+from tvm_serenity.errors import MissingPartError
+
+
+def schema(what: str) -> Any:
+    """Return LiteRT's schema; :class:`MissingPartError`, naming ``what`` needs it, without it."""
+    try:
+        from ai_edge_litert import schema_py_generated
+    except ImportError as error:
+        raise MissingPartError(
+            f"{what} needs {error.name or error}: pip install 'tvm-serenity[tflite]'"
+        ) from None
+    return schema_py_generated
+
+
+def read(data: bytes, what: str) -> Any:
+    """Return a file as a ``ModelT``."""
+    known = schema(what)
+    return known.ModelT.InitFromObj(known.Model.GetRootAs(data))
+
+
+def written(model: Any) -> bytes:
+    """Return the file of a ``ModelT``."""
+    import flatbuffers
+
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def kinds(model: Any, what: str) -> list[str]:
+    """Return the name of each of the model's operator codes, "CUSTOM" for a custom one."""
+    codes = {v: k for k, v in vars(schema(what).BuiltinOperator).items() if k.isupper()}
+    return [
+        codes.get(max(c.builtinCode, c.deprecatedBuiltinCode), "CUSTOM")
+        for c in model.operatorCodes
+    ]
