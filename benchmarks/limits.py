@@ -41,7 +41,8 @@ WORDS = {
 MOBILENET = "zoo:mobilenet-v2?layout=NHWC&quantised=1"
 MODELS = (
     ("rows", MOBILENET),
-    ("rows", MOBILENET, "--curve"),
+    ("rows", "zoo:swiftnet"),
+    ("rows", "zoo:nasnet-imagenet"),
     ("rewrite", "zoo:swiftnet-cell-a"),
     ("schedule", "zoo:swiftnet"),
     ("offchip", "zoo:swiftnet", "--orders", "given,rewrite,traffic", "--effort", "100000"),
@@ -50,7 +51,7 @@ MODELS = (
 )
 """Commands that read models."""
 
-SHOWN = {"--curve", "--rows", "--rewrite"}
+SHOWN = {"--rows", "--rewrite"}
 """The options that the row of a command shows."""
 
 CLOCKED = """
