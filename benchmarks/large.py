@@ -1,11 +1,13 @@
 """Large graphs and placements: seconds, what the limit was, the gap, memory.
 
-    python benchmarks/large.py [graphs] [placements] [certificates]
+    python benchmarks/large.py [graphs] [placements] [certificates] [parts]
                                [--ops N ...] [--limit S]
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
-10^5 buffers. *certificates*: of 200 random graphs of 3,000 to 4,000 ops, each tampered with too.
+10^5 buffers, beside omnimalloc where it is installed. *certificates*: of 200 random graphs of 3,000
+to 4,000 ops, each tampered with too. *parts*: of ten graphs whose optimum is proved and checked,
+which part of a gap after one second is the order's and which the bound's, beside other methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
@@ -19,17 +21,20 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.placements import supermalloc
 from tests.large_graphs import FAMILIES, step_trace, trace
+from tests.large_methods import beam, cuts
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity import text
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import profile
-from tvm_serenity.plan import PlanOptions, check_plan, plan
+from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, plan
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.schedule.certificate import certificate, check_certificate
 
@@ -78,7 +83,9 @@ def graphs(sizes: Sequence[int], limit: float) -> None:
 
 
 def placements(_sizes: Sequence[int], limit: float) -> None:
-    print("| trace | buffers | limit s | seconds | bound | gap | found by |\n|" + "---|" * 7)
+    """Generated traces by the planner, and by the omnimalloc package where it is installed."""
+    columns = ("trace", "buffers", "limit s", "seconds", "bound", "gap", "found by")
+    print("| " + " | ".join(columns) + " | omnimalloc's gap, seconds |\n|" + "---|" * 8)
     for name, make in (("plateau", trace), ("training step", step_trace)):
         for count in (10_000, 18_692, 28_526, 62_185):
             buffers = make(count)
@@ -87,9 +94,21 @@ def placements(_sizes: Sequence[int], limit: float) -> None:
             print(
                 f"| {name} | {count:,} | {limit:g} | {found.seconds:.1f} | "
                 f"{found.lower_bound_bytes:,} | {found.gap:.2%} | "
-                f"{found.statistics['found_by']} |",
+                f"{found.statistics['found_by']} | {_other(buffers, limit)} |",
                 flush=True,
             )
+
+
+def _other(buffers: Sequence[Buffer], limit: float) -> str:
+    """The gap of omnimalloc's branch and bound, and its seconds."""
+    if find_spec("omnimalloc") is None:
+        return "-"
+    began = time.perf_counter()
+    offsets = supermalloc(buffers, limit)
+    took = time.perf_counter() - began
+    check_plan(buffers, offsets)
+    arena = max(at + b.size_bytes for b, at in zip(buffers, offsets, strict=True))
+    return f"{arena / lower_bound(buffers) - 1:.2%}, {took:.1f}"
 
 
 def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None:
@@ -113,7 +132,32 @@ def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None
     print(f"| {count} | {count} | {confirmed} | {rejected} | {slowest:.1f} | {proofs} |")
 
 
+def parts(_sizes: Sequence[int], limit: float, ops: int = 4_000, beam_width: int = 10) -> None:
+    """Layered graphs under 1 s, and the same proved: what is missing in order and bound."""
+    columns = ("seed", "optimum", "checked", "peak, 1 s", "bound, 1 s", "order's part")
+    print(
+        "| " + " | ".join(columns) + " | bound's part | beam's peak | cuts' bound |\n|" + "---|" * 9
+    )
+    for seed in range(10):
+        graph = FAMILIES["layered"](ops, seed)
+        short = schedule(graph, "exact", Options(time_limit_s=1.0))
+        found = schedule(graph, "exact", Options(time_limit_s=limit))
+        accepted = check_certificate(graph, certificate(graph, found), states=CHECK_STATES)
+        proved = found.peak_bytes == found.lower_bound_bytes
+        beams, order = beam(graph, beam_width)
+        check_schedule(graph, order, beams)
+        print(
+            f"| {seed} | {found.peak_bytes:,}{'' if proved else ' at most'} | "
+            f"{'yes' if accepted.bound_checked else 'no'} | {short.peak_bytes:,} | "
+            f"{short.lower_bound_bytes:,} | {short.peak_bytes / found.peak_bytes - 1:.1%} | "
+            f"{1 - short.lower_bound_bytes / found.lower_bound_bytes:.1%} | {beams:,} | "
+            f"{cuts(graph, range(0, ops, ops // 20)):,} |",
+            flush=True,
+        )
+
+
 TABLES = {
+    "parts": parts,
     "graphs": graphs,
     "placements": placements,
     "certificates": certificates,

@@ -1,10 +1,11 @@
 """The objective for architecture search: seconds a candidate.
 
-    python benchmarks/objective.py [--candidates N] [--jobs J]
+    python benchmarks/objective.py [--candidates N] [--modules N] [--jobs J]
 
 Candidates are of SwiftNet's size: 85 operators in three cells wired at random (as graphs), and
-three cells of eight separable convolutions each (as PyTorch modules). ``process`` is CPU time of
-one candidate in one process, ``batch`` wall time of all of them divided by their number.
+three cells of eight separable convolutions each (as PyTorch modules). Medians and largest are CPU
+time of one candidate in one process, a batch is wall and CPU time of all of them. *Children*: each
+candidate mutated once (an op reads one more tensor), cold, and warm from its parent's order.
 """
 
 import argparse
@@ -12,10 +13,12 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.objective import peak_bytes, peak_bytes_batch
+from tvm_serenity.objective import measure, peak_bytes, peak_bytes_batch
 
 CELLS, CELL_OPS, HEAD_OPS = 3, 27, 4
 
@@ -78,39 +81,70 @@ def module(seed: int) -> Any:
     return nn.Sequential(stem, *cell(), *cell(), *cell(), *head)
 
 
-def measure(networks: Sequence[Any], inputs: Any, jobs: int) -> str:
-    """Return the row of one kind of candidate."""
-    seconds = []
-    for network in networks:
+def mutated(graph: Graph, seed: int) -> Graph:
+    """The graph with one op that reads one more of the tensors made before it."""
+    rng = random.Random(seed)
+    ops = list(graph.ops)
+    index = rng.randrange(CELL_OPS, len(ops))
+    made = sorted({t for op in ops[:index] for t in op.outputs} - set(ops[index].inputs))
+    ops[index] = replace(ops[index], inputs=(*ops[index].inputs, rng.choice(made)))
+    return Graph(f"{graph.name} mutated", graph.tensors, tuple(ops), graph.inputs, graph.outputs)
+
+
+def timed(work: Callable[[Any], Any], items: Sequence[Any]) -> tuple[list[Any], str]:
+    """Return what is made of each item, and the CPU time of one of them."""
+    made, seconds = [], []
+    for item in items:
         started = time.process_time()
-        peak_bytes(network, inputs)
+        made.append(work(item))
         seconds.append(time.process_time() - started)
-    started = time.perf_counter()
-    peak_bytes_batch(networks, inputs, jobs=jobs)
-    batch = (time.perf_counter() - started) / len(networks)
-    return (
-        f"{len(networks):5}  median {1e3 * statistics.median(seconds):9.2f} ms  "
-        f"largest {1e3 * max(seconds):9.2f} ms  batch of {jobs} jobs {1e3 * batch:9.2f} ms"
-    )
+    median, most = (1e3 * f(seconds) for f in (statistics.median, max))
+    return made, f"{len(items):6,} | {median:.2f} | {most:.2f}"
+
+
+def rows(name: str, networks: Sequence[Any], inputs: Any, jobs: int) -> None:
+    """Print the rows of one kind of candidate: each alone, and all of them as batches."""
+    peaks, row = timed(partial(peak_bytes, example_inputs=inputs), networks)
+    print(f"| {name}: peak_bytes | {row} | |")
+    for used in sorted({1, jobs}):
+        wall, cpu = time.perf_counter(), time.process_time()
+        assert peak_bytes_batch(networks, inputs, jobs=used) == peaks
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        said = f"{wall:.2f} s wall" + (f", {cpu:.2f} s CPU" if used == 1 else "")
+        print(f"| {name}: peak_bytes_batch, jobs={used} | {len(networks):6,} | | | {said} |")
+
+
+def families(parents: Sequence[Graph]) -> None:
+    """Print the rows of all objectives of graphs, and of their children."""
+    known, row = timed(measure, parents)
+    print(f"| graph: measure (peak, bound, arena, flash) | {row} | |")
+    pairs = [(mutated(graph, seed), known[seed]) for seed, graph in enumerate(parents)]
+    cold, row = timed(lambda pair: peak_bytes(pair[0]), pairs)
+    print(f"| child, cold | {row} | |")
+    warm, row = timed(lambda pair: peak_bytes(pair[0], parent=pair[1]), pairs)
+    print(f"| child, from its parent's order | {row} | |")
+    assert warm == cold
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--candidates", type=int, default=1_000)
     parser.add_argument("--modules", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
     made: dict[str, tuple[Callable[[int], Any], int]] = {
-        "Graph, 85 ops": (candidate, chosen.candidates),
+        "graph of 85 operators": (candidate, chosen.candidates),
         "PyTorch module": (module, chosen.modules),
     }
+    print("| what | candidates | median, CPU ms | largest | all |\n|" + "---|" * 5)
     for name, (make, count) in made.items():
         inputs = None
         if make is module:
             import torch
 
             inputs = (torch.zeros(1, 3, 224, 224),)
-        print(f"{name:16}{measure([make(seed) for seed in range(count)], inputs, chosen.jobs)}")
+        rows(name, [make(seed) for seed in range(count)], inputs, chosen.jobs)
+    families([candidate(seed) for seed in range(chosen.candidates)])
 
 
 if __name__ == "__main__":

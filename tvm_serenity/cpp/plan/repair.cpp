@@ -10,6 +10,7 @@ namespace {
 constexpr int kAround[] = {12, 25, 50, 100, 200, 400};  // buffers that are placed again at most
 constexpr int kTries = 6;                               // orders in which they are
 constexpr double kReaches[] = {0, 0.05, 0.1, 0.25, 0.5, 1};  // of the lifetime, to both sides
+constexpr double kWidest = 64;  // so many times as far, where nothing nearer helps
 
 // Which buffers are live in a stretch of sections, in time near linear in their number.
 class Calendar {
@@ -83,6 +84,7 @@ class Repair {
       if (above_.empty()) {
         least = arena_of(in_, now_), best_ = now_;
         idle = stuck = 0;
+        wide_ = 1;
         aim(goal, least, 8);
         continue;
       }
@@ -94,6 +96,7 @@ class Repair {
       if (improve_around(pick)) stuck = 0;
       if (++stuck < 400 + 20 * above_.size()) continue;
       stuck = 0;  // too much at once: a target closer to what is reached
+      wide_ = wide_ < kWidest ? 2 * wide_ : 1;
       now_ = best_;
       aim(goal, least, share_ = share_ < 512 ? 2 * share_ : 8);
     }
@@ -132,15 +135,20 @@ class Repair {
   }
 
   // Places again what lives within a stretch around a buffer; whether less ends above the target.
+  // In a wide stretch only what is live near the buffer: mostly those of long lives, in its way.
   bool improve_around(int pick) {
     const double life = in_.upper[pick] - in_.lower[pick];
-    const int reach = int(life * kReaches[below(6)]) + below(3);
+    const double far = life * wide_ * kReaches[below(6)];
+    const int reach = int(std::min<double>(in_.sections, far)) + below(3);
     const int first = std::max(0, in_.lower[pick] - reach);
     const int last = std::min(in_.sections, in_.upper[pick] + reach);
+    const int near = wide_ > 1 ? int(life * kReaches[below(6)]) + below(3) : reach;
+    const int from = in_.lower[pick] - near, to = in_.upper[pick] + near;
     calendar_.live(first, last, around_);
     moving_.clear(), held_.clear();
     for (int i : around_)
-      if (in_.lower[i] >= first && in_.upper[i] <= last && movable_[i] && i != pick)
+      if (in_.lower[i] >= first && in_.upper[i] <= last && in_.lower[i] < to &&
+          in_.upper[i] > from && movable_[i] && i != pick)
         moving_.push_back(i);
     choose(std::size_t(kAround[below(6)]));
     moving_.push_back(pick);
@@ -215,6 +223,7 @@ class Repair {
   std::vector<char> movable_, chosen_;
   Bytes target_ = 0;
   int share_ = 8;
+  double wide_ = 1;
   std::vector<int> above_, place_, around_, moving_;
   std::vector<Held> held_, shelf_;
   std::vector<std::pair<double, int>> keys_;
