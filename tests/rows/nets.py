@@ -121,7 +121,7 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.validation.drawn import random_inputs
 
-    rows = read_rows(prepared(module).plain, name)
+    rows = read_rows(prepared(module, target="llvm").plain, name)
     inputs = random_inputs(rows.lowered, 1)
     executable = tvm.compile(rows.lowered, target="llvm")
     made, outputs = made_by_tvm(executable, rows.lowered, rows.region, inputs)

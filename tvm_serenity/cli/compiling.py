@@ -326,11 +326,11 @@ def _print(model: str, found: "CompileReport", result: dict[str, Any]) -> None:
 
 
 def _verdict(found: "CompileReport", result: dict[str, Any]) -> str:
-    """What was checked, a line each."""
+    """What was checked."""
     checks = result["checks"]
     lines = ["bit-identical to the given order, in memory full of garbage"]
     if checks["skipped"]:
-        return f"{lines[0]}\nkernels NOT validated, no referee: --no-check"
+        return f"{lines[0]}; kernels NOT validated, no referee: --no-check"
     if checks["kernels"]:
         lines.append(
             f"{checks['kernels']} distinct kernels equal TVM's own on {checks['input_sets']} "
@@ -342,7 +342,7 @@ def _verdict(found: "CompileReport", result: dict[str, Any]) -> str:
         lines.append("no runtime of its own to compare with")
     else:
         lines.append(found.verdict.text())
-    return "\n".join(lines)
+    return "; ".join(lines)
 
 
 def _float_between(result: dict[str, Any]) -> str:
@@ -356,7 +356,7 @@ def _quantised_facts(result: dict[str, Any]) -> dict[str, str]:
     if found is None:
         return {}
     kept = found["kept_float"]
-    lines = "".join(f"\n{line}" for line in kept)
+    lines = "".join(f"; {line}" for line in kept)
     said = f"integer kernels ({found['rounding']} rounding), {found['weight_bytes']:,} bytes"
     rows = {"quantised": f"{said} of weights; {len(kept)} operators stay float{lines}"}
     fewer = said_of_channels(found["channels"])

@@ -249,7 +249,7 @@ def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModu
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
 
-    ready = prepared(opened.module(), Steps(layout="last"))
+    ready = prepared(opened.module(), Steps(layout="last"), "llvm")  # of no machine's own kernels
     return read_rows(ready.plain, model)
 
 

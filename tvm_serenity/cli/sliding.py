@@ -60,7 +60,7 @@ def sliding_command(
 
     module = opened.module()
     first = first_values(module["main"])
-    rows = read_rows(prepared(module, Steps(layout="last")).plain, model)
+    rows = read_rows(prepared(module, Steps(layout="last"), "llvm").plain, model)
     reads = row_reads(rows)
     show.warn_without_core()
     with within(time_limit), show.progress(f"a step of {model}") as report:
