@@ -39,6 +39,7 @@ from tvm_serenity.relax.rewrite import Rewriting, names_rows, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.relax.sequences import images_last
+from tvm_serenity.relax.turned_inputs import turned_inputs
 from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.stream import Streaming
@@ -200,6 +201,7 @@ def prepared_for_host(mod: tvm.IRModule, steps: Steps, target: tvm.target.Target
     if steps.layout != AUTO or steps.rewrite or steps.rows:
         return given
     last = prepared(mod, replace(steps, layout="last"), target)
+    last = replace(last, plain=_pass("SerenityTurnedInputs", turned_inputs, last.plain))
     needs = [peak_bytes(read_function(made.kernels).graph) for made in (given, last)]
     return last if needs[1] <= needs[0] else given
 
