@@ -33,7 +33,8 @@ from tvm_serenity.kernels.nodes import parts, walk_down
 from tvm_serenity.kernels.proofs import reads_once, reads_what_is_made, runs_each_once
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
-from tvm_serenity.kernels.tile import SCALAR, Tiling, tiled
+from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
+from tvm_serenity.kernels.tile_ranges import joined
 
 LEAN = "serenity.lean"
 """Attribute of kernels that are lean already."""
@@ -59,19 +60,22 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     _compute_by_row(schedule)
-    tiles = None if tiling == SCALAR else _in_tiles(schedule, tiling)
-    if tiles is not None:
-        schedule = tiles
-    else:
+    made = None if tiling == SCALAR else _in_tiles(schedule, tiling)
+    if made is None:
         for block in _blocks(schedule):
             if _is_reduction(schedule, block):
                 _accumulate_in_place(schedule, block)
+        made = _allocated(schedule)
+    return _as_called(made.with_attr(LEAN, True), kernel)
+
+
+def _allocated(schedule: s_tir.Schedule) -> Any:
+    """The kernel with its buffers where they are used."""
     passes = [  # a sum that no step split begins in its first step: allocation needs that said
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
     ]
-    result = tvm.transform.Sequential(passes)(schedule.mod)["main"].with_attr(LEAN, True)
-    return _as_called(result, kernel)
+    return tvm.transform.Sequential(passes)(schedule.mod)["main"]
 
 
 def _as_called(made: tirx.PrimFunc, kernel: tirx.PrimFunc) -> Any:
@@ -81,11 +85,17 @@ def _as_called(made: tirx.PrimFunc, kernel: tirx.PrimFunc) -> Any:
 
 
 def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
-    """The schedule with register tiles, None where the kernel has none."""
-    trial = schedule.copy()
-    found: list[bool] = []
-    fits = _try(lambda: found.append(tiled(trial, tiling)))
-    return trial if fits and found[0] else None
+    """The kernel in register tiles, None where it has none."""
+    made: list[tirx.PrimFunc] = []
+
+    def tile() -> None:
+        for part, own in parts_of(schedule.copy(), tiling):
+            if tiled(part, own):
+                made.append(_allocated(part))
+            else:
+                raise ValueError("no kernel of sums")
+
+    return joined(made) if _try(tile) else None
 
 
 def may_change(kernel: tirx.PrimFunc) -> bool:

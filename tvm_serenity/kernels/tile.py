@@ -16,7 +16,7 @@ Channels of one vector are of one group, which reads the same values.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
@@ -24,6 +24,7 @@ from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
+from tvm_serenity.kernels.tile_ranges import channel_ranges, column_ranges, restricted
 from tvm_serenity.tvm_targets import has_feature
 
 
@@ -32,7 +33,8 @@ class Tiling:
     """The largest tile: neighbouring channels, neighbouring columns, and whether to use vectors.
 
     Tiles divide the extents they cut: a result of 12 channels is made 6 at a time under 8. The
-    channels of a vector are a power of two: 4 of 12.
+    channels of a vector are a power of two; where that divides no axis well, the kernel is made in
+    parts (``kernels.tile_ranges``): 8 of 12 channels, then 4.
     """
 
     channels: int
@@ -40,6 +42,20 @@ class Tiling:
     vector: bool
     most_columns: int = 0
     """Columns of a tile where so few as ``columns`` hardly divide them (13, 26)."""
+    lanes: int = 8
+    """32-bit sums of a vector register."""
+
+    def most_channels(self, columns: int) -> int:
+        """Return the channels of a tile, more where few columns leave registers without sums."""
+        return self.channels * (4 if columns == 1 else 2 if columns < FEW else 1)
+
+    def widest(self, columns: int) -> int:
+        """Return the columns of tiles that divide all of them."""
+        found = max(d for d in range(1, self.columns + 1) if columns % d == 0)
+        if found >= FEW:
+            return found
+        most = max(self.columns, self.most_columns)
+        return max(d for d in range(1, most + 1) if columns % d == 0)
 
 
 SCALAR = Tiling(1, 1, vector=False)
@@ -48,8 +64,10 @@ MCU = Tiling(8, 1, vector=False)
 """For cores without vectors and with 13 registers (Cortex-M)."""
 HOST = Tiling(16, 5, vector=True)
 """For x86-64 and AArch64: 16 vector registers of four or eight 32-bit sums."""
-WIDE = Tiling(32, 7, vector=True, most_columns=13)
+WIDE = Tiling(32, 7, vector=True, most_columns=13, lanes=16)
 """For AVX-512: 32 registers of sixteen 32-bit sums; 7 columns divide 14, 28, 56 and 112."""
+CACHE = 1 << 19
+"""Bytes of weights that stay near (L2) while pixels go by."""
 FEW = 4
 """Fewer columns of a tile are few."""
 
@@ -64,24 +82,30 @@ def tiling_for(target: tvm.target.Target) -> Tiling:
     return WIDE if has_feature(target, "avx512f") else HOST
 
 
+@dataclass(frozen=True)
+class _Axes:
+    """Which axes of the result are the channels and the columns (None: no such axis)."""
+
+    rank: int
+    channel: int | None
+    column: int | None
+    contiguous: bool
+    group: int = 0
+    """Channels of a group, which read the same values; 0: there are none."""
+    weights_first: bool = False
+    """Whether all pixels are computed with some weights before the next ones are read."""
+
+
 def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> bool:
     """Schedule a kernel of sums and one stage that reads them all; False if it is no such kernel.
 
     ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
     not fit. ``sample``: the tile's sizes are decisions of the schedule, ``tiling`` their limits.
     """
-    *sums, result = blocks_of(schedule)
-    alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
-    if alone and is_reduction(schedule, result):
-        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
-        *sums, result = blocks_of(schedule)
-    if not sums or is_reduction(schedule, result):
+    found = _found(schedule, tiling)
+    if found is None:
         return False
-    if not all(is_reduction(schedule, b) and _feeds(schedule, b, result) for b in sums):
-        return False
-    axes = _axes(schedule, sums[0])
-    if axes is None or len(schedule.get_loops(result)) != axes.rank:
-        return False
+    sums, result, axes = found
     vector = tiling.vector and axes.contiguous
     around, columns, channels = _cut(schedule, result, axes, tiling, vector, sample)
     vector = vector and channels is not None
@@ -94,16 +118,47 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
     return True
 
 
-@dataclass(frozen=True)
-class _Axes:
-    """Which axes of the result are the channels and the columns (None: no such axis)."""
+def parts_of(schedule: s_tir.Schedule, tiling: Tiling) -> list[tuple[Any, Tiling]]:
+    """Return schedules of parts of a kernel that make all of its result, and tiles of each.
 
-    rank: int
-    channel: int | None
-    column: int | None
-    contiguous: bool
-    group: int = 0
-    """Channels of a group, which read the same values; 0: there are none."""
+    One schedule, of the kernel itself, where it has no vectors or its tiles divide it.
+    """
+    found = _found(schedule, tiling)
+    if found is None or not tiling.vector or not found[2].contiguous:
+        return [(schedule, tiling)]
+    _, result, axes = found
+    assert axes.channel is not None
+    loops = [int(schedule.get(loop).extent) for loop in schedule.get_loops(result)]
+    width = loops[axes.column] if axes.column is not None else 1
+    made = []
+    for channels in channel_ranges(loops[axes.channel], axes.group, tiling.most_channels(width)):
+        vectors = -(-channels.width // tiling.lanes)
+        for columns in column_ranges(width, tiling.columns, tiling.widest(width), vectors):
+            ranges = {axes.channel: channels}
+            if axes.column is not None:
+                ranges[axes.column] = columns
+            tile = replace(tiling, channels=channels.width, columns=columns.width, most_columns=0)
+            made.append((ranges, tile))
+    if len(made) == 1:
+        return [(schedule, made[0][1])]
+    return [(restricted(schedule, ranges), tile) for ranges, tile in made]
+
+
+def _found(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any], Any, _Axes] | None:
+    """The sums, the stage that reads them and the axes; None where it is no such kernel."""
+    *sums, result = blocks_of(schedule)
+    alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
+    if alone and is_reduction(schedule, result):
+        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
+        *sums, result = blocks_of(schedule)
+    if not sums or is_reduction(schedule, result):
+        return None
+    if not all(is_reduction(schedule, b) and _feeds(schedule, b, result) for b in sums):
+        return None
+    axes = _axes(schedule, sums[0])
+    if axes is None or len(schedule.get_loops(result)) != axes.rank:
+        return None
+    return sums, result, axes
 
 
 def _feeds(
@@ -145,7 +200,9 @@ def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | N
     weights = min(named, key=lambda f: (sum(_names(f, v) for v in spatial), _size(f.source)))
     columns = [i for i, v in enumerate(spatial) if not _names(weights, v)]
     group = _group(factors, spatial[channel])
-    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide), group)
+    others = sum(_bytes(f.source) for f in factors if f is not weights)
+    first = _bytes(weights.source) > max(others, CACHE)
+    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide), group, first)
 
 
 def _group(factors: list[Any], var: tirx.Var) -> int:
@@ -161,6 +218,10 @@ def _size(buffer: tirx.Var) -> int:
     for extent in buffer.ty.shape:
         size *= int(extent)
     return size
+
+
+def _bytes(buffer: tirx.Var) -> int:
+    return _size(buffer) * int(tvm.DataType(str(buffer.ty.dtype)).bits) // 8
 
 
 def _last_index(load: tvm.ir.TensorLoad) -> list[Any]:
@@ -197,15 +258,14 @@ def _cut(
     columns = channels = None
     if axes.column is not None:
         most = (tiling.columns, False, sample)
-        few = _width(schedule, loops[axes.column], tiling.columns) < FEW
-        if vector and few and not sample:
-            most = (max(tiling.columns, tiling.most_columns), False, sample)
         loops[axes.column], columns = _split(schedule, loops[axes.column], *most)
     assert axes.channel is not None
-    most = (math.gcd(axes.group, tiling.channels), vector, sample)
+    several = int(schedule.get(loops[axes.channel]).extent) > axes.group
+    most = (math.gcd(axes.group if several else 0, tiling.channels), vector, sample)
     loops[axes.channel], channels = _split(schedule, loops[axes.channel], *most)
     inside = [loop for loop in (columns, channels) if loop is not None]
-    outer = [loop for i, loop in enumerate(loops) if i != axes.channel] + [loops[axes.channel]]
+    pixels = [loop for i, loop in enumerate(loops) if i != axes.channel]
+    outer = [loops[axes.channel], *pixels] if axes.weights_first else [*pixels, loops[axes.channel]]
     schedule.reorder(*outer, *inside)
     return outer[-1], columns, channels
 
