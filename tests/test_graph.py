@@ -1,5 +1,9 @@
+import pickle
+import random
+
 import pytest
 
+from tests.random_graphs import random_graph
 from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.graph import Graph, Op, Role, Tensor, complete_order, is_order
 from tvm_serenity.memory import peak_bytes, profile
@@ -107,3 +111,15 @@ def test_a_deep_chain_needs_no_recursion() -> None:
     ops = tuple(Op(f"o{i}", "", (i,), (i + 1,)) for i in range(count))
     graph = Graph("chain", tensors, ops, (0,), (count,))
     assert complete_order(graph, [count - 1]) == tuple(range(count))
+
+
+def test_a_graph_is_pickled_as_it_was_made() -> None:
+    for seed in range(20):
+        graph = random_graph(random.Random(seed), 20)
+        plain = pickle.dumps(graph)
+        assert graph.predecessors is not None  # derived, not sent
+        assert pickle.dumps(graph) == plain
+        again = pickle.loads(plain)
+        assert again == graph
+        assert again.tensors[0].role is graph.tensors[0].role
+        assert again.predecessors == graph.predecessors

@@ -23,7 +23,8 @@ def test_a_batch_is_each_alone_in_order() -> None:
     assert alone == [schedule(graph, "exact").peak_bytes for graph in graphs]
     assert peak_bytes_batch(graphs) == alone
     assert peak_bytes_batch(graphs, jobs=2) == alone
-    assert peak_bytes_batch([]) == []
+    assert peak_bytes_batch([]) == peak_bytes_batch([], jobs=2) == []
+    assert peak_bytes_batch(graphs * 30, jobs=3) == alone * 30
 
 
 def test_refusals() -> None:
@@ -39,8 +40,10 @@ def test_refusals() -> None:
         peak_bytes_batch([graph], parents=[None, None])
     with pytest.raises(InputError, match="jobs=0"):
         peak_bytes_batch([random_graph(random.Random(1), 5)], jobs=0)
-    with pytest.raises(InputError, match="cannot be sent to another process"):
-        peak_bytes_batch([threading.Lock(), threading.Lock()], jobs=2)
+    alike = peak_bytes_batch([threading.Lock(), graph] * 40, jobs=2)  # locks cannot be sent
+    assert [str(one) for one in alike] == [str(one) for one in alike[:2]] * 40
+    assert isinstance(alike[0], InputError)
+    assert alike[1] == peak_bytes(graph)
 
 
 def _mutated(graph: Graph, rng: random.Random) -> Graph:

@@ -21,7 +21,7 @@ Memory semantics (``memory.py`` computes with them):
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
@@ -89,6 +89,11 @@ class Graph:
         _check_producers(self)
         _check_given_order(self)
         _check_permissions(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as plain values, without what was derived: a third of the bytes and seconds."""
+        tensors, ops = tuple(map(_TENSOR, self.tensors)), tuple(map(_OP, self.ops))
+        return _unpickled, (self.name, tensors, ops, self.inputs, self.outputs)
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -201,6 +206,28 @@ class Graph:
     def replace(self, **changes: object) -> "Graph":
         """A new graph with some fields changed, checked again."""
         return replace(self, **changes)  # type: ignore[arg-type]
+
+
+_TENSOR, _OP = (attrgetter(*(f.name for f in fields(kind))) for kind in (Tensor, Op))
+
+
+def _unpickled(
+    name: str,
+    tensors: Iterable[tuple[object, ...]],
+    ops: Iterable[tuple[object, ...]],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+) -> Graph:
+    """A graph that was checked when it was made."""
+    made: Graph = object.__new__(Graph)
+    made.__dict__.update(
+        name=name,
+        tensors=tuple([Tensor(*values) for values in tensors]),  # type: ignore[arg-type]
+        ops=tuple([Op(*values) for values in ops]),  # type: ignore[arg-type]
+        inputs=inputs,
+        outputs=outputs,
+    )
+    return made
 
 
 def is_order(graph: Graph, order: Sequence[int]) -> bool:

@@ -16,7 +16,7 @@ from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.graph import Graph
-from tvm_serenity.parallel import FailedItem, results_or_failures
+from tvm_serenity.parallel import FailedItem, all_or_failures
 from tvm_serenity.schedule import Options, schedule
 
 if TYPE_CHECKING:
@@ -109,11 +109,8 @@ def peak_bytes_batch(
         for network, parent in zip(networks, parents, strict=True)
     ]
     work = partial(_peak, time_limit_s=time_limit_s)
-    peaks: list[int | SerenityError] = [0] * len(candidates)
-    with results_or_failures(work, candidates, jobs, dask) as found:
-        for index, peak in found:
-            peaks[index] = peak.error if isinstance(peak, FailedItem) else peak
-    return peaks
+    peaks = all_or_failures(work, candidates, jobs, dask)
+    return [peak.error if isinstance(peak, FailedItem) else peak for peak in peaks]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pickle import PicklingError
 from typing import Any, TypeVar
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 
 CONNECT_TIMEOUT_S = 5
+MANY_AT_ONCE, CHUNKS_A_JOB = 64, 8
+"""Items of milliseconds are sent so many at once, in about so many parts for each process."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,6 +58,53 @@ def results_or_failures(
         yield _elsewhere(work, items, n_jobs=min(jobs, len(items)), pre_dispatch="2*n_jobs")
     else:
         yield (_one(work, index, item) for index, item in enumerate(items))
+
+
+def all_or_failures(
+    work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
+) -> list[R | FailedItem]:
+    """Return what ``work`` makes of each of ``items``, which take milliseconds, in their order.
+
+    Many are sent at once, and this process is one of the ``jobs``: it takes the last that no other
+    has begun, and what cannot be sent. All else as of :func:`results_or_failures`.
+    """
+    at_once = min(MANY_AT_ONCE, -(-len(items) // (CHUNKS_A_JOB * max(1, jobs))))
+    chunks = [range(i, min(i + at_once, len(items))) for i in range(0, len(items), at_once or 1)]
+    given = [(i, [items[index] for index in chunk]) for i, chunk in enumerate(chunks)]
+    if dask is None and min(jobs, len(chunks)) > 1:
+        found = _here_as_well(partial(_each, work), given, min(jobs, len(chunks)) - 1)
+    else:
+        with results_or_failures(partial(_each, work), given, jobs, dask) as made:
+            found = dict(one for _, one in made if not isinstance(one, FailedItem))
+    return [one for i in range(len(chunks)) for one in found[i]]
+
+
+def _each(
+    work: Callable[[T], R], chunk: tuple[int, Sequence[T]]
+) -> tuple[int, list[R | FailedItem]]:
+    number, items = chunk
+    return number, [_one(work, 0, item)[1] for item in items]
+
+
+def _here_as_well(
+    work: Callable[[T], tuple[int, R]], items: Sequence[T], others: int
+) -> dict[int, R]:
+    """What ``work`` makes of all ``items``, by number, here and in so many processes."""
+    from joblib.externals.loky import get_reusable_executor
+
+    workers = get_reusable_executor(max_workers=others)
+    begun = [workers.submit(work, item) for item in items]
+    try:
+        found = [work(items[i]) for i in reversed(range(len(items))) if begun[i].cancel()]
+        for item, future in zip(items, begun, strict=True):
+            try:
+                found += [] if future.cancelled() else [future.result()]
+            except PicklingError:
+                found.append(work(item))
+        return dict(found)
+    finally:
+        for future in begun:
+            future.cancel()
 
 
 def _elsewhere(
