@@ -24,7 +24,8 @@ from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.kernels.tile_ranges import channel_ranges, column_ranges, restricted
+from tvm_serenity.kernels.tile_borders import inside, taps, with_borders
+from tvm_serenity.kernels.tile_ranges import Range, channel_ranges, column_ranges, restricted
 from tvm_serenity.tvm_targets import has_feature
 
 
@@ -44,6 +45,8 @@ class Tiling:
     """Columns of a tile where so few as ``columns`` hardly divide them (13, 26)."""
     lanes: int = 8
     """32-bit sums of a vector register."""
+    border: bool = False
+    """Whether taps are unrolled whose inputs may lie outside of the image."""
 
     def most_channels(self, columns: int) -> int:
         """Return the channels of a tile, more where few columns leave registers without sums."""
@@ -110,7 +113,7 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
     around, columns, channels = _cut(schedule, result, axes, tiling, vector, sample)
     vector = vector and channels is not None
     for block in sums:
-        _sum_within(schedule, block, around, axes, vector, columns is not None)
+        _sum_within(schedule, block, around, axes, (vector, columns is not None, tiling.border))
     if columns is not None:
         schedule.unroll(columns)
     if channels is not None:
@@ -126,22 +129,45 @@ def parts_of(schedule: s_tir.Schedule, tiling: Tiling) -> list[tuple[Any, Tiling
     found = _found(schedule, tiling)
     if found is None or not tiling.vector or not found[2].contiguous:
         return [(schedule, tiling)]
-    _, result, axes = found
+    sums, result, axes = found
     assert axes.channel is not None
     loops = [int(schedule.get(loop).extent) for loop in schedule.get_loops(result)]
     width = loops[axes.column] if axes.column is not None else 1
     made = []
     for channels in channel_ranges(loops[axes.channel], axes.group, tiling.most_channels(width)):
         vectors = -(-channels.width // tiling.lanes)
-        for columns in column_ranges(width, tiling.columns, tiling.widest(width), vectors):
+        for columns in _columns(schedule, sums[0], axes, tiling, (width, vectors)):
             ranges = {axes.channel: channels}
             if axes.column is not None:
                 ranges[axes.column] = columns
-            tile = replace(tiling, channels=channels.width, columns=columns.width, most_columns=0)
+            tile = replace(
+                tiling,
+                channels=channels.width,
+                columns=columns.width,
+                most_columns=0,
+                border=columns.border,
+            )
             made.append((ranges, tile))
     if len(made) == 1:
         return [(schedule, made[0][1])]
     return [(restricted(schedule, ranges), tile) for ranges, tile in made]
+
+
+def _columns(
+    schedule: s_tir.Schedule,
+    block: s_tir.schedule.SBlockRV,
+    axes: _Axes,
+    tiling: Tiling,
+    size: tuple[int, int],
+) -> list[Range]:
+    """The ranges of columns; ``size``: columns, and vectors of a tile."""
+    width, vectors = size
+    ranges = column_ranges(width, tiling.columns, tiling.widest(width), vectors)
+    if axes.column is None:
+        return ranges
+    realised = schedule.get(block)
+    var = [v.var for v in realised.iter_vars if int(v.iter_type) == 0][axes.column]
+    return with_borders(ranges, inside(realised, var, width))
 
 
 def _found(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any], Any, _Axes] | None:
@@ -293,17 +319,35 @@ def _width(
     return max(d for d in range(1, most + 1) if extent % d == 0)
 
 
+def _taps(
+    schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, column: int, reducing: list[Any]
+) -> list[Any]:
+    """The loops of a sum over taps along a row."""
+    realised = schedule.get(block)
+    own = [v.var for v in realised.iter_vars if int(v.iter_type) == 0]
+    steps = [v.var for v in realised.iter_vars if int(v.iter_type) != 0]
+    known = taps(realised, own[column])
+    pairs = zip(steps, reducing, strict=True)
+    return [loop for step, loop in pairs if any(step.same_as(tap) for tap in known)]
+
+
 def _sum_within(
     schedule: s_tir.Schedule,
     block: s_tir.schedule.SBlockRV,
     around: s_tir.schedule.LoopRV,
     axes: _Axes,
-    vector: bool,
-    columns: bool,
+    how: tuple[bool, bool, bool],
 ) -> None:
-    """Compute a sum inside of the tile: its reduction loops outside, the tile's loops inside."""
+    """Compute a sum inside of the tile: its reduction loops outside, the tile's loops inside.
+
+    ``how``: with vectors, with several columns, at a border.
+    """
+    vector, columns, border = how
     schedule.compute_at(block, around, preserve_unit_loops=True)
     spatial, reducing = kinds_of_loops(schedule, block)
+    if border and axes.column is not None:
+        for loop in _taps(schedule, block, axes.column, reducing):
+            schedule.unroll(loop)
     assert axes.channel is not None
     channel = spatial.pop(axes.channel)
     schedule.reorder(*reducing, *spatial, channel)

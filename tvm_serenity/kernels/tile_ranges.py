@@ -23,11 +23,15 @@ MOST_PARTS = 16
 
 @dataclass(frozen=True)
 class Range:
-    """A range of an axis, and the width of its tiles, which divides it."""
+    """A range of an axis, and the width of its tiles, which divides it.
+
+    ``border``: one tile, whose columns' windows may hang over the end of the image.
+    """
 
     start: int
     count: int
     width: int
+    border: bool = False
 
 
 def cycles(columns: int, vectors: int) -> float:
