@@ -16,7 +16,7 @@ from tvm_serenity.kernels.lean import inline_stages, lean  # noqa: E402
 from tvm_serenity.kernels.loops import blocks_of, is_reduction  # noqa: E402
 from tvm_serenity.kernels.tile import WIDE  # noqa: E402
 from tvm_serenity.kernels.tile_borders import MOST_BORDERS, inside, with_borders  # noqa: E402
-from tvm_serenity.kernels.tile_ranges import Range  # noqa: E402
+from tvm_serenity.kernels.tile_ranges import AxisRange  # noqa: E402
 from tvm_serenity.relax.lower import lowered  # noqa: E402
 
 SHAPES = st.fixed_dictionaries(
@@ -108,7 +108,7 @@ def test_results_are_the_same(
 def test_borders_are_tiles_of_their_own(tiles: int, width: int, left: int, right: int) -> None:
     extent = tiles * width
     within = (min(left, extent), max(extent - right, 0))
-    made = with_borders([Range(0, extent, width)], within)
+    made = with_borders([AxisRange(0, extent, width)], within)
     assert [c for r in made for c in range(r.start, r.start + r.count)] == list(range(extent))
     assert sum(r.border for r in made) <= MOST_BORDERS
     if len(made) > 1:

@@ -15,7 +15,7 @@ from tvm_serenity.kernels import tile, tile_ranges  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.tile import MCU, WIDE  # noqa: E402
 from tvm_serenity.kernels.tile_ranges import (  # noqa: E402
-    Range,
+    AxisRange,
     channel_ranges,
     column_ranges,
 )
@@ -102,7 +102,7 @@ def test_tiles_are_of_vectors_to_their_end(
 @seed(0)
 @settings(max_examples=200, deadline=None)
 def test_ranges_make_every_channel_and_column_once(size: int, groups: int, most: int) -> None:
-    def assert_whole(ranges: list[Range], extent: int) -> None:
+    def assert_whole(ranges: list[AxisRange], extent: int) -> None:
         made = [at for r in ranges for at in range(r.start, r.start + r.count)]
         assert made == list(range(extent))
         assert all(r.count % r.width == 0 and r.width <= most for r in ranges)

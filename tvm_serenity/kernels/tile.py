@@ -25,7 +25,7 @@ from tvm import s_tir, tirx
 from tvm_serenity.kernels.loops import blocks_of, extents_of, is_reduction, kinds_of_loops
 from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.kernels.tile_borders import inside, taps, with_borders
-from tvm_serenity.kernels.tile_ranges import Range, channel_ranges, column_ranges, restricted
+from tvm_serenity.kernels.tile_ranges import AxisRange, channel_ranges, column_ranges, restricted
 from tvm_serenity.tvm_targets import has_feature
 
 
@@ -159,7 +159,7 @@ def _columns(
     axes: _Axes,
     tiling: Tiling,
     size: tuple[int, int],
-) -> list[Range]:
+) -> list[AxisRange]:
     """The ranges of columns; ``size``: columns, and vectors of a tile."""
     width, vectors = size
     ranges = column_ranges(width, tiling.columns, tiling.widest(width), vectors)

@@ -15,7 +15,7 @@ from tvm import s_tir, sym, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity.kernels.nodes import mapped, parts
-from tvm_serenity.kernels.tile_ranges import Range
+from tvm_serenity.kernels.tile_ranges import AxisRange
 
 MOST_BORDERS = 4
 """Tiles at the ends of a row that may be parts of their own."""
@@ -64,10 +64,10 @@ def inside(block: s_tir.SBlock, var: tirx.Var, extent: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def with_borders(ranges: Sequence[Range], within: tuple[int, int]) -> list[Range]:
+def with_borders(ranges: Sequence[AxisRange], within: tuple[int, int]) -> list[AxisRange]:
     """Return ranges of columns with those tiles apart that do not lie ``within`` the inside."""
     first, end = within
-    made: list[Range] = []
+    made: list[AxisRange] = []
     for whole in ranges:
         for start in range(whole.start, whole.start + whole.count, whole.width):
             border = start < first or start + whole.width > end
@@ -75,6 +75,6 @@ def with_borders(ranges: Sequence[Range], within: tuple[int, int]) -> list[Range
             if last is not None and not border and not last.border and last.width == whole.width:
                 made[-1] = replace(last, count=last.count + whole.width)
             else:
-                made.append(Range(start, whole.width, whole.width, border))
+                made.append(AxisRange(start, whole.width, whole.width, border))
     few = sum(r.border for r in made) <= MOST_BORDERS
     return made if few else list(ranges)

@@ -22,7 +22,7 @@ MOST_PARTS = 16
 
 
 @dataclass(frozen=True)
-class Range:
+class AxisRange:
     """A range of an axis, and the width of its tiles, which divides it.
 
     ``border``: one tile, whose columns' windows may hang over the end of the image.
@@ -39,27 +39,27 @@ def cycles(columns: int, vectors: int) -> float:
     return max(LATENCY, columns * vectors / A_CYCLE, (columns + vectors) / A_CYCLE)
 
 
-def column_ranges(extent: int, most: int, dividing: int, vectors: int) -> list[Range]:
+def column_ranges(extent: int, most: int, dividing: int, vectors: int) -> list[AxisRange]:
     """Return the ranges of an axis of columns whose tiles, of up to ``most``, take least time.
 
     One range where the tiles of ``dividing``, which divide the whole axis, take hardly more.
     """
 
-    def cost(ranges: Sequence[Range]) -> float:
+    def cost(ranges: Sequence[AxisRange]) -> float:
         return sum(r.count // r.width * cycles(r.width, vectors) for r in ranges)
 
-    whole = [Range(0, extent, dividing)]
+    whole = [AxisRange(0, extent, dividing)]
     best = min((_in_two(extent, width) for width in range(1, min(most, extent) + 1)), key=cost)
     return best if cost(best) < WORTH * cost(whole) else whole
 
 
-def _in_two(extent: int, width: int) -> list[Range]:
+def _in_two(extent: int, width: int) -> list[AxisRange]:
     rest = extent % width
-    ranges = [Range(0, extent - rest, width)]
-    return [*ranges, Range(extent - rest, rest, rest)] if rest else ranges
+    ranges = [AxisRange(0, extent - rest, width)]
+    return [*ranges, AxisRange(extent - rest, rest, rest)] if rest else ranges
 
 
-def channel_ranges(extent: int, group: int, most: int) -> list[Range]:
+def channel_ranges(extent: int, group: int, most: int) -> list[AxisRange]:
     """Return the ranges of an axis of channels: tiles of ``most``, the rest in powers of two.
 
     ``group``: the channels of a group, 0 where there are none. Many groups are one range, of
@@ -69,32 +69,32 @@ def channel_ranges(extent: int, group: int, most: int) -> list[Range]:
     each = _powers(size, most)
     if size % most == 0 or len(each) * (extent // size) > MOST_PARTS:
         width = min(size & -size, most)
-        return [Range(0, extent, width)]
+        return [AxisRange(0, extent, width)]
     if len(each) == 1:
-        return [Range(0, extent, each[0].width)]
+        return [AxisRange(0, extent, each[0].width)]
     starts = range(0, extent, size)
-    return [Range(start + r.start, r.count, r.width) for start in starts for r in each]
+    return [AxisRange(start + r.start, r.count, r.width) for start in starts for r in each]
 
 
-def _powers(extent: int, most: int) -> list[Range]:
+def _powers(extent: int, most: int) -> list[AxisRange]:
     whole = extent // most * most
-    ranges = [Range(0, whole, most)] if whole else []
+    ranges = [AxisRange(0, whole, most)] if whole else []
     start, width = whole, most
     while start < extent:
         width //= 2
         if extent - start >= width:
-            ranges.append(Range(start, width, width))
+            ranges.append(AxisRange(start, width, width))
             start += width
     return ranges
 
 
-def restricted(schedule: s_tir.Schedule, ranges: dict[int, Range]) -> Any:
+def restricted(schedule: s_tir.Schedule, ranges: dict[int, AxisRange]) -> Any:
     """Return a schedule of the kernel over ranges of axes of its result.
 
     Every block's loops, one an axis, begin with those of the result. ``ranges``: by axis.
     """
     kernel = schedule.mod["main"]
-    cut: list[tuple[tirx.Var, Range]] = []
+    cut: list[tuple[tirx.Var, AxisRange]] = []
 
     def placed(realize: s_tir.SBlockRealize) -> Any:
         if not realize.iter_values:
