@@ -1,4 +1,4 @@
-"""Placements of many buffers: quick greedy ones, repaired; constraints kept, checked by pairs."""
+"""Placements of many buffers: quick ones, made better; constraints kept, checked by pairs."""
 
 import random
 from dataclasses import replace
@@ -45,7 +45,7 @@ def test_sections_are_the_largest_sets_of_buffers_that_live_together(seed: int) 
 
 @needs_native
 @pytest.mark.parametrize(("align", "fixed"), [(1, 0), (192, 0), (64, 5)])
-def test_a_repaired_placement_keeps_every_constraint(align: int, fixed: int) -> None:
+def test_a_better_placement_keeps_every_constraint(align: int, fixed: int) -> None:
     buffers = crowd(MANY, seed=fixed, align=align, fixed=fixed)
     quick = plan(buffers, options=PlanOptions(time_limit_s=0.0))
     found = plan(buffers, options=PlanOptions(time_limit_s=3.0))

@@ -4,8 +4,9 @@
 #include <memory>
 #include <numeric>
 
+#include "plan/ejection.hpp"
 #include "plan/greedy.hpp"
-#include "plan/repair.hpp"
+#include "plan/many.hpp"
 #include "plan/sweep.hpp"
 
 namespace plan {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kFirstEffort = 1 << 20;
 constexpr std::uint64_t kStirredEffort = 1 << 20;
 constexpr std::size_t kMaxConflicts = 30'000'000;  // memory of the exact search: 8 bytes each
-constexpr std::uint64_t kRepairRounds = 300'000;  // without a better arena
+constexpr std::uint64_t kTurns = 300'000;  // of the ejection search without a better arena
 constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
 
 // The largest unit that all canonical offsets are multiples of: offsets are sums of sizes, from 0
@@ -133,8 +134,8 @@ class Solver {
   Answer run() {
     std::vector<int> order = greedy();
     if (!done() && large() && !limit_.now())
-      offer(repair(in_, answer_.offsets, answer_.bound, kRepairRounds, request_.seed, limit_),
-            "repair");
+      lower(in_, answer_.offsets, answer_.bound, kTurns, request_.seed, limit_,
+            [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); });
     const bool exact = request_.exact && fits_exact(in_);
     if (!done() && !order.empty() && (!exact || !large()))
       local(order, exact ? kLocalRounds : kLongRounds);
