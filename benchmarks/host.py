@@ -102,7 +102,8 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
             tvm.runtime.load_module(str(folder / f"{runtime}.so")), tvm.cpu()
         )
         given = [tvm.runtime.tensor(array) for array in inputs]
-        return lambda: machine["main"](*given)
+        main = machine["main"]
+        return lambda: main(*given)
     if runtime == "litert":
         from ai_edge_litert.interpreter import Interpreter
 

@@ -7,6 +7,7 @@ from tvm import s_tir, te, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
+from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicConvolution, DynamicDense
 from tvm_serenity.kernels.records import Described
 from tvm_serenity.kernels.spec import described
 
@@ -18,7 +19,10 @@ TOTAL = "serenity.total"
 """Attribute of kernels that compute something of any values."""
 
 
-def prim_func(tensors: Sequence[Any], spec: Described | None = None) -> Any:
+def prim_func(
+    tensors: Sequence[Any],
+    spec: Described | BatchSteps | DynamicConvolution | DynamicDense | None = None,
+) -> Any:
     """Return the kernel with ``tensors`` as its parameters; fusion does not extend it.
 
     ``spec``, what it is made from, stays with it (``spec_of``).

@@ -20,10 +20,19 @@ from typing import Any
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
-from tvm_serenity.kernels.arithmetic import finished, i32
+from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
-from tvm_serenity.kernels.packed import TapRow, correction, parameters, row_of, unit_of, vectors
+from tvm_serenity.kernels.packed import (
+    TapRow,
+    correction,
+    finish_of,
+    parameters,
+    row_of,
+    unit_of,
+    vectors,
+    zero_of,
+)
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
 
@@ -62,6 +71,7 @@ class _Kernel:
     bias: Any
     constants: tuple[Any, ...]
     out: Any
+    steps: Any
     image: tuple[int, int, int]
     result: tuple[int, int, int]
 
@@ -85,20 +95,24 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
         return T.decl_buffer((size,), dtype, data=buffer.data)
 
     held = [flat(b, name) for b, name in zip(buffers, parameters(spec), strict=True)]
-    pieces = len(spec.pieces)
+    pieces, on_the_fly = len(spec.pieces), spec.on_the_fly is not None
+    steps = buffers[pieces] if on_the_fly else None
+    weight = pieces + on_the_fly
     n, height, width, _ = spec.sizes(spec.pieces[0])
     _, rows, columns, _ = spec.output_shape
     image, result = (n, height, width), (n, rows, columns)
-    if spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1) and not any(spec.padding):
+    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+    if single and not any(spec.padding) and (n == 1 or not on_the_fly):
         image = result = (1, *_long_rows(n * height * width))
     kernel = _Kernel(
         spec=spec,
         unit=unit_of(spec),
         sources=tuple(held[:pieces]),
-        weight=held[pieces],
-        bias=held[pieces + 1],
-        constants=tuple(held[pieces + 2 : -1]),
+        weight=held[weight],
+        bias=held[weight + 1],
+        constants=tuple(held[weight + 2 : -1]),
         out=held[-1],
+        steps=steps,
         image=image,
         result=result,
     )
@@ -267,12 +281,24 @@ def _values(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) ->
     spec, unit = kernel.spec, kernel.unit
     within = _within(kernel, run, column, step, count)
     if not any(within):
+        zero = _zero(kernel, run)
+        if zero is not None:
+            return unit.gathered([zero] * count, 0, spec.dtype)
         return unit.same(spec.input_zero, count, spec.dtype)
     source, at = kernel.sources[run.piece], _address(kernel, run, column, step)
     if all(within):
         return unit.values(source, at, count, spec.dtype)
-    single = [source[at + i] if inside else None for i, inside in enumerate(within)]
+    outside = _zero(kernel, run)
+    single = [source[at + i] if inside else outside for i, inside in enumerate(within)]
     return unit.gathered(single, spec.input_zero, spec.dtype)
+
+
+def _zero(kernel: _Kernel, run: _Steps) -> Any:
+    """What zero is stored as, where that is known only as the network runs; else None."""
+    finish = kernel.spec.on_the_fly
+    if finish is None or not finish.asymmetric:
+        return None
+    return zero_of(kernel.spec, kernel.steps, run.place.n)
 
 
 def _within(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> list[bool]:
@@ -297,7 +323,7 @@ def _address(kernel: _Kernel, run: _Steps, column: int, step: Any) -> Any:
 def _finish(kernel: _Kernel, place: _Place, sums: Any, values: Any) -> None:
     """Emit what stores the sums of a tile."""
     spec, lanes = kernel.spec, kernel.unit.lanes
-    finish = finished(spec.finish, kernel.constants)
+    finish = finish_of(spec, kernel.steps, kernel.constants)
     _, rows, columns = kernel.result
     for j in range(place.tile.columns):
         pixel = (place.n * rows + place.y) * columns + place.x + j
@@ -308,7 +334,7 @@ def _finish(kernel: _Kernel, place: _Place, sums: Any, values: Any) -> None:
                 total = sums[(j * place.tile.vectors + v) * lanes + lane]
                 if values is not None:
                     total = total + values[j * lanes + lane] * i32(correction(spec))
-                return finish(total, channel + lane)
+                return finish(total, channel + lane, place.x + j if spec.dense else place.n)
 
             _stored(kernel, value, pixel * spec.channels + channel, _lanes_of(kernel, place, v))
 

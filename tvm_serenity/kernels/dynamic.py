@@ -5,6 +5,7 @@ and a layer of integers whose sums become floats. The order of operations on flo
 that results are the same to the bit; a value is rounded half away from zero.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -26,10 +27,16 @@ from tvm_serenity.kernels.dynamic_records import (
 )
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.fixed_pairs import broadcast
+from tvm_serenity.kernels.records import Rescale
+from tvm_serenity.kernels.spec import described
 
 SCALE, INVERSE, ZERO = range(3)
 """Columns of an array of steps."""
 _LEAST, _MOST = -128, 127
+_LANES = 64
+"""Elements whose ends are looked for at once."""
+_LOWEST = -3.4e38
+"""No product of sums and scales is lower."""
 
 
 def ends(spec: BatchSteps) -> Any:
@@ -47,7 +54,42 @@ def ends(spec: BatchSteps) -> Any:
         return te.max(te.if_then_else(e == 0, f32(-1) * value, value), axis=axes)
 
     reach = te.compute(spec.ends_shape, end, name="reach")
-    return prim_func([x, te.compute(spec.ends_shape, lambda n, e: reach[n, e], name="out")])
+    out = te.compute(spec.ends_shape, lambda n, e: reach[n, e], name="out")
+    return prim_func([x, out], spec)
+
+
+def wide_ends(spec: BatchSteps) -> Any:
+    """Return the kernel of :func:`ends` in vectors: the largest of any order is the same."""
+    held = {"x": (spec.shape, "float32"), "out": (spec.ends_shape, "float32")}
+    return described(written(held, partial(_wide_ends, spec)), spec)
+
+
+def _wide_ends(spec: BatchSteps, x: Any, out: Any) -> None:
+    count = math.prod(spec.shape[1:])
+    lanes = min(_LANES, 1 << (count.bit_length() - 1))
+    flat = T.decl_buffer((spec.shape[0] * count,), "float32", data=x.data)
+    most = T.alloc_buffer((lanes,), "float32", scope="local")
+
+    def reach(at: Any, below: bool) -> Any:
+        value, other = flat[at], f32(-1) * flat[at]
+        if spec.asymmetric:
+            return other if below else value
+        return te.max(value, other)
+
+    with T.serial(spec.shape[0]) as n:
+        for column in range(spec.ends_shape[1]):
+            at = partial(reach, below=column == 0)
+            with T.vectorized(lanes) as i:
+                T.buffer_store(most, at(n * count + i), [i])
+            with T.serial(count // lanes - 1) as k, T.vectorized(lanes) as i:
+                first = n * count + (k + 1) * lanes
+                T.buffer_store(most, te.max(most[i], at(first + i)), [i])
+            with T.serial(count % lanes) as i:
+                first = n * count + count // lanes * lanes
+                T.buffer_store(most, te.max(most[i], at(first + i)), [i])
+            T.buffer_store(out, most[0], [n, column])
+            with T.serial(lanes) as i:
+                T.buffer_store(out, te.max(out[n, column], most[i]), [n, column])
 
 
 def steps(spec: BatchSteps) -> Any:
@@ -130,12 +172,18 @@ def convolution(spec: DynamicConvolution) -> Any:
     total = summed(taps, padded(taps, x, zero, centred), weight, 0, shape[3])
 
     def value(n: tirx.Var, row: tirx.Var, column: tirx.Var, c: tirx.Var) -> Any:
-        made, scale = total(n, row, column, c).astype("float32"), steps_of[n, SCALE]
-        made = made * own(c) * scale if spec.channel_first else made * (own(c) * scale)
-        return with_bias(made, bias, c, spec.limits)
+        scale = own(c), steps_of[n, SCALE]
+        return rescaled(spec.finish, total(n, row, column, c), scale, [b[c] for b in bias])
 
     out = te.compute(taps.output_shape, value, name="out")
-    return prim_func([x, steps_of, weight, scales, *bias, out])
+    return prim_func([x, steps_of, weight, scales, *bias, out], spec)
+
+
+def rescaled(spec: Rescale, total: Any, scale: tuple[Any, Any], bias: Sequence[Any]) -> Any:
+    """Return a sum as a float; ``scale``: that of its channel, and that of its image."""
+    made, (own, image) = total.astype("float32"), scale
+    made = made * own * image if spec.channel_first else made * (own * image)
+    return with_bias(made, bias, spec.limits)
 
 
 def dense(spec: DynamicDense) -> Any:
@@ -160,11 +208,10 @@ def dense(spec: DynamicDense) -> Any:
         whole = total[i, j]
         if spec.asymmetric:
             whole = whole - steps_of[i, ZERO].astype("int32") * sums[0][j]
-        made = whole.astype("float32") * (steps_of[i, SCALE] * own(j))
-        return with_bias(made, bias, j, spec.limits)
+        return rescaled(spec.finish, whole, (own(j), steps_of[i, SCALE]), [b[j] for b in bias])
 
     out = te.compute(total.shape, value, name="out")
-    return prim_func([x, steps_of, weight, *sums, scales, *bias, out])
+    return prim_func([x, steps_of, weight, *sums, scales, *bias, out], spec)
 
 
 def product(spec: DynamicProduct) -> Any:
@@ -207,10 +254,14 @@ def bias_of(count: int, biased: bool) -> list[Any]:
     return [te.placeholder((count,), "float32", "b")] if biased else []
 
 
-def with_bias(made: Any, bias: Sequence[Any], channel: tirx.Var, limits: Limits) -> Any:
-    """Return a sum of floats with its bias, kept within limits."""
+def with_bias(made: Any, bias: Sequence[Any], limits: Limits) -> Any:
+    """Return a product of floats with its bias, kept within limits.
+
+    The product is rounded before: a maximum between the two keeps compilers from adding it
+    unrounded, as processors with FMA can.
+    """
     for held in bias:
-        made = made + held[channel]
+        made = te.max(made, f32(_LOWEST)) + held
     if limits is None:
         return made
     low, high = (f32(limit) for limit in limits)

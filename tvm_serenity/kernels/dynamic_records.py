@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_serenity.kernels.records import Shape, WindowSums
+from tvm_serenity.kernels.records import Rescale, Shape, WindowSums
 
 Limits = tuple[float, float] | None
 """Between which floats a fused activation keeps a result."""
@@ -56,6 +56,11 @@ class DynamicConvolution:
     biased: bool
     limits: Limits
 
+    @property
+    def finish(self) -> Rescale:
+        """How sums become floats."""
+        return Rescale(self.asymmetric, self.channel_first, self.biased, self.limits)
+
 
 @dataclass(frozen=True)
 class DynamicTransposed:
@@ -89,6 +94,11 @@ class DynamicDense:
     scales: int
     biased: bool
     limits: Limits
+
+    @property
+    def finish(self) -> Rescale:
+        """How sums become floats."""
+        return Rescale(self.asymmetric, False, self.biased, self.limits)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def transposed(spec: DynamicTransposed) -> Any:
     total = te.compute(spec.output_shape, term, name="sum")
 
     def result(*at: tirx.Var) -> Any:
-        return with_bias(total(*at), bias, at[3], spec.limits)
+        return with_bias(total(*at), [b[at[3]] for b in bias], spec.limits)
 
     out = te.compute(total.shape, result, name="out")
     return prim_func([source, steps_of, weight, scales, *bias, out])

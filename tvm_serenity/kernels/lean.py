@@ -15,7 +15,8 @@ buffers of their own. ``lean`` changes the loops, not the arithmetic:
 The order in which each element's terms are added stays the same. A block the schedule cannot
 transform stays as it is; the scratch it needs remains and is counted by the planner.
 
-A packed layer (``kernels.packed``) has a form of its own, made from its record.
+A packed layer (``kernels.packed``) has a form of its own, made from its record; so has, in vectors,
+the search for the ends of a tensor (``kernels.dynamic``).
 """
 
 from typing import Any
@@ -25,6 +26,8 @@ from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity.kernels.dot_tiles import dot_tiles
+from tvm_serenity.kernels.dynamic import wide_ends
+from tvm_serenity.kernels.dynamic_records import BatchSteps
 from tvm_serenity.kernels.loops import applied as _try
 from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import extents_of, kinds_of_loops
@@ -57,6 +60,8 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
         return kernel
     if kind_of(kernel) == Packed.__name__:
         return _as_called(dot_tiles(spec_of(kernel)).with_attr(LEAN, True), kernel)
+    if tiling.vector and kind_of(kernel) == BatchSteps.__name__:
+        return _as_called(wide_ends(spec_of(kernel)).with_attr(LEAN, True), kernel)
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     _compute_by_row(schedule)

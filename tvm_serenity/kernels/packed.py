@@ -13,6 +13,7 @@ channels, a window of 3 x 3: nine values a row, as they lie in memory): ``TapRow
 ``kernels.dot_tiles`` is the form that runs.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -23,7 +24,17 @@ from tvm_serenity.kernels.arithmetic import finished, i32
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.kernels.convolution import padded
 from tvm_serenity.kernels.dot_units import BY_NAME, Unit
-from tvm_serenity.kernels.records import Array, Convolution, Dense, Packed, Requantise, WindowSums
+from tvm_serenity.kernels.dynamic import SCALE, ZERO, rescaled
+from tvm_serenity.kernels.dynamic_records import DynamicConvolution, DynamicDense, steps_columns
+from tvm_serenity.kernels.records import (
+    Array,
+    Convolution,
+    Dense,
+    Packed,
+    Requantise,
+    Rescale,
+    WindowSums,
+)
 from tvm_serenity.quantize.fixed import Multiplier
 
 
@@ -80,6 +91,10 @@ def correction(spec: WindowSums) -> int:
 
 def can_be_packed(spec: Any) -> bool:
     """Whether a layer is a sum over 8-bit input channels, stored last."""
+    if isinstance(spec, DynamicDense):
+        return True
+    if isinstance(spec, DynamicConvolution):
+        return spec.taps.groups == 1 and not spec.taps.depthwise
     if isinstance(spec, Dense):
         return spec.dtype in ("int8", "uint8") and spec.weight_dtype in ("int8", "uint8")
     return (
@@ -92,24 +107,32 @@ def can_be_packed(spec: Any) -> bool:
     )
 
 
-def packed_spec(spec: Convolution | Dense, unit: Unit) -> Packed:
+Layer = Convolution | Dense | DynamicConvolution | DynamicDense
+"""What can be packed."""
+
+
+def packed_spec(spec: Layer, unit: Unit) -> Packed:
     """Return the record of a layer packed for ``unit``."""
-    finish = _extremes(spec.requantise)
-    if isinstance(spec, Convolution):
-        shared = {f.name: getattr(spec, f.name) for f in fields(WindowSums)}
+    if isinstance(spec, DynamicConvolution | DynamicDense):
+        finish: Requantise | Rescale = spec.finish
+    else:
+        finish = _extremes(spec.requantise)
+    if isinstance(spec, Convolution | DynamicConvolution):
+        taps = spec.taps if isinstance(spec, DynamicConvolution) else spec
+        shared = {f.name: getattr(taps, f.name) for f in fields(WindowSums)}
         return Packed(**shared, finish=finish, unit=unit.name, dense=False)
     return Packed(
         layout="NHWC",
         pieces=((1, 1, spec.rows, spec.inputs),),
-        dtype=spec.dtype,
+        dtype="int8" if isinstance(spec, DynamicDense) else spec.dtype,
         weight_shape=(1, 1, spec.inputs, spec.units),
-        weight_dtype=spec.weight_dtype,
+        weight_dtype="int8" if isinstance(spec, DynamicDense) else spec.weight_dtype,
         strides=(1, 1),
         padding=(0, 0, 0, 0),
         dilation=(1, 1),
         groups=1,
         input_zero=0,
-        weight_zero=spec.weight_zero,
+        weight_zero=0 if isinstance(spec, DynamicDense) else spec.weight_zero,
         finish=finish,
         unit=unit.name,
         dense=True,
@@ -132,6 +155,25 @@ def packed_constants(
 
     ``weight``: (kh, kw, input channels, output channels), or (inputs, units) of a dense layer.
     """
+    made, less = _packed_weights(spec, weight, bias)
+    return (made, *(_filled(spec, a) for a in (less, *finish.arrays())))
+
+
+def packed_floats(
+    spec: Packed, weight: Array, scales: Array, bias: Array | None
+) -> tuple[Array, ...]:
+    """Return weights, what sums begin with, scales, biases and sums of weights, of a Rescale."""
+    finish = spec.on_the_fly
+    assert finish is not None
+    made, less = _packed_weights(spec, weight, np.zeros(spec.channels, np.int32))
+    held = [np.broadcast_to(scales, (spec.channels,)), *([] if bias is None else [bias])]
+    if finish.asymmetric:
+        held.append(weight.reshape(-1, spec.channels).sum(0, dtype=np.int32))
+    return (made, *(_filled(spec, a) for a in (less, *held)))
+
+
+def _packed_weights(spec: Packed, weight: Array, bias: Array) -> tuple[Array, Array]:
+    """Weights as the kernel takes them, and biases less what its unit adds."""
     unit = unit_of(spec)
     stored = weight.reshape(spec.weight_shape).astype(np.int64)
     if spec.weight_dtype == "uint8":
@@ -148,8 +190,7 @@ def packed_constants(
     made = np.ascontiguousarray(made.transpose(4, 0, 1, 2, 5, 3)).reshape(_weight_shape(spec))
     whole = (stored + correction(spec)).sum(axis=(0, 1, 2))
     less = bias.astype(np.int64) - unit.offset(spec.dtype) * whole
-    wrapped = less.astype(np.uint64).astype(np.uint32).view(np.int32)
-    return (made, *(_filled(spec, a) for a in (wrapped, *finish.arrays())))
+    return made, less.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
 def _weight_shape(spec: Packed) -> tuple[int, ...]:
@@ -167,30 +208,64 @@ def _filled(spec: Packed, array: Array) -> Array:
 def parameters(spec: Packed) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and type of every buffer of the kernel, by name, in order."""
     held = {f"x{i}": (spec.stored_shape(piece), spec.dtype) for i, piece in enumerate(spec.pieces)}
-    every = (vectors(spec) * unit_of(spec).lanes,)
+    every, finish = (vectors(spec) * unit_of(spec).lanes,), spec.finish
+    if isinstance(finish, Rescale):
+        held["steps"] = (spec.images, steps_columns(finish.asymmetric)), "float32"
+        types = ["float32"] * (1 + finish.biased) + ["int32"] * finish.asymmetric
+    else:
+        types = [str(a.dtype) for a in finish.arrays()]
     held |= {"w": (_weight_shape(spec), "int8"), "b": (every, "int32")}
-    held |= {f"m{i}": (every, str(a.dtype)) for i, a in enumerate(spec.finish.arrays())}
-    return held | {"out": (spec.stored_shape(spec.output_shape), spec.finish.dtype)}
+    held |= {f"m{i}": (every, dtype) for i, dtype in enumerate(types)}
+    return held | {"out": (spec.stored_shape(spec.output_shape), finish.dtype)}
+
+
+def finish_of(spec: Packed, steps: Any, constants: Sequence[Any]) -> Callable[[Any, Any, Any], Any]:
+    """Return ``(sum, channel, image) -> result``; ``steps``: the array of them, if there is one."""
+    finish = spec.finish
+    if not isinstance(finish, Rescale):
+        stored = finished(finish, constants)
+        return lambda total, channel, _image: stored(total, channel)
+    scales, *others = constants
+
+    def result(total: Any, channel: Any, image: Any) -> Any:
+        if finish.asymmetric:
+            total = total - zero_of(spec, steps, image) * others[-1][channel]
+        bias = [others[0][channel]] if finish.biased else []
+        return rescaled(finish, total, (scales[channel], steps[image, SCALE]), bias)
+
+    return result
+
+
+def zero_of(spec: Packed, steps: Any, image: Any) -> Any:
+    """Return in 32 bits what zero is stored as in an image."""
+    finish = spec.on_the_fly
+    if finish is None or not finish.asymmetric:
+        return i32(spec.input_zero)
+    return steps[image, ZERO].astype("int32")
 
 
 def packed(spec: Packed) -> Any:
-    """Return the kernel ``(pieces..., weight, bias, multipliers..., result)``."""
+    """Return the kernel ``(pieces..., weight, bias, multipliers..., result)``.
+
+    Steps, if there are any, come behind the pieces.
+    """
     *held, _ = parameters(spec).items()
     tensors = [te.placeholder(shape, dtype, name) for name, (shape, dtype) in held]
-    sources = tensors[: len(spec.pieces)]
-    weight, bias, *constants = tensors[len(spec.pieces) :]
+    sources, others = tensors[: len(spec.pieces)], tensors[len(spec.pieces) :]
+    steps = None if spec.on_the_fly is None else others.pop(0)
+    weight, bias, *constants = others
     sums, first = [], 0
     for index, source in enumerate(sources):
-        image = _Image(spec, spec.pieces[index], source)
+        image = _Image(spec, spec.pieces[index], source, steps)
         sums.append(_summed(spec, image, weight, (index, first)))
         first += row_of(spec).steps[index]
-    finish = finished(spec.finish, constants)
+    finish = finish_of(spec, steps, constants)
 
     def result(*at: tirx.Var) -> Any:
         total = bias[at[-1]]
         for part in sums:
             total = part(*at) + total
-        return finish(total, at[-1])
+        return finish(total, at[-1], at[0])
 
     out = te.compute(spec.stored_shape(spec.output_shape), result, name="out")
     return prim_func([*tensors, out], spec)
@@ -203,6 +278,11 @@ class _Image:
     spec: Packed
     shape: tuple[int, int, int, int]
     source: te.Tensor
+    steps: te.Tensor | None
+
+    def zero(self, n: Any) -> Any:
+        """What zero is stored as in an image; a dense layer has nothing outside."""
+        return zero_of(self.spec, self.steps, 0 if self.spec.dense else n).astype(self.spec.dtype)
 
     def __call__(self, n: Any, y: Any, x: Any, c: Any) -> Any:
         return self.source(x, c) if self.spec.dense else self.source(n, y, x, c)
@@ -215,7 +295,7 @@ def _summed(spec: Packed, image: _Image, weight: te.Tensor, part: tuple[int, int
     step, i = te.reduce_axis((0, row.steps[piece]), "step"), te.reduce_axis((0, unit.group), "i")
     (sy, sx), (dy, dx) = spec.strides, spec.dilation
     inputs, channels = row.channels[piece], spec.sizes(image.shape)[3]
-    fetch = padded(spec, image, lambda _: tirx.const(spec.input_zero, spec.dtype))
+    fetch = padded(spec, image, image.zero)
 
     def term(*at: tirx.Var) -> Any:
         n, y, x, f = (0, 0, *at) if spec.dense else at

@@ -288,16 +288,43 @@ class Convolution(WindowSums):
 
 
 @dataclass(frozen=True)
+class Rescale:
+    """How sums of values in steps of their image become floats (``kernels.dynamic``).
+
+    ``asymmetric``: the steps have a zero point. ``channel_first``: sums are multiplied by the scale
+    of their channel before that of their image; else by the product of the two. ``limits``: between
+    which floats results are kept.
+    """
+
+    asymmetric: bool
+    channel_first: bool
+    biased: bool
+    limits: tuple[float, float] | None
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
 class Packed(WindowSums):
     """A convolution, or a dense layer, whose weights are packed for a unit of dot products.
 
     ``weight_shape`` is the one before. ``finish``: what its requantisation depends on; where every
-    channel has its multiplier, two stand for all. ``dense``: tensors are (rows, channels).
+    channel has its multiplier, two stand for all. ``dense``: tensors are (rows, channels), and each
+    row is an image of its own.
     """
 
-    finish: Requantise
+    finish: Requantise | Rescale
     unit: str
     dense: bool
+
+    @property
+    def on_the_fly(self) -> Rescale | None:
+        """How sums become floats, of a layer whose input is stored while the network runs."""
+        return self.finish if isinstance(self.finish, Rescale) else None
+
+    @property
+    def images(self) -> int:
+        """Images, each in steps of its own if it is stored while the network runs."""
+        return self.pieces[0][2 if self.dense else 0]
 
     def stored_shape(self, image: Shape) -> Shape:
         """Return the shape of a tensor as it is stored, of an image's."""

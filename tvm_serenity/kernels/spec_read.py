@@ -3,7 +3,8 @@
     spec = spec_of(mod[kernel], arguments)
 
 gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
-``AveragePool``, ``Mean`` or ``Packed``.
+``AveragePool``, ``Mean``, ``Packed``, ``BatchSteps``,
+``DynamicConvolution`` or ``DynamicDense``.
 """
 
 import json
@@ -15,8 +16,18 @@ import numpy as np
 from tvm import tirx
 
 from tvm_serenity.kernels.convolution import Convolution, Dense
+from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicConvolution, DynamicDense
 from tvm_serenity.kernels.pooling import AveragePool, Mean
-from tvm_serenity.kernels.records import Lookup, Packed, Pair, Product, Requantise, Sum
+from tvm_serenity.kernels.records import (
+    Lookup,
+    Packed,
+    Pair,
+    Product,
+    Requantise,
+    Rescale,
+    Sum,
+    WindowSums,
+)
 from tvm_serenity.kernels.spec import KIND, SPEC
 from tvm_serenity.kernels.svdf import FilterSum
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
@@ -27,8 +38,11 @@ KINDS = {
     for kind in (
         Affine,
         AveragePool,
+        BatchSteps,
         Convolution,
         Dense,
+        DynamicConvolution,
+        DynamicDense,
         FilterSum,
         Lookup,
         Mean,
@@ -37,7 +51,9 @@ KINDS = {
         Pair,
         Product,
         Requantise,
+        Rescale,
         Sum,
+        WindowSums,
     )
 }
 """The classes that specs consist of, by their names."""

@@ -14,15 +14,18 @@ from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.dot_units import Unit, units_of
+from tvm_serenity.kernels.dynamic_records import DynamicConvolution, DynamicDense
 from tvm_serenity.kernels.lean import may_change
 from tvm_serenity.kernels.packed import (
+    Layer,
     can_be_joined,
     can_be_packed,
     packed,
     packed_constants,
+    packed_floats,
     packed_spec,
 )
-from tvm_serenity.kernels.records import Convolution, Dense
+from tvm_serenity.kernels.records import Convolution, Dense, WindowSums
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.lower import functions_of
 
@@ -42,27 +45,37 @@ def pack_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
     return relax.transform.DeadCodeElimination([name.name_hint for name in changed])(made)
 
 
-def unit_for(spec: Convolution | Dense, units: Sequence[Unit]) -> Unit | None:
+def unit_for(spec: Layer, units: Sequence[Unit]) -> Unit | None:
     """Return the unit that computes a layer; None where it is better left as it is."""
-    if isinstance(spec, Dense):
+    if isinstance(spec, Dense | DynamicDense):
         inputs, channels = [spec.inputs], spec.units
     else:
-        inputs, channels = [spec.sizes(piece)[3] for piece in spec.pieces], spec.channels
+        taps = _taps(spec)
+        inputs, channels = [taps.sizes(piece)[3] for piece in taps.pieces], taps.channels
     best = [u for u in units if u.kind == units[0].kind and _fills(spec, min(inputs), u)]
     fits = [u for u in best if 2 * channels > u.lanes]
     return fits[0] if fits else (best[-1] if best else None)
 
 
-def _fills(spec: Convolution | Dense, inputs: int, unit: Unit) -> bool:
+def _taps(spec: Convolution | DynamicConvolution) -> WindowSums:
+    return spec.taps if isinstance(spec, DynamicConvolution) else spec
+
+
+def _fills(spec: Layer, inputs: int, unit: Unit) -> bool:
     """Whether the input has a whole group, of a pixel or of joined ones."""
-    if isinstance(spec, Convolution) and can_be_joined(spec, unit.group):
-        inputs *= spec.weight_shape[1]
+    if isinstance(spec, Convolution | DynamicConvolution):
+        taps = _taps(spec)
+        if can_be_joined(taps, unit.group):
+            inputs *= taps.weight_shape[1]
     return inputs >= unit.group
 
 
-def _is_whole(kernel: tirx.PrimFunc, spec: Convolution | Dense) -> bool:
+def _is_whole(kernel: tirx.PrimFunc, spec: Layer) -> bool:
     """Whether a kernel still makes what its record says: not a part of a larger tensor."""
-    shape = (spec.rows, spec.units) if isinstance(spec, Dense) else spec.output_shape
+    if isinstance(spec, Dense | DynamicDense):
+        shape: tuple[int, ...] = (spec.rows, spec.units)
+    else:
+        shape = _taps(spec).output_shape
     return tuple(compat.buffer_shape(kernel.params[-1])) == tuple(shape)
 
 
@@ -95,13 +108,19 @@ def _call(
     spec = spec_of(mod[name], arrays)
     if not can_be_packed(spec) or not _is_whole(mod[name], spec):
         return None
-    unit, pieces = unit_for(spec, units), 1 if isinstance(spec, Dense) else len(spec.pieces)
-    weight, bias = arrays[pieces : pieces + 2]
-    if unit is None or weight is None or bias is None:
+    unit, on_the_fly = unit_for(spec, units), isinstance(spec, DynamicConvolution | DynamicDense)
+    inputs = 2 if on_the_fly else 1 if isinstance(spec, Dense) else len(spec.pieces)
+    constant = [array for array in arrays[inputs:] if array is not None]
+    if unit is None or len(constant) < len(arrays) - inputs:
         return None
+    weight, *others = constant
     made = packed_spec(spec, unit)
-    constants = packed_constants(made, spec.requantise, weight, bias)
-    held = [*arguments[:pieces], *(compat.constant(a) for a in constants)]
+    if on_the_fly:
+        scales, *bias = others[1:] if isinstance(spec, DynamicDense) and spec.asymmetric else others
+        constants = packed_floats(made, weight, scales, bias[0] if bias else None)
+    else:
+        constants = packed_constants(made, spec.requantise, weight, others[0])
+    held = [*arguments[:inputs], *(compat.constant(a) for a in constants)]
     return builder.normalize(
         compat.call_kernel(builder, packed(made), f"{name.name_hint}_packed", held)
     )
