@@ -1,13 +1,15 @@
 """TVM targets by what users write: ``native``, the machine that this runs on, or TVM's own text."""
 
 import json
+import platform
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tvm
 
-from tvm_serenity.errors import InputError
+from tvm_serenity.errors import InputError, UnsupportedError
 
 NATIVE = "native"
 """The processor of this machine, with all of its instructions."""
@@ -20,6 +22,10 @@ VECTORS = {name: name for name in SAME_NAME} | {
 }
 """Instructions that a virtual machine may hide from a processor that has them: LLVM's name, and
 that of the system."""
+MORE = {"sse4.2": "sse4_2", "bmi2": "bmi2", "avx512vbmi": "avx512vbmi"}
+"""Others that compilers use by themselves, in the same words."""
+ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "i686": "i386"}
+"""Names of architectures that have another one."""
 WITHOUT = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 """Processors for where some are hidden, the best one first."""
 CPUINFO = Path("/proc/cpuinfo")
@@ -53,6 +59,36 @@ def _shown() -> frozenset[str] | None:
         return None
     flags = next((line for line in lines if line.startswith("flags")), None)
     return None if flags is None else frozenset(flags.partition(":")[2].split())
+
+
+def architecture(target: tvm.target.Target) -> str:
+    """Return the architecture of a target, this machine's where it names none."""
+    attrs = dict(target.attrs) if target.attrs else {}
+    found = str(attrs.get("mtriple") or platform.machine()).partition("-")[0].lower()
+    return ARCHITECTURES.get(found, found)
+
+
+def instructions(target: tvm.target.Target) -> tuple[str, ...]:
+    """Return the vector instructions of an x86 target, as the system calls them."""
+    return tuple(s for name, s in (VECTORS | MORE).items() if has_feature(target, name))
+
+
+def check_runs_here(what: str, built_for: str, wanted: Sequence[str]) -> None:
+    """Raise :class:`UnsupportedError` unless this machine has an architecture and instructions.
+
+    ``what``: what would run, for the message. Where the system does not say what there is, nothing
+    is missing.
+    """
+    own = ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
+    if built_for != own:
+        raise UnsupportedError(f"{what} is for {built_for}, and this machine is {own}")
+    shown = _shown()
+    missing = [name for name in wanted if shown is not None and name not in shown]
+    if missing:
+        raise UnsupportedError(
+            f"{what} uses instructions that this machine lacks: {', '.join(missing)}; "
+            "--target native is this machine, --target llvm any of its kind"
+        )
 
 
 def current() -> Any:

@@ -107,3 +107,70 @@ def test_images_have_channels_last_where_that_needs_no_more_memory() -> None:
     assert found.steps.layout == ("last" if needs["last"] <= needs["given"] else "auto")
     given = prepared_for_host(module, Steps(layout="given"), native())
     assert given.steps.layout == "given"
+
+
+def _pretend(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_serenity import tvm_targets
+
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(tvm_targets, "CPUINFO", tmp_path / "cpuinfo")
+
+
+def test_a_library_is_not_loaded_where_instructions_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    import numpy as np
+    import tvm
+
+    from tvm_serenity.errors import UnsupportedError
+    from tvm_serenity.runtime import library
+
+    out = tmp_path / "out"
+    assert serenity("compile", str(model(SPEECH)), "--no-check", "-o", str(out)).returncode == 0
+    machine = library.load(out)
+    x = np.zeros((1, 49, 40, 1), np.int8)
+    assert machine["main"](tvm.runtime.tensor(x.reshape(1, -1))).numpy().shape == (1, 4)
+    report = json.loads((out / "report.json").read_text())
+    if report["needs"]["instructions"]:
+        _pretend("fpu sse", tmp_path, monkeypatch)
+        with pytest.raises(UnsupportedError, match=report["needs"]["instructions"][-1]):
+            library.load(out)
+    report["needs"]["architecture"] = "riscv64"
+    (out / "report.json").write_text(json.dumps(report))
+    with pytest.raises(UnsupportedError, match="is for riscv64"):
+        library.load(out)
+    (out / "report.json").write_text("{}")
+    with pytest.raises(InputError, match="no report"):
+        library.load(out)
+
+
+def test_instructions_are_those_of_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tvm_serenity import tvm_targets
+    from tvm_serenity.errors import UnsupportedError
+
+    haswell = tvm_targets.target_of('{"kind": "llvm", "mcpu": "haswell"}')
+    wanted = tvm_targets.instructions(haswell)
+    assert {"avx2", "fma"} <= set(wanted)
+    assert "avx512f" not in wanted
+    assert (
+        tvm_targets.instructions(tvm_targets.target_of('{"kind": "llvm", "mcpu": "x86-64"}')) == ()
+    )
+    _pretend(" ".join(w for w in wanted if w != "fma"), tmp_path, monkeypatch)
+    own = tvm_targets.architecture(haswell)
+    with pytest.raises(UnsupportedError, match="lacks: fma;"):
+        tvm_targets.check_runs_here("it", own, wanted)
+    arm = tvm_targets.target_of('{"kind": "llvm", "mtriple": "aarch64-linux-gnu"}')
+    assert tvm_targets.architecture(arm) == "aarch64"
+
+
+def test_compile_and_tune_refuse_another_architecture() -> None:
+    other = '{"kind": "llvm", "mtriple": "riscv64-linux-gnu"}'
+    for words in (("compile", str(model(SPEECH))), ("tune", str(model(SPEECH)), "-o", "t.json")):
+        found = serenity(*words, "--target", other)
+        assert found.returncode == 2
+        assert found.stderr.count("\n") == 1
+        assert "is for riscv64" in found.stderr

@@ -94,14 +94,20 @@ def compile_command(
     Relax VM allocates while it runs; parameters and results belong to the caller and are counted
     apart. A quantised model runs on integer kernels, while stock TVM runs it in float between
     dequantise and quantise. With -o, DIR receives lib.so (load it with
-    tvm.runtime.load_module), graph.txt and report.json.
+    tvm_serenity.runtime.library.load), graph.txt and report.json.
     """
     opened = source(model, dim or ())
     opened.check_operators(quantized != OFF)
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
-    from tvm_serenity.tvm_targets import named, target_of
+    from tvm_serenity.tvm_targets import (
+        architecture,
+        check_runs_here,
+        instructions,
+        named,
+        target_of,
+    )
     from tvm_serenity.validation.given import given_inputs
 
     if output is not None and Path(output).exists():
@@ -109,6 +115,8 @@ def compile_command(
     if rows and rewrite:
         raise InputError("--rows and --rewrite: choose one")
     machine = target_of(target)
+    needs = {"architecture": architecture(machine), "instructions": list(instructions(machine))}
+    check_runs_here(f"--target {named(machine)}", architecture(machine), instructions(machine))
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
     start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
@@ -143,6 +151,7 @@ def compile_command(
     result = {
         **_json(model, named(machine), found, checks),
         "threads": threads,
+        "needs": needs,
         **_steps_json(module, made),
     }
     if output is not None:

@@ -35,9 +35,16 @@ def tune_command(
     from tvm_serenity import compat
     from tvm_serenity.kernels.tune import tune, write
     from tvm_serenity.relax.pipeline import Steps, prepared
-    from tvm_serenity.tvm_targets import named, target_of
+    from tvm_serenity.tvm_targets import (
+        architecture,
+        check_runs_here,
+        instructions,
+        named,
+        target_of,
+    )
 
     machine = target_of(target)
+    check_runs_here(f"--target {named(machine)}", architecture(machine), instructions(machine))
     start, rounding = opened_for(opened, module, quantized, rounding)
     steps = Steps(quantized=quantized, rounding=rounding)
     functions = prepared(start, steps, machine).plain.functions.items()
