@@ -76,6 +76,21 @@ def test_capacity_that_can_be_met() -> None:
     assert plan(staircase(20), options=PlanOptions(capacity_bytes=0)).outcome is Outcome.INFEASIBLE
 
 
+@needs_native
+@pytest.mark.parametrize("method", ["auto", "local", "exact"])
+def test_an_arena_that_is_enough_proves_nothing_else(method: str) -> None:
+    buffers = staircase(60)
+    best = plan(buffers)
+    enough = plan(buffers, "greedy").arena_bytes
+    assert best.arena_bytes < enough
+    result = plan(buffers, method, PlanOptions(enough_bytes=enough))
+    check_plan(buffers, result.offsets, enough)
+    assert result.lower_bound_bytes <= best.arena_bytes
+    assert result.outcome is not Outcome.OPTIMAL or result.arena_bytes == best.arena_bytes
+    less = plan(buffers, "exact", PlanOptions(enough_bytes=best.arena_bytes - 1))
+    assert (less.arena_bytes, less.outcome) == (best.arena_bytes, best.outcome)
+
+
 @pytest.mark.parametrize("method", ["auto", "greedy", "local"])
 def test_time_limit_is_kept(method: str) -> None:
     started = time.perf_counter()
@@ -163,7 +178,14 @@ def test_contradictions_are_named(buffers: list[Buffer], message: str) -> None:
 
 
 def test_options_are_checked() -> None:
-    for bad in ({"capacity_bytes": -1}, {"alignment": 0}, {"rules": {"luck": True}}):
+    one = (Region("sram"),)
+    for bad in (
+        {"capacity_bytes": -1},
+        {"alignment": 0},
+        {"rules": {"luck": True}},
+        {"enough_bytes": -1},
+        {"enough_bytes": 1, "regions": one},
+    ):
         with pytest.raises(InputError):
             PlanOptions(**bad)
     with pytest.raises(InputError, match="unknown planner"):

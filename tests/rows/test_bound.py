@@ -41,6 +41,19 @@ def test_no_bands_need_less_than_the_bound(seed: int, streamed: bool) -> None:
         assert finest.lower_bound_bytes == bound
 
 
+def test_bands_that_were_ordered_are_not_ordered_again() -> None:
+    network = build(random_module(1, True)).kernels.network
+    finest = stream(network, heights_of(network, 1), limits=Limits(2))
+    coarse = stream(network, heights_of(network, 2), limits=Limits(2))
+    found = rows_bound(network, limits=Limits(2), known=[coarse, finest])
+    assert found.orders == (finest.schedule,)
+    assert found.finest == (finest.banded,)
+    confirmed = check_bound(network, json.loads(json.dumps(found.certificate())))
+    assert confirmed.lower_bound_bytes == finest.lower_bound_bytes
+    other = rows_bound(network, limits=Limits(2), known=[coarse])
+    assert other.orders[0].lower_bound_bytes == finest.lower_bound_bytes
+
+
 def test_taller_bands_never_need_less() -> None:
     network = build(random_module(5, True)).kernels.network
     tall = network.rows(network.inputs[0])

@@ -55,6 +55,12 @@ class BuildCandidate:
         return 1.0 if again is None else again.work.factor
 
     @property
+    def ordered(self) -> tuple[Streaming, ...]:
+        """The bands that were ordered to make it."""
+        chosen = self.made.chosen
+        return () if chosen is None else (chosen.best, *chosen.tried)
+
+    @property
     def calls(self) -> int:
         """Calls of kernels in one run."""
         return len(self.made.program.calls)

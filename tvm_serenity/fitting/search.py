@@ -27,6 +27,7 @@ from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlink
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.rows.tiles import without_between
 
 if TYPE_CHECKING:
@@ -211,12 +212,15 @@ class _Search:
                     yield one
             self.until = now + share
             try:
-                yield from by_rows(self.maker, streamed, limits, coarsest=not fits)
+                known: list[Streaming] = []
+                for one in by_rows(self.maker, streamed, limits, coarsest=not fits):
+                    known += one.ordered
+                    yield one
                 network = self.maker.rows(write_over=True).network
                 if self.goal.recompute is not None:
                     yield from again(self.maker, streamed, limits, self.goal.recompute)
                     network = without_between(network, chains(self.maker.rows().rows))
-                bound = rows_bound(network, streamed=streamed, limits=limits)
+                bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
                 self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":

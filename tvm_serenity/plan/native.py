@@ -65,6 +65,7 @@ def solve(
         instance,
         bound,
         -1 if options.capacity_bytes is None else options.capacity_bytes,
+        options.enough_bytes or 0,
         dict(options.rules),
         options.seed,
         exact,

@@ -37,7 +37,7 @@ def place_greedily(
     for name in orders:
         offsets = place_in_order(problem, ORDERS[name](problem))
         found.append((arena_of(problem, offsets), name, offsets))
-        if found[-1][0] <= bound:
+        if found[-1][0] <= options.ends_at(bound):
             break
     _, name, offsets = min(found, key=lambda f: f[0])
     return Placement(offsets, bound, statistics={"found_by": name})
@@ -53,7 +53,7 @@ def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound
     offsets, late = local.improve(
         problem,
         first.offsets,
-        bound,
+        options.ends_at(bound),
         options.seed,
         None if limit is None else started + limit,
         options.steps,

@@ -42,7 +42,8 @@ class PlanOptions:
     """What a planner may use; raises :class:`InputError` where a value makes no sense.
 
     ``capacity_bytes`` asks for an arena of at most that size; ``alignment`` is the least one of
-    every buffer; ``time_limit_s`` None means until proved. ``steps``: of the search at most,
+    every buffer; ``time_limit_s`` None means until proved. ``enough_bytes``: an arena of at most
+    that size ends the search, proved least or not. ``steps``: of the search at most,
     the same however busy the machine is. ``rules`` turns pruning rules of the exact search off
     (``{"memo": False}``); they are named and argued in :data:`RULES`.
     ``keep_on_interrupt``: Ctrl-C ends the native searches as a time limit does, with the best
@@ -50,6 +51,7 @@ class PlanOptions:
     """
 
     capacity_bytes: int | None = None
+    enough_bytes: int | None = None
     alignment: int = 1
     time_limit_s: float | None = 10.0
     steps: int | None = None
@@ -62,6 +64,10 @@ class PlanOptions:
     def __post_init__(self) -> None:
         if self.capacity_bytes is not None and self.capacity_bytes < 0:
             raise InputError(f"negative capacity {self.capacity_bytes}")
+        if self.enough_bytes is not None and self.enough_bytes < 0:
+            raise InputError(f"enough bytes {self.enough_bytes}: 0 or more")
+        if self.enough_bytes is not None and self.regions:
+            raise InputError("enough bytes are those of one arena: not with regions")
         if not 1 <= self.alignment <= MAX_BYTES:
             raise InputError(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
@@ -73,6 +79,10 @@ class PlanOptions:
         for name in self.rules:
             if name not in RULES:
                 raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
+
+    def ends_at(self, bound_bytes: int) -> int:
+        """Return the bytes of the arena that ends a search whose lower bound is ``bound_bytes``."""
+        return max(bound_bytes, self.enough_bytes or 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ is the less of both. A certificate holds one of an order for each (``schedule.ce
 ``check_bound`` verifies without the search.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import SOURCE, Banded, heights_of, split
-from tvm_serenity.rows.stream import order_from
+from tvm_serenity.rows.stream import Streaming, order_from
 from tvm_serenity.schedule import Schedule
 from tvm_serenity.schedule.certificate import Confirmed, certificate, check_certificate
 
@@ -55,15 +55,29 @@ class RowsBound:
 
 
 def rows_bound(
-    network: Network, *, streamed: bool = False, limits: Limits | None = None
+    network: Network,
+    *,
+    streamed: bool = False,
+    limits: Limits | None = None,
+    known: Iterable[Streaming] = (),
 ) -> RowsBound:
     """Return a bound for ``network`` in bands of any heights, within a time limit or two.
 
-    Raises :class:`InputError` where the input cannot arrive by rows, as ``split`` does.
+    Bands that are among the ``known`` ones were ordered already. Raises :class:`InputError` where
+    the input cannot arrive by rows, as ``split`` does.
     """
+    ordered = list(known)
     bands = _finest(network, streamed)
-    found = tuple(order_from(b, segment_order(b), limits or Limits()) for b in bands)
+    found = tuple(_ordered(one, ordered, limits or Limits()) for one in bands)
     return RowsBound(streamed, bands, found)
+
+
+def _ordered(finest: Banded, known: Sequence[Streaming], limits: Limits) -> Schedule:
+    """The order among ``known`` ones with the best bound for the same bands, or one searched."""
+    same = [one.schedule for one in known if one.banded.graph == finest.graph]
+    if same:
+        return max(same, key=lambda schedule: schedule.lower_bound_bytes)
+    return order_from(finest, segment_order(finest), limits)
 
 
 def check_bound(network: Network, claims: Mapping[str, Any]) -> Confirmed:

@@ -18,7 +18,7 @@ TRIED = 3
 """Limits that are placed: the least that slots keep to, and some between it and what is known."""
 
 MANY, MANY_STEPS = 500, 100_000
-"""Buffers of which slots are not worked out in fewer steps."""
+"""Buffers of which slots are not worked out in fewer steps; more take more, for the least limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,9 @@ def in_slots(
     if len(buffers) > MANY and options.steps is not None and options.steps < MANY_STEPS:
         return known
     share = None if seconds is None else seconds / TRIED
+    how = options
+    if options.steps is not None:
+        how = replace(options, steps=max(options.steps, options.steps * len(buffers) // MANY))
     with within(seconds):
         for limit in _limits(buffers, free, fixed, known):
             if seconds_left() == 0:
@@ -82,7 +85,8 @@ def in_slots(
             chosen = _needed(buffers, free, fixed, limit)
             if not chosen or limit >= best.arena_bytes:
                 continue
-            found = _placed(buffers, chosen, fixed, replace(options, time_limit_s=share))
+            found = _placed(buffers, chosen, fixed, replace(how, time_limit_s=share))
+            how = options
             if found.arena_bytes < best.arena_bytes:
                 best = found
     return best

@@ -107,12 +107,12 @@ nb::dict to_dict(const Answer& answer) {
   return result;
 }
 
-nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity,
+nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity, Bytes enough,
                            const nb::dict& rules, std::uint64_t seed, bool exact, double seconds,
                            std::int64_t steps, const nb::object& progress, bool keep) {
   Request request;
   request.bound = bound, request.capacity = capacity, request.rules = make_rules(rules);
-  request.seed = seed, request.exact = exact;
+  request.enough = enough, request.seed = seed, request.exact = exact;
   PythonLimit limit(seconds, steps);
   const Report report = [&](const Answer& answer) {
     nb::gil_scoped_acquire lock;
@@ -164,8 +164,8 @@ NB_MODULE(_plan, module) {
              nb::arg("size"), nb::arg("alignment"), nb::arg("fixed"), nb::arg("pairs"),
              nb::arg("rises") = Rises());
   module.def("solve", &solve_from_python, nb::arg("instance"), nb::arg("bound"),
-             nb::arg("capacity"), nb::arg("rules"), nb::arg("seed"), nb::arg("exact"),
-             nb::arg("seconds"), nb::arg("steps"), nb::arg("progress").none(),
+             nb::arg("capacity"), nb::arg("enough"), nb::arg("rules"), nb::arg("seed"),
+             nb::arg("exact"), nb::arg("seconds"), nb::arg("steps"), nb::arg("progress").none(),
              nb::arg("keep") = false,
              "The best placement found and a proved bound. keep: Ctrl-C ends it with these.");
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),

@@ -134,7 +134,7 @@ class Solver {
   Answer run() {
     std::vector<int> order = greedy();
     if (!done() && large() && !limit_.now())
-      lower(in_, answer_.offsets, answer_.bound, kTurns, request_.seed, limit_,
+      lower(in_, answer_.offsets, goal(), kTurns, request_.seed, limit_,
             [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); });
     const bool exact = request_.exact && fits_exact(in_);
     if (!done() && !order.empty() && (!exact || !large()))
@@ -147,8 +147,11 @@ class Solver {
  private:
   bool large() const { return in_.count() > kMaxDepth; }  // a descent takes long: modest goals
 
+  // An arena of that size ends the search: proved least, or said to be enough.
+  Bytes goal() const { return std::max(answer_.bound, request_.enough); }
+
   bool done() const {
-    return answer_.bound >= answer_.arena ||
+    return goal() >= answer_.arena ||
            (request_.capacity >= 0 && answer_.bound > request_.capacity);
   }
 
@@ -179,7 +182,7 @@ class Solver {
   }
 
   void local(const std::vector<int>& order, int rounds) {
-    offer(improve(in_, order, answer_.bound, rounds, request_.seed, limit_), "local search");
+    offer(improve(in_, order, goal(), rounds, request_.seed, limit_), "local search");
   }
 
   // Rounds of growing effort: the lower bound itself, the capacity asked for, then bisection.
@@ -189,10 +192,10 @@ class Solver {
       answer_.rounds = round + 1;
       const std::uint64_t effort = effort_in(round);
       if (round > 0 || !large())
-        attempt(answer_.bound, effort, stirred_in(round));
+        attempt(goal(), effort, stirred_in(round));
       if (request_.capacity >= 0 && answer_.arena > request_.capacity)
         attempt(request_.capacity, effort, stirred_in(round));
-      Bytes low = answer_.bound;
+      Bytes low = goal();
       for (int step = 0; step < 4 + round && low < answer_.arena && !done(); ++step) {
         const Bytes range = answer_.arena - low;
         const Bytes middle = low + range / 2;
@@ -235,6 +238,7 @@ Answer solve(const Instance& instance, const Request& request, Limit& limit, con
   Request inner = request;
   inner.bound = (request.bound + unit - 1) / unit;
   if (request.capacity >= 0) inner.capacity = request.capacity / unit;
+  inner.enough = request.enough / unit;
   auto in_bytes = [unit](Answer answer) {
     for (Bytes& offset : answer.offsets) offset *= unit;
     answer.arena *= unit, answer.bound *= unit;

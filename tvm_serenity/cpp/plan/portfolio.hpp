@@ -12,6 +12,7 @@ namespace plan {
 struct Request {
   Bytes bound = 0;      // proved by the caller
   Bytes capacity = -1;  // the arena asked for, or -1
+  Bytes enough = 0;     // an arena of that size ends the search
   Rules rules;
   std::uint64_t seed = 0;
   bool exact = true;  // false: greedy and local search alone

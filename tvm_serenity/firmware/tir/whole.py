@@ -29,8 +29,8 @@ from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
-TRIAL_SECONDS = 1.0
-"""How long one placement may take that is tried for faster kernels."""
+PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
+"""Of a placement with results over operands at most, and of one tried for faster kernels."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
@@ -131,9 +131,9 @@ def _ordered(kernels: Kernels, settings: Settings, alignment: int, wanted: int |
     permissions = kernels.permissions()
     if not permissions:
         return found
-    how = PlanOptions()
+    how = PlanOptions(steps=PLACE_STEPS, time_limit_s=None)
     if wanted is not None:
-        how = PlanOptions(capacity_bytes=wanted, time_limit_s=TRIAL_SECONDS)
+        how = PlanOptions(capacity_bytes=wanted, enough_bytes=wanted, steps=TRIAL_STEPS)
     return _overlapping(graph, found, permissions, replace(how, alignment=alignment))
 
 
