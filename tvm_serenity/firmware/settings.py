@@ -134,15 +134,12 @@ class Settings:
         """Return the bytes of the largest arena that is within the limit and so much memory."""
         return room_bytes if self.limit_bytes is None else min(room_bytes, self.limit_bytes)
 
-    def holds(self, arena_bytes: int, copied_bytes: int) -> bool:
-        """Whether an arena is within ``ram_bytes`` beside constants that are copied to RAM."""
-        most = self.ram_bytes
-        kept = self.stack_bytes + LIBRARY_BYTES + copied_bytes
-        return most is None or arena_bytes + kept <= most
-
-    def allows(self, arena_bytes: int) -> bool:
-        """Whether an arena is within the limit."""
-        return self.limit_bytes is None or arena_bytes <= self.limit_bytes
+    def allows(self, arena_bytes: int, copied_bytes: int = 0) -> bool:
+        """Whether an arena is within the limits, beside constants that are copied to RAM."""
+        if self.limit_bytes is not None and arena_bytes > self.limit_bytes:
+            return False
+        beside = self.stack_bytes + LIBRARY_BYTES + copied_bytes
+        return self.ram_bytes is None or arena_bytes + beside <= self.ram_bytes
 
     @property
     def options(self) -> Options:

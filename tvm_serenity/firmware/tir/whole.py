@@ -94,7 +94,7 @@ def _compiled(
     program = replace(made.program, copied=settings.constants == RAM)
     copied, arena = program.copied_bytes, placed.arena_bytes.get(room[0].region.name, 0)
     fits = arena + copied <= room[0].arena_bytes or not copied
-    fits = fits and settings.holds(sum(placed.arena_bytes.values()), copied)
+    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
     placed = replace(placed, fits=placed.fits and fits)
     return Compiled(
         program=program,
