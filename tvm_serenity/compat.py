@@ -293,6 +293,11 @@ def constant_array(value: tirx.Expr) -> Any:
     return value.value.numpy()
 
 
+def constant_address(value: tirx.Expr) -> int:
+    """Return where the bytes of a tensor literal lie: the same of literals that share them."""
+    return int(value.value.data_ptr())
+
+
 def constant(array: npt.NDArray[Any]) -> Any:
     """Return an array as a tensor literal."""
     return relax.const(array, str(array.dtype))

@@ -61,6 +61,12 @@ def _shown() -> frozenset[str] | None:
     return None if flags is None else frozenset(flags.partition(":")[2].split())
 
 
+def names_processor(target: tvm.target.Target) -> bool:
+    """Whether a target is of a processor, or its features, rather than of any of its kind."""
+    attrs = dict(target.attrs) if target.attrs else {}
+    return bool(attrs.get("mcpu") or attrs.get("mattr"))
+
+
 def architecture(target: tvm.target.Target) -> str:
     """Return the architecture of a target, this machine's where it names none."""
     attrs = dict(target.attrs) if target.attrs else {}

@@ -97,6 +97,34 @@ class _Axes:
     """Channels of a group, which read the same values; 0: there are none."""
     weights_first: bool = False
     """Whether all pixels are computed with some weights before the next ones are read."""
+    weights: Any = None
+    """The buffer of the factor that is read in vectors."""
+
+
+@dataclass(frozen=True)
+class TileWeights:
+    """What tiles of vectors read of a weight: ``width`` neighbouring channels a step."""
+
+    buffer: Any
+    width: int
+
+
+def weights_of(schedule: s_tir.Schedule, tiling: Tiling) -> TileWeights | None:
+    """Return the weights of a kernel whose tiles are of as many channels each; None of others.
+
+    ``schedule`` holds stages that are inlined already; it may be changed.
+    """
+    found = _found(schedule, tiling)
+    if found is None or not tiling.vector or not found[2].contiguous or len(found[0]) > 1:
+        return None
+    widths = {tile.channels for _, tile in parts_of(schedule, tiling)}
+    weights = found[2].weights
+    loads = parts(schedule.get(found[0][0]).body, tvm.ir.expr.TensorLoad)
+    read = [load for load in loads if load.source.same_as(weights)]
+    last = [index for load in read for index in load.indices[-1:]]
+    if len(widths) > 1 or len(read) > 1 or not isinstance(last[0], tirx.Var):
+        return None
+    return TileWeights(weights, widths.pop())
 
 
 def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> bool:
@@ -228,7 +256,8 @@ def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | N
     group = _group(factors, spatial[channel])
     others = sum(_bytes(f.source) for f in factors if f is not weights)
     first = _bytes(weights.source) > max(others, CACHE)
-    return _Axes(len(spatial), channel, columns[-1] if columns else None, bool(wide), group, first)
+    column = columns[-1] if columns else None
+    return _Axes(len(spatial), channel, column, bool(wide), group, first, weights.source)
 
 
 def _group(factors: list[Any], var: tirx.Var) -> int:
@@ -251,11 +280,14 @@ def _bytes(buffer: tirx.Var) -> int:
 
 
 def _last_index(load: tvm.ir.TensorLoad) -> list[Any]:
-    """The index along the last axis that has more than one element; none of a 0-d tensor."""
+    """The index along the last axis that has more than one element; none of a 0-d tensor.
+
+    Of weights in the order of tiles (``kernels.tile_weights``) that of the channels in a tile.
+    """
     pairs = list(zip(load.indices, load.source.ty.shape, strict=True))
     while len(pairs) > 1 and int(pairs[-1][1]) == 1:
         pairs.pop()
-    return [index for index, _ in pairs[-1:]]
+    return [index.a if isinstance(index, tirx.FloorMod) else index for index, _ in pairs[-1:]]
 
 
 def _owners(factors: list[Any], var: tirx.Var) -> int:

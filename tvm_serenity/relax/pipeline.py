@@ -39,6 +39,7 @@ from tvm_serenity.relax.rewrite import Rewriting, names_rows, rewrite_by
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.relax.sequences import images_last
+from tvm_serenity.relax.tile_weights import tile_weights
 from tvm_serenity.relax.turned_inputs import turned_inputs
 from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.limits import Limits
@@ -178,6 +179,8 @@ def prepared(
         plain = lowered(changed, machine)
         if steps.lean and steps.tiling is None:
             plain = _pass("SerenityPackWeights", lambda m: pack_weights(m, machine), plain)
+            if tvm_targets.names_processor(machine):
+                plain = _pass("SerenityTileWeights", lambda m: tile_weights(m, machine), plain)
     return Prepared(
         target=machine,
         steps=steps,
