@@ -10,9 +10,13 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
+from tvm.script.ir_builder import tirx as T  # noqa: E402, N812
+
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
+from tvm_serenity.kernels.build import written  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
 from tvm_serenity.runtime.vm import run  # noqa: E402
+from tvm_serenity.tvm_targets import native  # noqa: E402
 from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
 
 BACKEND = "TVMBackendAllocWorkspace"
@@ -34,25 +38,61 @@ def stack_bytes(code: str) -> int:
     return max((int(a or 0) + 4 * int(b or 0) for a, b in found), default=0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "mlperf_tiny/kws_dscnn_int8.tflite",
-        "mlperf_tiny/ic_resnet8_int8.tflite",
-        "tflm/keyword_scrambled.tflite",
-        "mlperf_tiny/kws_dscnn_fp32.tflite",
-        "mlperf_tiny/ic_resnet8_fp32.onnx",
-    ],
+MODELS = (
+    "mlperf_tiny/kws_dscnn_int8.tflite",
+    "mlperf_tiny/ic_resnet8_int8.tflite",
+    "tflm/keyword_scrambled.tflite",
+    "mlperf_tiny/kws_dscnn_fp32.tflite",
+    "mlperf_tiny/ic_resnet8_fp32.onnx",
 )
-def test_a_compiled_model_allocates_its_arena_and_its_results_alone(
-    name: str, shared: Path
-) -> None:
-    module = to_relax(shared / "models" / name)
-    executable = tvm.compile(module, "llvm", relax_pipeline=serenity_pipeline())
-    code = machine_code(executable)
+CPUS = ("x86-64-v3", "cascadelake")
+"""Processors with vectors of 256 and of 512 bits."""
+
+
+def compiled_for(module: Any, target: Any) -> Any:
+    with target:
+        return tvm.compile(module, target, relax_pipeline=serenity_pipeline())
+
+
+def assert_no_allocation(code: str) -> None:
     assert "define" in code
     assert BACKEND not in code
     assert stack_bytes(code) <= STACK_BYTES
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", MODELS)
+def test_vector_kernels_allocate_nothing(name: str, cpu: str, shared: Path) -> None:
+    module = to_relax(shared / "models" / name)
+    target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "mtriple": "x86_64-linux-gnu"})
+    assert_no_allocation(machine_code(compiled_for(module, target)))
+
+
+def test_an_allocation_is_found() -> None:
+    """Of a kernel whose sums are in memory of the scope that TVM takes from its backend."""
+    held: dict[str, tuple[tuple[int, ...], str]] = dict.fromkeys(("x", "out"), ((64,), "float32"))
+
+    def copy(x: Any, out: Any) -> None:
+        made = T.alloc_buffer((64,), "float32", scope="local")
+        with T.vectorized(64) as i:
+            T.buffer_store(made, x[i], [i])
+        with T.vectorized(64) as i:
+            T.buffer_store(out, made[i], [i])
+
+    kernel = written(held, copy).with_attr("global_symbol", "main")
+    code = machine_code(tvm.compile(tvm.IRModule({"main": kernel}), target="llvm"))
+    with pytest.raises(AssertionError):
+        assert_no_allocation(code)
+
+
+@pytest.mark.parametrize("target", [tvm.target.Target("llvm"), native()])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_compiled_model_allocates_its_arena_and_its_results_alone(
+    name: str, target: Any, shared: Path
+) -> None:
+    module = to_relax(shared / "models" / name)
+    executable = compiled_for(module, target)
+    assert_no_allocation(machine_code(executable))
     found = run(executable, random_inputs(module))
     results = [array.nbytes for array in found.outputs]
     assert len(found.storages) == 1 + len(results)

@@ -172,18 +172,15 @@ def _table(kernel: _Kernel, start: int, width: int) -> tuple[tuple[bool, ...], .
 def _tile(kernel: _Kernel, place: _Place) -> None:
     """Emit one tile: begin with the bias, sum up, finish."""
     tile, lanes = place.tile, kernel.unit.lanes
-    sums = T.alloc_buffer((tile.columns * tile.vectors * lanes,), "int32", scope="local")
-    values = (
-        T.alloc_buffer((tile.columns * lanes,), "int32", scope="local") if kernel.extra else None
-    )
+    every = tirx.Ramp(0, 1, lanes)
+    sums = [[_register(lanes) for _ in range(tile.vectors)] for _ in range(tile.columns)]
+    values = [_register(lanes) for _ in sums] if kernel.extra else None
     for v in range(tile.vectors):
         held = kernel.bias[tirx.Ramp((place.first + v) * lanes, 1, lanes)]
-        for j in range(tile.columns):
-            T.buffer_store(sums, held, [tirx.Ramp((j * tile.vectors + v) * lanes, 1, lanes)])
-    if values is not None:
-        zero = tirx.Broadcast(i32(0), lanes)
-        for j in range(tile.columns):
-            T.buffer_store(values, zero, [tirx.Ramp(j * lanes, 1, lanes)])
+        for column in sums:
+            T.buffer_store(column[v], held, [every])
+    for value in values or []:
+        T.buffer_store(value, tirx.Broadcast(i32(0), lanes), [every])
     spec = kernel.spec
     with T.serial(spec.weight_shape[0]) as ky:
         row = place.y * spec.strides[0] + ky * spec.dilation[0] - spec.padding[0]
@@ -193,6 +190,11 @@ def _tile(kernel: _Kernel, place: _Place) -> None:
             lambda: _taps(kernel, place, (sums, values), ky, None),
         )
     _finish(kernel, place, sums, values)
+
+
+def _register(lanes: int) -> Any:
+    """A vector of sums, which TVM puts on the stack as it is small, and LLVM into a register."""
+    return T.alloc_buffer((lanes,), "int32")
 
 
 def _row_inside(kernel: _Kernel, row: Any) -> Any:
@@ -265,15 +267,14 @@ def _step(kernel: _Kernel, run: _Steps, sums: Any, step: Any, count: int) -> Non
     for v in range(place.tile.vectors):
         at = ((place.first + v) * kernel.taps + run.at + step) * size
         weights.append(unit.weights(kernel.weight, at, correction(spec)))
+    every = tirx.Ramp(0, 1, lanes)
     for j in range(place.tile.columns):
         held = _values(kernel, run, j, step, count)
-        for v, weight in enumerate(weights):
-            where = [tirx.Ramp((j * place.tile.vectors + v) * lanes, 1, lanes)]
-            T.buffer_store(totals, unit.add(totals[where[0]], held, weight), where)
+        for total, weight in zip(totals[j], weights, strict=True):
+            T.buffer_store(total, unit.add(total[every], held, weight), [every])
         if values is not None:
-            where = [tirx.Ramp(j * lanes, 1, lanes)]
-            ones = unit.ones(count)
-            T.buffer_store(values, unit.add(values[where[0]], held, ones), where)
+            added = unit.add(values[j][every], held, unit.ones(count))
+            T.buffer_store(values[j], added, [every])
 
 
 def _values(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> Any:
@@ -331,9 +332,9 @@ def _finish(kernel: _Kernel, place: _Place, sums: Any, values: Any) -> None:
             channel = (place.first + v) * lanes
 
             def value(lane: Any, j: int = j, v: int = v, channel: Any = channel) -> Any:
-                total = sums[(j * place.tile.vectors + v) * lanes + lane]
+                total = sums[j][v][lane]
                 if values is not None:
-                    total = total + values[j * lanes + lane] * i32(correction(spec))
+                    total = total + values[j][lane] * i32(correction(spec))
                 return finish(total, channel + lane, place.x + j if spec.dense else place.n)
 
             _stored(kernel, value, pixel * spec.channels + channel, _lanes_of(kernel, place, v))
@@ -346,7 +347,7 @@ def _stored(kernel: _Kernel, value: Callable[[Any], Any], at: Any, count: int) -
         with T.vectorized(lanes) as lane:
             T.buffer_store(kernel.out, value(lane), [at + lane])
         return
-    made = T.alloc_buffer((lanes,), kernel.spec.finish.dtype, scope="local")
+    made = T.alloc_buffer((lanes,), kernel.spec.finish.dtype)
     with T.vectorized(lanes) as lane:
         T.buffer_store(made, value(lane), [lane])
     for lane in range(count):

@@ -68,7 +68,7 @@ def _wide_ends(spec: BatchSteps, x: Any, out: Any) -> None:
     count = math.prod(spec.shape[1:])
     lanes = min(_LANES, 1 << (count.bit_length() - 1))
     flat = T.decl_buffer((spec.shape[0] * count,), "float32", data=x.data)
-    most = T.alloc_buffer((lanes,), "float32", scope="local")
+    most = T.alloc_buffer((lanes,), "float32")
 
     def reach(at: Any, below: bool) -> Any:
         value, other = flat[at], f32(-1) * flat[at]
