@@ -52,13 +52,26 @@ MODELS = (
     "zoo:swiftnet",
     "zoo:nasnet-cell",
     "zoo:darts-normal-cell",
+    "torch:mobilenet_v2",
+    "torch:resnet18",
+    "torch:unet",
+    "torch:nasnet_cell",
+    "torch:vit_tiny",
 )
-"""Files below ``shared``, and networks of the zoo, which only TVM runs."""
+"""Files below ``shared``; networks of the zoo, which only TVM runs; those of PyTorch, as ONNX."""
 
 
-def path_of(model: str) -> str:
-    """Return the path of a model, or the name of a network of the zoo."""
-    return model if model.startswith("zoo:") else str(DATA / model)
+def path_of(model: str, folder: Path) -> str:
+    """Return the path of a model, or the name of a network of the zoo; PyTorch's go to a folder."""
+    if model.startswith("zoo:"):
+        return model
+    if not model.startswith("torch:"):
+        return str(DATA / model)
+    name = model.removeprefix("torch:")
+    script, file = Path(__file__).with_name("torch_networks.py"), folder / f"{name}.onnx"
+    words = [sys.executable, "-W", "ignore", str(script), name, str(file)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return str(file)
 
 
 def compiled(model: str, folder: Path) -> dict[str, int]:
@@ -107,7 +120,7 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
     if runtime == "litert":
         from ai_edge_litert.interpreter import Interpreter
 
-        interpreter = Interpreter(str(DATA / model), num_threads=threads)
+        interpreter = Interpreter(model, num_threads=threads)
         interpreter.allocate_tensors()
         entries = interpreter.get_input_details()
         for entry, array in zip(entries, inputs, strict=True):
@@ -117,7 +130,7 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(str(DATA / model), options)
+    session = onnxruntime.InferenceSession(model, options)
     feed = dict(zip((i.name for i in session.get_inputs()), inputs, strict=True))
     return lambda: session.run(None, feed)
 
@@ -173,7 +186,7 @@ def profile(model: str, threads: int, runs: int) -> None:
     """Print what each kernel of ours takes, the longest first; equal ones in one row."""
     os.environ["TVM_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryDirectory() as made:
-        compiled(path_of(model), Path(made))
+        compiled(path_of(model, Path(made)), Path(made))
         found = kernels(Path(made), runs)
     whole = sum(seconds for _, seconds in found)
     print(f"{model}: {len(found)} kernels, {whole * 1e6:,.1f} us")
@@ -201,12 +214,13 @@ def measured(
 
 def row(model: str, threads: int, runs: int) -> None:
     """Print a model's row."""
-    rival = {".onnx": ("onnxruntime",), ".tflite": ("litert",)}.get(Path(model).suffix, ())
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        arena = compiled(path_of(model), folder)
+        path = path_of(model, folder)
+        rival = {".onnx": ("onnxruntime",), ".tflite": ("litert",)}.get(Path(path).suffix, ())
+        arena = compiled(path, folder)
         found = {
-            name: measured(name, model, folder, threads, runs) for name in ("ours", "tvm", *rival)
+            name: measured(name, path, folder, threads, runs) for name in ("ours", "tvm", *rival)
         }
     ours = found["ours"]
     assert ours is not None

@@ -9,6 +9,7 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.parallel import in_parallel
 from tvm_serenity.kernels.tile import SCALAR, Tiling
+from tvm_serenity.kernels.vector_math import in_vectors
 from tvm_serenity.relax.lower import lowered
 
 
@@ -27,6 +28,14 @@ def lean_module(
     functions = {
         name: form(f) if compat.is_prim_func(f) and compat.has_blocks(f) else f
         for name, f in mod.functions.items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def with_vector_math(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with exponentials and their like as polynomials, which LLVM makes vectors."""
+    functions = {
+        name: in_vectors(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
     }
     return tvm.IRModule(functions, attrs=mod.attrs)
 

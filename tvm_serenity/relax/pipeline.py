@@ -29,7 +29,7 @@ from tvm_serenity.quantize.choices import (
     check_rounding,
 )
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
-from tvm_serenity.relax.lean_kernels import lean_module, shared_out
+from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_vector_math
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -137,6 +137,8 @@ class Prepared:
 
         with self.target:
             made = lowered(_pass("LeanKernels", lean, self.plain), self.target)
+            if tvm_targets.names_processor(self.target):
+                made = _pass("SerenityVectorMath", with_vector_math, made)
             return made if self.steps.threads == 1 else _pass("SerenityThreads", shared_out, made)
 
     @cached_property
