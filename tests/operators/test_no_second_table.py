@@ -25,6 +25,7 @@ ELSEWHERE = {
     "frontends/_tflite_unrolled.py": "what keeps state, which nothing inside of a loop may",
     "frontends/relax/_onnx_converters.py": "gaps of TVM's importer of ONNX, closed in Relax",
     "frontends/relax/_onnx_elements.py": "ONNX operators whose form in Relax is not TVM's",
+    "kernels/vector_math.py": "functions of TIR's expressions that have polynomials",
     "onnx_session/storage.py": "where kernels of one version of onnxruntime write, as measured",
     "relax/channel_moves.py": "how channels run through Relax's moves, and these written of fewer",
     "relax/cortex_m.py": "regions between dequantize and quantize, as patterns of TVM's registry",
