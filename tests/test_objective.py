@@ -1,18 +1,23 @@
 """The objective of architecture search: alone, in a batch, in processes, from PyTorch."""
 
+import pickle
 import random
 import threading
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.run import answer
 from tests.random_graphs import random_graph
-from tvm_serenity import peak_bytes, peak_bytes_batch
+from tvm_serenity import firmware, peak_bytes, peak_bytes_batch
 from tvm_serenity.errors import InputError
+from tvm_serenity.fitting.deployed import Deployed
+from tvm_serenity.frontends import load
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.objective import graph_of, measure
+from tvm_serenity.objective import Objectives, graph_of, measure, measure_batch
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, naive_peak, schedule
 
@@ -28,8 +33,10 @@ def test_a_batch_is_each_alone_in_order() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="a str is no Graph"):
-        peak_bytes("model.tflite")
+    with pytest.raises(InputError, match=r"no_model\.tflite"):
+        peak_bytes("no_model.tflite")
+    with pytest.raises(InputError, match="a dict is no Graph and no file"):
+        peak_bytes({})
     graph = random_graph(random.Random(1), 5)
     for jobs in (1, 2):  # a candidate that fails is a value in its place
         first, second, third = peak_bytes_batch([graph, [], graph], jobs=jobs)
@@ -127,4 +134,47 @@ def test_modules_that_cannot_be_exported(branches: Any) -> None:
     with pytest.raises(InputError, match="Branches: cannot be exported"):
         peak_bytes(branches, (torch.zeros(1, 4, 16, 16),))
     with pytest.raises(InputError, match="neither a Graph nor"):
-        peak_bytes("model.tflite", (torch.zeros(1),))
+        peak_bytes({}, (torch.zeros(1),))
+
+
+FILES = ("mlperf_tiny/kws_dscnn_int8.tflite", "tflm/person_detect.tflite")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_objectives_are_those_of_the_commands(name: str, shared: Path, tmp_path: Path) -> None:
+    file, board = str(shared / "models" / name), "mps2-an386"
+    found = measure(file, rows=True, board=board, time_limit_s=None)
+    assert found.peak_bytes == peak_bytes(file) == schedule(load(file).graph, "exact").peak_bytes
+    assert found.rows_arena_bytes == answer("rows", file, "--graph")["arena_bytes"]
+    on_board = found.on_board
+    assert isinstance(on_board, Deployed)
+    built = firmware.build(file, board, firmware.Settings(output=tmp_path / "built", check=False))
+    assert on_board.arena_bytes == sum(built.metadata["arena_bytes"].values())
+    assert on_board.fits
+    assert on_board.run is not None
+    assert on_board.run.least > 100_000
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_what_a_candidate_has_not_is_a_value(shared: Path) -> None:
+    graph = random_graph(random.Random(1), 5)
+    found = measure(graph, rows=True, board="nucleo-l4r5zi")
+    assert isinstance(found.rows_arena_bytes, InputError)
+    assert "Graph: rows are those" in str(found.rows_arena_bytes)
+    assert isinstance(found.on_board, InputError)
+    assert "a Graph: programs are made of files" in str(found.on_board)
+    file = str(shared / "models" / FILES[0])
+    one, none, two = measure_batch([file, "no.tflite", graph], rows=True, board="none", jobs=2)
+    assert isinstance(one, Objectives)
+    assert isinstance(one.rows_arena_bytes, int)
+    assert "none" in str(one.on_board)
+    assert isinstance(none, InputError)
+    assert isinstance(two, Objectives)
+    assert two.peak_bytes == peak_bytes(graph)
+
+
+def test_what_does_not_fit_a_board_says_so(shared: Path) -> None:
+    found = measure(shared / "models" / FILES[1], board="stm32vldiscovery").on_board
+    assert isinstance(found, Deployed)
+    assert (found.fits, found.run, found.untimed) == (False, None, "does not fit")
+    assert found.flash_bytes > 128 * 1024
