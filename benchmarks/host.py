@@ -4,8 +4,9 @@
     python benchmarks/host.py --profile MODEL [--threads N]
 
 Each runtime loads and runs a model in a process of its own: median of the runs after a warm-up,
-and the most resident memory above that of the runtime without a model. Ours and TVM's are
-compiled for this machine ("native"), before that process begins. ``--profile``: microseconds of
+and resident memory above that of the runtime without a model: the most, and what stays. Ours and
+TVM's are compiled for this machine ("native"), before that process begins; ours is written and
+loaded as ``serenity compile -o`` does. ``--profile``: microseconds of
 each of our kernels, the median of runs of it alone on the tensors that the network gives it.
 """
 
@@ -74,7 +75,7 @@ def path_of(model: str, folder: Path) -> str:
     return str(file)
 
 
-def compiled(model: str, folder: Path) -> dict[str, int]:
+def compiled(model: str, folder: Path, threads: int) -> dict[str, int]:
     """Export both libraries; the bytes of the arena, and of what TVM's pipeline allocates."""
     sys.path.insert(0, str(ROOT))
     import numpy as np
@@ -82,6 +83,7 @@ def compiled(model: str, folder: Path) -> dict[str, int]:
 
     from tvm_serenity.cli.models import source
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host, serenity_pipeline
+    from tvm_serenity.runtime import library
     from tvm_serenity.runtime.vm import run
     from tvm_serenity.tvm_targets import native
     from tvm_serenity.validation.drawn import random_inputs
@@ -90,13 +92,17 @@ def compiled(model: str, folder: Path) -> dict[str, int]:
     inputs = random_inputs(opened.module("off"))
     np.savez(folder / "inputs.npz", *inputs)
     memory: dict[str, int] = {}
-    kernels = prepared_for_host(opened.module(), Steps(), native()).kernels
+    kernels = prepared_for_host(opened.module(), Steps(threads=threads), native()).kernels
     for name, start, pipeline in (
         ("ours", kernels, serenity_pipeline()),
         ("tvm", opened.module("off"), "default"),
     ):
         built = tvm.compile(start, native(), relax_pipeline=pipeline)
-        built.export_library(str(folder / f"{name}.so"))
+        if name == "ours":
+            (folder / "ours").mkdir()
+            library.write(built, folder / "ours", {"needs": library.needs(native())})
+        else:
+            built.export_library(str(folder / "tvm.so"))
         made = run(built, inputs)
         memory[name] = made.allocated_bytes - sum(a.nbytes for a in made.outputs)
     return memory
@@ -111,9 +117,14 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
         import tvm
         from tvm import relax
 
-        machine = relax.VirtualMachine(
-            tvm.runtime.load_module(str(folder / f"{runtime}.so")), tvm.cpu()
-        )
+        if runtime == "ours":
+            from tvm_serenity.runtime import library
+
+            machine = library.load(folder / "ours")
+        else:
+            machine = relax.VirtualMachine(
+                tvm.runtime.load_module(str(folder / "tvm.so")), tvm.cpu()
+            )
         given = [tvm.runtime.tensor(array) for array in inputs]
         main = machine["main"]
         return lambda: main(*given)
@@ -143,7 +154,11 @@ def resident_bytes(which: str) -> int:
 
 def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> None:
     """Load, run and print milliseconds and resident bytes: what a process of its own does."""
-    packages = {"litert": "ai_edge_litert.interpreter", "onnxruntime": "onnxruntime"}
+    packages = {
+        "litert": "ai_edge_litert.interpreter",
+        "onnxruntime": "onnxruntime",
+        "ours": "tvm_serenity.runtime.library",
+    }
     __import__(packages.get(runtime, "tvm"))
     __import__("numpy")
     Path("/proc/self/clear_refs").write_text("5")  # the most is noted from here on
@@ -155,26 +170,26 @@ def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> No
         began = time.perf_counter()
         once()
         taken.append(time.perf_counter() - began)
-    ms, held = statistics.median(taken) * 1e3, resident_bytes("VmHWM") - before
-    print(json.dumps({"ms": ms, "resident_bytes": held}))
+    most, stays = (resident_bytes(which) - before for which in ("VmHWM", "VmRSS"))
+    ms = statistics.median(taken) * 1e3
+    print(json.dumps({"ms": ms, "most_bytes": most, "resident_bytes": stays}))
 
 
 def kernels(folder: Path, runs: int) -> list[tuple[str, float]]:
     """Return each kernel that runs, in order, and its median seconds."""
     import numpy as np
     import tvm
-    from tvm import relax
 
-    library = tvm.runtime.load_module(str(folder / "ours.so"))
-    machine = relax.VirtualMachine(library, tvm.cpu())
+    from tvm_serenity.runtime import library
+
+    loaded = tvm.runtime.load_module(str(folder / "ours" / library.LIBRARY))
+    machine = library.load(folder / "ours")
     found: list[tuple[str, float]] = []
 
     def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> None:
         if not before or name.startswith("vm."):
             return
-        timed = library.imports[0].time_evaluator(
-            name, tvm.cpu(), number=1, repeat=runs, min_repeat_ms=1
-        )
+        timed = loaded.time_evaluator(name, tvm.cpu(), number=1, repeat=runs, min_repeat_ms=1)
         found.append((name, float(np.median(timed(*arguments).results))))
 
     machine.set_instrument(watch)
@@ -186,7 +201,7 @@ def profile(model: str, threads: int, runs: int) -> None:
     """Print what each kernel of ours takes, the longest first; equal ones in one row."""
     os.environ["TVM_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryDirectory() as made:
-        compiled(path_of(model, Path(made)), Path(made))
+        compiled(path_of(model, Path(made)), Path(made), threads)
         found = kernels(Path(made), runs)
     whole = sum(seconds for _, seconds in found)
     print(f"{model}: {len(found)} kernels, {whole * 1e6:,.1f} us")
@@ -218,7 +233,7 @@ def row(model: str, threads: int, runs: int) -> None:
         folder = Path(made)
         path = path_of(model, folder)
         rival = {".onnx": ("onnxruntime",), ".tflite": ("litert",)}.get(Path(path).suffix, ())
-        arena = compiled(path, folder)
+        arena = compiled(path, folder, threads)
         found = {
             name: measured(name, path, folder, threads, runs) for name in ("ours", "tvm", *rival)
         }
@@ -229,7 +244,10 @@ def row(model: str, threads: int, runs: int) -> None:
         one = found.get(name)
         cells.append("-" if one is None else f"{one['ms']:.3f} ({ours['ms'] / one['ms']:.2f})")
     cells += [f"{arena['ours']:,}", f"{arena['tvm']:,}"]
-    cells += ["-" if f is None else f"{f['resident_bytes'] / 1e6:.1f}" for f in found.values()]
+    cells += [
+        "-" if f is None else f"{f['most_bytes'] / 1e6:.1f} / {f['resident_bytes'] / 1e6:.1f}"
+        for f in found.values()
+    ]
     cells += ["-"] * (not rival)
     print(f"| {Path(model).name} | " + " | ".join(cells) + " |", flush=True)
 
@@ -253,7 +271,8 @@ def main() -> None:
         return
     print(
         "| model | ours, ms | stock TVM (ours / it) | LiteRT or onnxruntime (ours / it) | arena | "
-        "stock TVM's memory | resident MB, ours | stock TVM | LiteRT or onnxruntime |"
+        "stock TVM's memory | resident MB (most / stays), ours | stock TVM | "
+        "LiteRT or onnxruntime |"
     )
     print("|" + "---|" * 9)
     for model in given.models:

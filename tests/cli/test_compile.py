@@ -19,7 +19,8 @@ def test_compiled_networks_need_less_and_compute_the_same(model: str, tmp_path: 
     assert found["schedule"]["peak_bytes"] <= found["schedule"]["arena_bytes"]
     assert found["schedule"]["arena_bytes"] < found["stock"]["storage_bytes"]
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == found
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"lib.so", "graph.txt", "report.json"}
+    written = {"lib.so", "bytecode.json", "constants.bin", "graph.txt", "report.json"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == written
 
 
 def test_the_exported_library_runs(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_the_exported_library_runs(tmp_path: Path) -> None:
     from tvm import relax
 
     out = tmp_path / "out"
-    answer("compile", "zoo:swiftnet-cell-c", "-o", out)
+    answer("compile", "zoo:swiftnet-cell-c", "--one-file", "-o", out)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / "lib.so")), tvm.cpu())
     from tvm_serenity import zoo
     from tvm_serenity.runtime.vm import run

@@ -68,6 +68,9 @@ def compile_command(
             help="Kernels of enough work are shared out among so many threads.",
         ),
     ] = 1,
+    one_file: Annotated[
+        bool, typer.Option("--one-file", help="With -o: lib.so for TVM alone, constants inside.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
     json: Json = False,
@@ -93,21 +96,17 @@ def compile_command(
     ends with status 1, and nothing is written (docs/validation.md). The bytes are those the
     Relax VM allocates while it runs; parameters and results belong to the caller and are counted
     apart. A quantised model runs on integer kernels, while stock TVM runs it in float between
-    dequantise and quantise. With -o, DIR receives lib.so (load it with
-    tvm_serenity.runtime.library.load), graph.txt and report.json.
+    dequantise and quantise. With -o, DIR receives what
+    tvm_serenity.runtime.library.load loads (lib.so, bytecode.json, constants.bin), graph.txt and
+    report.json.
     """
     opened = source(model, dim or ())
     opened.check_operators(quantized != OFF)
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
-    from tvm_serenity.tvm_targets import (
-        architecture,
-        check_runs_here,
-        instructions,
-        named,
-        target_of,
-    )
+    from tvm_serenity.runtime.library import needs
+    from tvm_serenity.tvm_targets import check_runs_here, named, target_of
     from tvm_serenity.validation.given import given_inputs
 
     if output is not None and Path(output).exists():
@@ -115,8 +114,8 @@ def compile_command(
     if rows and rewrite:
         raise InputError("--rows and --rewrite: choose one")
     machine = target_of(target)
-    needs = {"architecture": architecture(machine), "instructions": list(instructions(machine))}
-    check_runs_here(f"--target {named(machine)}", architecture(machine), instructions(machine))
+    needed = needs(machine)
+    check_runs_here(f"--target {named(machine)}", *needed.values())
     given = given_inputs(inputs, module) if inputs else None
     show.warn_without_core()
     start, rounding_used = opened_for(opened, module, quantized, rounding, dynamic_range)
@@ -151,11 +150,11 @@ def compile_command(
     result = {
         **_json(model, named(machine), found, checks),
         "threads": threads,
-        "needs": needs,
+        "needs": needed,
         **_steps_json(module, made),
     }
     if output is not None:
-        _export(found, result, Path(output))
+        _export(found, result, Path(output), one_file)
     if json:
         show.print_json(result)
     else:
@@ -286,19 +285,17 @@ def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
     }
 
 
-def _export(found: "CompileReport", result: dict[str, Any], target: Path) -> None:
+def _export(found: "CompileReport", result: dict[str, Any], target: Path, one_file: bool) -> None:
     """Write the library and what is known about it: all of it, or nothing."""
-    import json
-
     from tvm_serenity import text
+    from tvm_serenity.runtime import library
 
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as made:
             inside = Path(made) / "out"
             inside.mkdir()
-            found.ours.executable.export_library(str(inside / "lib.so"))
+            library.write(found.ours.executable, inside, result, one_file)
             (inside / "graph.txt").write_text(text.dump(found.graph))
-            (inside / "report.json").write_text(json.dumps(result, indent=2) + "\n")
             shutil.move(str(inside), str(target))
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
