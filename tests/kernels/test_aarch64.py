@@ -15,7 +15,7 @@ from tests.rows.nets import model
 
 tvm = pytest.importorskip("tvm")
 
-from tests.kernels.aarch64 import MISSING, Program  # noqa: E402
+from tests.kernels.programs import MISSING, Program  # noqa: E402
 from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.kernels import dot_tiles, packed  # noqa: E402
 from tvm_serenity.kernels.dot_units import BY_NAME  # noqa: E402

@@ -1,5 +1,11 @@
-"""Kernels compiled for AArch64, run by QEMU's user mode: a small program calls one of them."""
+"""Kernels in a small program that calls one of them: for AArch64 under QEMU, or in two threads.
 
+QEMU's user mode runs the first. The second is C, of TVM's own, with ThreadSanitizer: each parallel
+loop runs in two threads, which take the halves that TVM's runtime would give them.
+"""
+
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import tvm
 import tvm_ffi.libinfo
+from tvm import tirx
+
+from tvm_serenity.kernels.nodes import mapped
 
 Array = npt.NDArray[Any]
 EMULATOR, COMPILER = "qemu-aarch64", "aarch64-linux-gnu-gcc"
@@ -83,19 +92,28 @@ int main(int argc, char **argv) {
 class Program:
     """Kernels (PrimFuncs) by name in one program for ``target``, linked in ``folder``."""
 
+    compiler: tuple[str, ...] = (COMPILER, "-static", "-O1")
+    emulator: tuple[str, ...] = (EMULATOR, "-cpu", "max")
+
     def __init__(self, kernels: Mapping[str, Any], target: Any, folder: Path) -> None:
         self.numbers = {name: i for i, name in enumerate(kernels)}
         named = {name: k.with_attr("global_symbol", name) for name, k in kernels.items()}
-        self.library = tvm.compile(tvm.IRModule(named), target=target).mod
-        self.library.write_to_file(str(folder / "kernels.o"), "o")
+        objects = self.compiled(tvm.IRModule(named), target, folder)
         symbols = [f"__tvm_ffi_{name}" for name in kernels]
         text = _MAIN.replace("@DECLARED@", "".join(f"Kernel {s};\n" for s in symbols))
         (folder / "main.c").write_text(text.replace("@NAMED@", ", ".join(symbols)))
         self.path = folder / "program"
-        words = [COMPILER, "-static", "-O1", "-o", str(self.path)]
+        words = [*self.compiler, "-o", str(self.path)]
         words += [f"-I{path}" for path in tvm_ffi.libinfo.include_paths()]
-        words += [str(folder / "main.c"), str(folder / "kernels.o"), "-lm"]
+        words += [f"-I{Path(tvm.__file__).parent / 'include'}"]
+        words += [str(folder / "main.c"), str(objects), "-lm"]
         subprocess.run(words, check=True, capture_output=True, timeout=LIMIT_S)
+
+    def compiled(self, module: tvm.IRModule, target: Any, folder: Path) -> Path:
+        """Return a file of compiled kernels."""
+        self.library = tvm.compile(module, target=target).mod
+        self.library.write_to_file(str(folder / "kernels.o"), "o")
+        return folder / "kernels.o"
 
     def run(self, name: str, arguments: Sequence[Array], types: Sequence[Any]) -> list[Array]:
         """Return what a kernel makes of arrays; ``types``: shapes and types of its results."""
@@ -106,7 +124,7 @@ class Program:
             about = [CODES[array.dtype.kind], 8 * array.dtype.itemsize, array.nbytes, array.ndim]
             extents = [*array.shape, *[0] * (8 - array.ndim)]
             sent += np.asarray([*about, *extents], np.int64).tobytes() + array.tobytes()
-        words = [EMULATOR, "-cpu", "max", str(self.path), str(self.numbers[name])]
+        words = [*self.emulator, str(self.path), str(self.numbers[name])]
         ran = subprocess.run(words, input=sent, capture_output=True, timeout=LIMIT_S, check=False)
         assert ran.returncode == 0, ran.stderr.decode()
         made, data = [], ran.stdout
@@ -114,3 +132,79 @@ class Program:
             made.append(np.frombuffer(data[: array.nbytes], array.dtype).reshape(array.shape))
             data = data[array.nbytes :]
         return made
+
+
+_HEADER = r"for \(int32_t steps_in_threads\w* = 0; (steps_in_threads\w*) < (\d+); \+\+\1\) {"
+_LAUNCH = r"""
+#include <pthread.h>
+typedef struct { void (*run)(int, int); int first, last; } Half;
+static void *half(void *given) {
+  Half *part = given;
+  part->run(part->first, part->last);
+  return NULL;
+}
+static void launch(void (*run)(int, int), int steps) {
+  int middle = (steps + 1) / 2;
+  Half halves[2] = {{run, 0, middle}, {run, middle, steps}};
+  pthread_t threads[2];
+  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, half, &halves[i]);
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+}
+"""
+
+
+class Sanitized(Program):
+    """A program as C, its parallel loops in two threads, with ThreadSanitizer."""
+
+    compiler = ("gcc", "-O1", "-g", "-fsanitize=thread", "-pthread", "-w")
+    emulator = ("setarch", os.uname().machine, "-R")
+    loops = 0
+
+    def compiled(self, module: tvm.IRModule, target: Any, folder: Path) -> Path:
+        """Return a file of C, vectors as loops."""
+        named = {v: f.with_body(_named(f.body)) for v, f in module.functions.items()}
+        with tvm.transform.PassContext(config={"tirx.disable_vectorize": True}):
+            text = tvm.compile(tvm.IRModule(named), target=target).mod.inspect_source()
+        while found := re.search(_HEADER, text):
+            text = _in_threads(text, found)
+            self.loops += 1
+        (folder / "kernels.c").write_text(_LAUNCH + text)
+        return folder / "kernels.c"
+
+
+def _named(body: tirx.Stmt) -> Any:
+    """A kernel's body whose parallel loops C shows by their names (and writes as serial ones)."""
+
+    def change(loop: tirx.For) -> Any:
+        if loop.kind != tirx.ForKind.PARALLEL:
+            return loop
+        var = tirx.Var("steps_in_threads", loop.loop_var.ty)
+        body = mapped(loop.body, tirx.Var, lambda v: var if v.same_as(loop.loop_var) else v)
+        return tirx.For(var, loop.min, loop.extent, loop.kind, body)
+
+    return mapped(body, tirx.For, change)
+
+
+def _in_threads(text: str, found: re.Match[str]) -> str:
+    """A source whose loop is a function of its first and last step, launched in two threads."""
+    var, steps = found.groups()
+    end, depth = found.end(), 1
+    while depth:
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+    body = text[found.end() : end]
+    made = (
+        f"{{ void run(int first, int last) {{ for (int32_t {var} = first; {var} < last; ++{var}) {{"
+    )
+    return f"{text[: found.start()]}{made}{body} }} launch(run, {steps}); }}{text[end:]}"
+
+
+def sanitizer_missing() -> str:
+    """Return what there is not to sanitise threads with, empty where all is there."""
+    absent = [tool for tool in ("gcc", "setarch") if shutil.which(tool) is None]
+    if absent:
+        return f"not installed: {', '.join(absent)}"
+    found = subprocess.run(
+        ["gcc", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False
+    )
+    return "" if Path(found.stdout.strip()).is_absolute() else "gcc has no ThreadSanitizer"
