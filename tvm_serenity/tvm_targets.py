@@ -19,10 +19,11 @@ SAME_NAME = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq"
 VECTORS = {name: name for name in SAME_NAME} | {
     "avx512vnni": "avx512_vnni",
     "avxvnni": "avx_vnni",
+    "avx512vbmi": "avx512vbmi",
 }
 """Instructions that a virtual machine may hide from a processor that has them: LLVM's name, and
 that of the system."""
-MORE = {"sse4.2": "sse4_2", "bmi2": "bmi2", "avx512vbmi": "avx512vbmi"}
+MORE = {"sse4.2": "sse4_2", "bmi2": "bmi2"}
 """Others that compilers use by themselves, in the same words."""
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "i686": "i386"}
 """Names of architectures that have another one."""

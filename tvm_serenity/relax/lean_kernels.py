@@ -10,6 +10,7 @@ from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.parallel import in_parallel
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.kernels.vector_math import in_vectors
+from tvm_serenity.kernels.wide_lookups import chooser_for, wide_lookup
 from tvm_serenity.relax.lower import lowered
 
 
@@ -36,6 +37,18 @@ def with_vector_math(mod: tvm.IRModule) -> Any:
     """Return ``mod`` with exponentials and their like as polynomials, which LLVM makes vectors."""
     functions = {
         name: in_vectors(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def with_wide_lookups(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return ``mod`` with tables of bytes in registers, where ``target`` can read them there."""
+    chooser = chooser_for(target)
+    if chooser is None:
+        return mod
+    functions = {
+        name: wide_lookup(f, chooser) if compat.is_prim_func(f) else f
+        for name, f in mod.functions.items()
     }
     return tvm.IRModule(functions, attrs=mod.attrs)
 

@@ -1,0 +1,110 @@
+"""Tables of 256 bytes that are kept in vector registers and read many entries at once.
+
+LLVM loads an entry for each element. AVX-512-VBMI chooses 64 bytes an instruction among 128 that
+lie in two registers (``vpermi2b``), AArch64 16 among 64 in four (``tbl``, ``tbx``). An element's
+stored bits, taken as a number without a sign, are the index: of signed elements the table's second
+half comes first. Each chunk is read before it is written, so a result may lie over its argument;
+what is left over behind whole chunks is read an entry at a time. No memory is used beside the
+tensors.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T  # noqa: N812
+
+from tvm_serenity import compat
+from tvm_serenity.kernels.arithmetic import i32
+from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.records import Lookup
+from tvm_serenity.kernels.spec import described
+from tvm_serenity.kernels.spec_read import kind_of, spec_of
+from tvm_serenity.tvm_targets import architecture, has_feature
+
+ENTRIES = 256
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Instructions that choose bytes: bytes of a register; what makes results of indices."""
+
+    lanes: int
+    chosen: Callable[[Sequence[Any], Any], Any]
+
+
+def _halves(table: Sequence[Any], index: Any) -> Any:
+    """Of 128 entries each by the index's lower seven bits; its sign says which are meant."""
+    name = "llvm.x86.avx512.vpermi2var.qi.512"
+    low, high = (
+        tirx.call_llvm_pure_intrin("int8x64", name, table[i], index, table[i + 1]) for i in (0, 2)
+    )
+    return tirx.Select(index < tirx.Broadcast(tirx.const(0, "int8"), 64), high, low)
+
+
+def _quarters(table: Sequence[Any], index: Any) -> Any:
+    """Of 64 entries each; an index of none of them leaves what was chosen before."""
+    made = None
+    for first in range(0, len(table), 4):
+        four = table[first : first + 4]
+        offset = tirx.const((-16 * first + 128) % 256 - 128, "int8")
+        at = index + tirx.Broadcast(offset, 16) if first else index
+        name = f"llvm.aarch64.neon.tb{'l' if made is None else 'x'}4.v16i8"
+        given = [*four, at] if made is None else [made, *four, at]
+        made = tirx.call_llvm_pure_intrin("int8x16", name, *given)
+    return made
+
+
+def chooser_for(target: tvm.target.Target) -> Chooser | None:
+    """Return what a target chooses bytes with; None where that is one load an element."""
+    if str(target.kind.name) != "llvm":
+        return None
+    if has_feature(target, "avx512vbmi") and has_feature(target, "avx512bw"):
+        return Chooser(64, _halves)
+    if architecture(target) == "aarch64" and has_feature(target, "neon"):
+        return Chooser(16, _quarters)
+    return None
+
+
+def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
+    """Return a kernel that was made by ``kernels.pointwise.lookup`` in vectors; others unchanged.
+
+    Those stay that have less than a vector, or make a part of a larger tensor.
+    """
+    if kind_of(kernel) != Lookup.__name__:
+        return kernel
+    spec = spec_of(kernel)
+    whole = all(tuple(compat.buffer_shape(kernel.params[i])) == spec.shape for i in (0, -1))
+    if not whole or spec.result not in ("int8", "uint8") or math.prod(spec.shape) < chooser.lanes:
+        return kernel
+    held = {
+        "x": (spec.shape, spec.source),
+        "table": ((ENTRIES,), spec.result),
+        "out": (spec.shape, spec.result),
+    }
+    made = described(written(held, partial(_emit, spec, chooser)), spec)
+    return made.with_attr(dict(kernel.attrs.items()))
+
+
+def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:
+    size, lanes = math.prod(spec.shape), chooser.lanes
+    source = T.decl_buffer((size,), spec.source, data=x.data)
+    result = T.decl_buffer((size,), spec.result, data=out.data)
+    first = ENTRIES // 2 if spec.source == "int8" else 0
+    pieces = [
+        T.bind(table[tirx.Ramp((first + at) % ENTRIES, 1, lanes)].astype(f"int8x{lanes}"))
+        for at in range(0, ENTRIES, lanes)
+    ]
+    with T.serial(size // lanes) as chunk:
+        at = tirx.Ramp(chunk * lanes, 1, lanes)
+        made = chooser.chosen(pieces, source[at].astype(f"int8x{lanes}"))
+        T.buffer_store(result, made.astype(f"{spec.result}x{lanes}"), [at])
+    if size % lanes:
+        with T.serial(size % lanes) as rest:
+            one = rest + size // lanes * lanes
+            index = source[one].astype("int32") + i32(first)
+            T.buffer_store(result, table[index], [one])
