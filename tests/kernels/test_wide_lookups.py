@@ -40,7 +40,7 @@ def drawn(shape: tuple[int, ...], source: str, result: str, seed: int) -> tuple[
 
 
 def by_definition(x: Bytes, table: Bytes) -> Bytes:
-    return table[x.astype(int) - np.iinfo(x.dtype).min]
+    return np.asarray(table[x.astype(int) - np.iinfo(x.dtype).min])
 
 
 def run(kernel: Any, x: Bytes, table: Bytes, over: bool = False) -> Bytes:
@@ -61,7 +61,9 @@ def test_every_table_here(
 ) -> None:
     shape = (*shape, 16)
     x, table = drawn(shape, source, result, seed)
-    kernel = wide_lookup(lean(lookup(shape, source, result)), chooser_for(native()))
+    chooser = chooser_for(native())
+    assert chooser is not None
+    kernel = wide_lookup(lean(lookup(shape, source, result)), chooser)
     assert kernel.attrs[LEAN]
     found = run(in_parallel(kernel) if threads else kernel, x, table)
     np.testing.assert_array_equal(found, by_definition(x, table))
