@@ -58,19 +58,28 @@ MODELS = (
     "torch:unet",
     "torch:nasnet_cell",
     "torch:vit_tiny",
+    *("keras:mobilenet_v1_96", "keras:mobilenet_v2_96", "keras:mobilenet_v3_small_96"),
+    *("keras:mobilenet_v2_224", "keras:mobilenet_v3_large_224", "keras:efficientnet_b0_224"),
 )
-"""Files below ``shared``; networks of the zoo, which only TVM runs; those of PyTorch, as ONNX."""
+"""Files below ``shared``; networks of the zoo, which only TVM runs; those of PyTorch, as ONNX, and
+of Keras, in 8-bit integers (where ``KERAS_PYTHON`` names a Python that has tensorflow)."""
+WRITERS = {"torch": ("torch_networks.py", ".onnx"), "keras": ("keras_networks.py", ".tflite")}
+"""By kind of network which program writes it, and into what."""
 
 
 def path_of(model: str, folder: Path) -> str:
-    """Return the path of a model, or the name of a network of the zoo; PyTorch's go to a folder."""
-    if model.startswith("zoo:"):
+    """Return the path of a model, or the name of a network of the zoo; others go to a folder."""
+    kind, _, name = model.partition(":")
+    if kind == "zoo":
         return model
-    if not model.startswith("torch:"):
+    if kind not in WRITERS:
         return str(DATA / model)
-    name = model.removeprefix("torch:")
-    script, file = Path(__file__).with_name("torch_networks.py"), folder / f"{name}.onnx"
-    words = [sys.executable, "-W", "ignore", str(script), name, str(file)]
+    writer, suffix = WRITERS[kind]
+    script, file = Path(__file__).with_name(writer), folder / f"{name}{suffix}"
+    python = os.environ.get("KERAS_PYTHON") if kind == "keras" else sys.executable
+    if python is None:
+        raise LookupError(f"{model}: KERAS_PYTHON names no Python that has tensorflow")
+    words = [python, "-W", "ignore", str(script), name, str(file)]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return str(file)
 
@@ -276,7 +285,10 @@ def main() -> None:
     )
     print("|" + "---|" * 9)
     for model in given.models:
-        row(model, given.threads, given.runs)
+        try:
+            row(model, given.threads, given.runs)
+        except LookupError as error:
+            print(error, file=sys.stderr)
 
 
 if __name__ == "__main__":
