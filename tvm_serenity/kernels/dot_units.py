@@ -81,16 +81,19 @@ class Unit:
         held = tirx.Broadcast(_i32(sum(1 << (8 * i) for i in range(count))), self.lanes)
         return tirx.reinterpret(f"int8x{4 * self.lanes}", held) if _takes_bytes(self) else held
 
+    def spread(self, held: Any) -> Any:
+        """Return a group of values for every lane, as :meth:`add` takes them."""
+        spread = tirx.Broadcast(held, self.lanes)
+        if self.kind == "madd":
+            return tirx.reinterpret(f"int16x{2 * self.lanes}", spread)
+        return tirx.reinterpret(f"int8x{4 * self.lanes}", spread) if _takes_bytes(self) else spread
+
     def add(self, total: Any, values: Any, weights: Any) -> Any:
-        """Return ``total`` with the products of a group added to each lane."""
-        spread = tirx.Broadcast(values, self.lanes)
+        """Return ``total`` with the products of spread values and weights added to each lane."""
         dtype = f"int32x{self.lanes}"
         if self.kind == "madd":
-            spread = tirx.reinterpret(f"int16x{2 * self.lanes}", spread)
-            return total + tirx.call_llvm_pure_intrin(dtype, self.intrinsic, spread, weights)
-        if _takes_bytes(self):
-            spread = tirx.reinterpret(f"int8x{4 * self.lanes}", spread)
-        return tirx.call_llvm_pure_intrin(dtype, self.intrinsic, total, spread, weights)
+            return total + tirx.call_llvm_pure_intrin(dtype, self.intrinsic, values, weights)
+        return tirx.call_llvm_pure_intrin(dtype, self.intrinsic, total, values, weights)
 
 
 def _takes_bytes(unit: Unit) -> bool:
