@@ -5,7 +5,7 @@ for each column and vector. A unit that multiplies several columns at once holds
 of its own until they are settled (``kernels.dot_units``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +61,10 @@ class TiledKernel:
 
 @dataclass(frozen=True)
 class Sums:
-    """A tile's registers: ``totals[column][vector]``; ``values``: what the values of a column add
-    up to, in every lane, where weights are corrected by a multiple of it (else none).
+    """A tile's registers: ``totals[column][vector]``, up to a multiple of the unit's columns.
+
+    ``values``: what the values of a column add up to, where weights are corrected by a multiple of
+    it (else none); until they are settled, one register for all columns of the unit.
     """
 
     totals: tuple[tuple[Any, ...], ...]
@@ -71,17 +73,38 @@ class Sums:
 
 def begun(kernel: TiledKernel, place: Place) -> Sums:
     """Emit the registers of a tile, which begin with the bias, and return them."""
-    tile, lanes = place.tile, kernel.unit.lanes
-    every, columns = tirx.Ramp(0, 1, lanes), range(tile.columns)
-    totals = tuple(tuple(_register(lanes) for _ in range(tile.vectors)) for _ in columns)
-    values = tuple(_register(lanes) for _ in columns if kernel.extra)
+    tile, unit = place.tile, kernel.unit
+    every, shared = tirx.Ramp(0, 1, unit.lanes), range(-(-tile.columns // unit.columns))
+    columns = range(len(shared) * unit.columns)
+    totals = tuple(tuple(_register(unit.lanes) for _ in range(tile.vectors)) for _ in columns)
+    values = tuple(_register(unit.lanes) for _ in shared if kernel.extra)
     for v in range(tile.vectors):
-        held = kernel.bias[tirx.Ramp((place.first + v) * lanes, 1, lanes)]
-        for column in totals:
-            T.buffer_store(column[v], held, [every])
+        held = kernel.bias[tirx.Ramp((place.first + v) * unit.lanes, 1, unit.lanes)]
+        for j, column in enumerate(totals):
+            T.buffer_store(column[v], unit.begun(held, j % unit.columns), [every])
     for value in values:
-        T.buffer_store(value, tirx.Broadcast(i32(0), lanes), [every])
+        T.buffer_store(value, tirx.Broadcast(i32(0), unit.lanes), [every])
     return Sums(totals, values)
+
+
+def settled(kernel: TiledKernel, sums: Sums) -> Sums:
+    """Emit what brings all sums of a column together, and return them."""
+    unit = kernel.unit
+    if unit.columns == 1:
+        return sums
+    every = tirx.Ramp(0, 1, unit.lanes)
+
+    def of(parts: Sequence[Any], column: int) -> Any:
+        made = _register(unit.lanes)
+        T.buffer_store(made, unit.settled([part[every] for part in parts], column), [every])
+        return made
+
+    totals = []
+    for first in range(0, len(sums.totals), unit.columns):
+        shared = list(zip(*sums.totals[first : first + unit.columns], strict=True))
+        totals += [tuple(of(parts, i) for parts in shared) for i in range(unit.columns)]
+    values = [of([v] * unit.columns, i) for v in sums.values for i in range(unit.columns)]
+    return Sums(tuple(totals), tuple(values))
 
 
 def _register(lanes: int) -> Any:
@@ -101,14 +124,24 @@ def add_taps(kernel: TiledKernel, place: Place, sums: Sums, ky: Any, row: Any) -
         partial = cut.channels[piece] % group
         full = count - bool(partial)
         where = _Steps(place, row, piece, kx, ky * cut.count + first)
-        if cut.pixels > 1:
-            for step in range(full):
-                _step(kernel, where, sums, i32(step), group)
-        elif full:
-            with T.serial(full) as step:
-                _step(kernel, where, sums, step, group)
+        _full_steps(kernel, where, sums, full)
         if partial:
             _step(kernel, where, sums, i32(full), partial)
+
+
+def _full_steps(kernel: TiledKernel, run: "_Steps", sums: Sums, count: int) -> None:
+    """Emit the steps of a run that are of whole groups, as many at once as are loaded at once."""
+    unit, row = kernel.unit, row_of(kernel.spec)
+    several = unit.at_once if _all_within(kernel, run) else 1
+    whole = count // several
+    if row.pixels > 1:
+        for step in range(whole):
+            _steps(kernel, run, sums, i32(step * several), several)
+    elif whole:
+        with T.serial(whole) as step:
+            _steps(kernel, run, sums, step * several, several)
+    for step in range(whole * several, count):
+        _step(kernel, run, sums, i32(step), unit.group)
 
 
 def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
@@ -131,21 +164,45 @@ class _Steps:
     at: Any
 
 
+def _steps(kernel: TiledKernel, run: _Steps, sums: Sums, first: Any, count: int) -> None:
+    """Emit steps of whole groups, which are loaded at once."""
+    unit, columns = kernel.unit, range(run.place.tile.columns)
+    if count == 1:
+        _step(kernel, run, sums, first, unit.group)
+        return
+    source, dtype = kernel.sources[run.piece], kernel.spec.dtype
+    held = [unit.several(source, _address(kernel, run, j, first), dtype) for j in columns]
+    for i in range(count):
+        _add(kernel, run, sums, first + i, ([words[i] for words in held], unit.group))
+
+
 def _step(kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, count: int) -> None:
     """Emit one step of all columns and vectors."""
-    unit, place = kernel.unit, run.place
-    lanes, size = unit.lanes, unit.lanes * unit.group
+    columns = range(run.place.tile.columns)
+    _add(kernel, run, sums, step, ([_values(kernel, run, j, step, count) for j in columns], count))
+
+
+def _add(
+    kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, given: tuple[list[Any], int]
+) -> None:
+    """Emit the products of a step; ``given``: a group of each column, how many are values."""
+    (words, count), unit, dtype = given, kernel.unit, kernel.spec.dtype
     weights = []
-    for v in range(place.tile.vectors):
-        at = ((place.first + v) * kernel.taps + run.at + step) * size
+    for v in range(run.place.tile.vectors):
+        at = ((run.place.first + v) * kernel.taps + run.at + step) * (unit.lanes * unit.group)
         weights.append(unit.weights(kernel.weight, at, correction(kernel.spec)))
-    every = tirx.Ramp(0, 1, lanes)
-    for j, totals in enumerate(sums.totals):
-        held = unit.spread(_values(kernel, run, j, step, count))
-        for total, weight in zip(totals, weights, strict=True):
-            T.buffer_store(total, unit.add(total[every], held, weight), [every])
-        for value in sums.values[j : j + 1]:
-            T.buffer_store(value, unit.add(value[every], held, unit.ones(count)), [every])
+    every = tirx.Ramp(0, 1, unit.lanes)
+
+    def add(total: Any, held: Any, weight: Any) -> None:
+        T.buffer_store(total, unit.add(total[every], held, weight, dtype), [every])
+
+    for first in range(0, len(words), unit.columns):
+        held = unit.spread(words[first : first + unit.columns])
+        for v, parts in enumerate(weights):
+            for i, weight in enumerate(parts):
+                add(sums.totals[first + i][v], held, weight)
+        if sums.values:
+            add(sums.values[first // unit.columns], held, unit.ones(count))
 
 
 def _values(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int) -> Any:
@@ -182,6 +239,14 @@ def _within(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int
         return [inside[run.kx]] * count
     channels, first = row.channels[0] // row.pixels, int(step) * kernel.unit.group
     return [inside[(first + i) // channels] for i in range(count)]
+
+
+def _all_within(kernel: TiledKernel, run: _Steps) -> bool:
+    """Whether all values of a run's columns lie in the image."""
+    if run.row is None or run.place.inside is None:
+        return run.row is not None
+    joined = row_of(kernel.spec).pixels > 1
+    return all(all(taps) if joined else taps[run.kx] for taps in run.place.inside)
 
 
 def _address(kernel: TiledKernel, run: _Steps, column: int, step: Any) -> Any:

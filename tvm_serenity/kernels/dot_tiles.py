@@ -22,12 +22,13 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
-from tvm_serenity.kernels.dot_steps import Place, Sums, TiledKernel, add_taps, begun
-from tvm_serenity.kernels.dot_units import tile_for
+from tvm_serenity.kernels.dot_steps import Place, Sums, TiledKernel, add_taps, begun, settled
+from tvm_serenity.kernels.dot_units import best_tile, tile_for
 from tvm_serenity.kernels.packed import (
     correction,
     finish_of,
     parameters,
+    row_of,
     unit_of,
     vectors,
 )
@@ -55,12 +56,7 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
     pieces, on_the_fly = len(spec.pieces), spec.on_the_fly is not None
     steps = buffers[pieces] if on_the_fly else None
     weight = pieces + on_the_fly
-    n, height, width, _ = spec.sizes(spec.pieces[0])
-    _, rows, columns, _ = spec.output_shape
-    image, result = (n, height, width), (n, rows, columns)
-    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
-    if single and not any(spec.padding) and (n == 1 or not on_the_fly):
-        image = result = (1, *_long_rows(n * height * width))
+    image, result = _extents(spec)
     kernel = TiledKernel(
         spec=spec,
         unit=unit_of(spec),
@@ -74,6 +70,27 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
         result=result,
     )
     _rows(kernel)
+
+
+def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Images, rows and columns of the input and of the result, as they are gone through."""
+    n, height, width, _ = spec.sizes(spec.pieces[0])
+    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+    if single and not any(spec.padding) and (n == 1 or spec.on_the_fly is None):
+        rows = (1, *_long_rows(n * height * width))
+        return rows, rows
+    _, rows, columns, _ = spec.output_shape
+    return (n, height, width), (n, rows, columns)
+
+
+def cycles(spec: Packed) -> float:
+    """Return about how many cycles the products of a layer take, to choose one of its target's
+    units by.
+    """
+    (images, rows, columns), unit = _extents(spec)[1], unit_of(spec)
+    extra = unit.kind != "madd" and correction(spec) != 0
+    steps = images * rows * spec.weight_shape[0] * row_of(spec).count
+    return steps * best_tile(unit, columns, vectors(spec), extra)[0]
 
 
 def _long_rows(pixels: int) -> tuple[int, int]:
@@ -137,7 +154,7 @@ def _tile(kernel: TiledKernel, place: Place) -> None:
             lambda: add_taps(kernel, place, sums, ky, row),
             lambda: add_taps(kernel, place, sums, ky, None),
         )
-    _finish(kernel, place, sums)
+    _finish(kernel, place, settled(kernel, sums))
 
 
 def _row_inside(kernel: TiledKernel, row: Any) -> Any:
