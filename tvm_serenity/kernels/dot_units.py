@@ -196,7 +196,7 @@ UNITS = (
     Unit(
         "mmla",
         "mmla",
-        ("i8mm", "dotprod"),
+        ("i8mm",),
         lanes=4,
         group=8,
         registers=32,
