@@ -77,8 +77,8 @@ def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     n, height, width, _ = spec.sizes(spec.pieces[0])
     single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
     if single and not any(spec.padding) and (n == 1 or spec.on_the_fly is None):
-        rows = (1, *_long_rows(n * height * width))
-        return rows, rows
+        pixels = (1, *_long_rows(n * height * width))
+        return pixels, pixels
     _, rows, columns, _ = spec.output_shape
     return (n, height, width), (n, rows, columns)
 

@@ -8,6 +8,7 @@ import tvm
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.parallel import in_parallel
+from tvm_serenity.kernels.rounding_products import with_rounding_products
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.kernels.vector_math import in_vectors
 from tvm_serenity.relax.lower import lowered
@@ -36,6 +37,15 @@ def with_vector_math(mod: tvm.IRModule) -> Any:
     """Return ``mod`` with exponentials and their like as polynomials, which LLVM makes vectors."""
     functions = {
         name: in_vectors(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def with_products(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with rounded products as AArch64's vectors compute them."""
+    functions = {
+        name: with_rounding_products(f) if compat.is_prim_func(f) else f
+        for name, f in mod.functions.items()
     }
     return tvm.IRModule(functions, attrs=mod.attrs)
 

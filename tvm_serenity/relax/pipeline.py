@@ -29,7 +29,12 @@ from tvm_serenity.quantize.choices import (
     check_rounding,
 )
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
-from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_vector_math
+from tvm_serenity.relax.lean_kernels import (
+    lean_module,
+    shared_out,
+    with_products,
+    with_vector_math,
+)
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -139,6 +144,8 @@ class Prepared:
             made = lowered(_pass("LeanKernels", lean, self.plain), self.target)
             if tvm_targets.names_processor(self.target):
                 made = _pass("SerenityVectorMath", with_vector_math, made)
+            if tvm_targets.is_aarch64(self.target):
+                made = _pass("SerenityRoundingProducts", with_products, made)
             return made if self.steps.threads == 1 else _pass("SerenityThreads", shared_out, made)
 
     @cached_property
