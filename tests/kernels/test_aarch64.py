@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 NEON = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]}
 DOTS = {**NEON, "mattr": ["+neon", "+dotprod"]}
 MATRICES = {**NEON, "mattr": ["+neon", "+dotprod", "+i8mm"]}
-USED: list[tuple[Any, set[str]]] = [(NEON, set()), (DOTS, {"sdot"}), (MATRICES, {"sdot", "smmla"})]
-"""Targets, and the dot products of theirs that both networks use."""
+USED = [(NEON, {"sadalp"}), (DOTS, {"sdot"}), (MATRICES, {"sdot", "smmla"})]
+"""Targets, and what adds up products in both networks."""
 NETWORKS = ("mlperf_tiny/kws_dscnn_int8.tflite", "mlperf_tiny/ic_resnet8_int8.tflite")
 FOUR = settings(QUICK, max_examples=4)
 """Lists of layers, each of which is one program."""
@@ -52,7 +52,7 @@ def test_a_network_is_exact(name: str, target: Any, used: set[str], tmp_path: Pa
     kernels = {g.name_hint: f for g, f in made.functions.items() if compat.is_prim_func(f)}
     program = Program(kernels, tvm.target.Target(target), tmp_path)
     text = program.library.inspect_source("asm")
-    assert {word for word in ("sdot", "smmla") if word in text} == used
+    assert {word for word in ("sadalp", "sdot", "smmla") if word in text} == used
     assert "sqrdmulh" in text
     judge = judge_of(data)
     inputs = judge.inputs(0)
@@ -84,7 +84,7 @@ def wrong(specs: Mapping[str, Any], unit: str, folder: Path) -> list[str]:
     return apart
 
 
-@pytest.mark.parametrize("unit", ["sdot", "mmla"])
+@pytest.mark.parametrize("unit", ["smull", "sdot", "mmla"])
 def test_packed_layers_are_exact(unit: str) -> None:
     """Of both types of values and of weights, with borders, rests, joined pixels, corrections."""
 
@@ -99,10 +99,11 @@ def test_packed_layers_are_exact(unit: str) -> None:
 
 
 def test_kernels_are_of_the_instructions() -> None:
-    for spec, used in ((WIDE, "smmla"), (UNSIGNED, "usmmla")):
-        kernel = dot_tiles.dot_tiles(packed.packed_spec(spec, BY_NAME["mmla"]))
+    used = ("mmla", WIDE, "smmla"), ("mmla", UNSIGNED, "usmmla"), ("smull", WIDE, "sadalp")
+    for unit, spec, instruction in used:
+        kernel = dot_tiles.dot_tiles(packed.packed_spec(spec, BY_NAME[unit]))
         text = str(compiled(kernel, tvm.target.Target(MATRICES)).mod.inspect_source("asm"))
-        assert text.count(f"\t{used}\t") > 20
+        assert text.count(f"\t{instruction}\t") > 20
 
 
 def test_columns_in_pairs_are_exact(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_fault_is_found(
 
 def test_layers_have_the_unit_of_the_fewest_cycles() -> None:
     units = units_of(tvm.target.Target(MATRICES))
-    assert [unit.name for unit in units] == ["mmla", "sdot"]
+    assert [unit.name for unit in units] == ["mmla", "sdot", "smull"]
 
     def chosen(spec: Any) -> str:
         unit = unit_for(spec, units)
@@ -146,4 +147,6 @@ def test_layers_have_the_unit_of_the_fewest_cycles() -> None:
     for rows, name in ((1, "sdot"), (2, "mmla")):
         assert chosen(Dense(rows, 64, 10, "int8", "int8", 0, WIDE.requantise)) == name
     only = {**NEON, "mattr": ["+neon", "+i8mm"]}
-    assert [unit.name for unit in units_of(tvm.target.Target(only))] == ["mmla"]
+    assert [unit.name for unit in units_of(tvm.target.Target(only))] == ["mmla", "smull"]
+    arm32 = {"kind": "llvm", "mtriple": "armv8a-linux-gnueabihf", "mattr": ["+neon", "+dotprod"]}
+    assert units_of(tvm.target.Target(arm32)) == ()

@@ -3,9 +3,10 @@
 A unit adds to each of ``lanes`` 32-bit sums the products of ``group`` values with weights of their
 own. Sums wrap around as 32-bit integers do: none saturates.
 
-``vnni``: values 0 to 255 with weights -128 to 127. ``sdot``: both -128 to 127. ``madd``: both of
-16 bits, in pairs. A value of the other sign is taken 128 higher or lower (:meth:`Unit.offset`);
-whoever packs the weights takes that out of the bias. ``mmla``: values of either sign.
+``vnni``: values 0 to 255 with weights -128 to 127. ``sdot``: both -128 to 127, and ``smull``, which
+is two instructions: products of 16 bits, and their sums in pairs. ``madd``: both of 16 bits. A
+value of the other sign is taken 128 higher or lower (:meth:`Unit.offset`); whoever packs the
+weights takes that out of the bias. ``mmla``: values of either sign.
 
 The values are the same for all lanes, but for ``mmla``, which multiplies two columns (of 8 values)
 with two channels. It takes a vector of four channels in two parts; the sums of a column lie in one
@@ -19,7 +20,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from tvm_serenity.tvm_targets import has_feature
+from tvm_serenity.tvm_targets import has_feature, is_aarch64
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Unit:
     intrinsic: str
     columns: int = 1
     """Columns that it multiplies at once, with as many parts of the weights."""
+    temporary: int = 2
+    """Registers for what is neither a sum nor a weight, or a value of several groups."""
     at_once: int = 1
     """Groups of a column that are loaded at once."""
     in_flight: int = 10
@@ -53,7 +56,7 @@ class Unit:
         """Return what is added to a value of ``dtype`` before it is multiplied."""
         if self.kind == "vnni" and dtype == "int8":
             return 128
-        return -128 if self.kind == "sdot" and dtype == "uint8" else 0
+        return -128 if self.kind in ("sdot", "smull") and dtype == "uint8" else 0
 
     def values(self, buffer: tirx.Var, at: Any, count: int, dtype: str) -> Any:
         """Return ``count`` values from ``buffer[at]`` (up to a group) in 32 bits."""
@@ -128,8 +131,7 @@ class Unit:
     def ones(self, count: int) -> Any:
         """Return weights of 1 for the first ``count`` values of a group, for :meth:`add`."""
         held = self._bits(sum(1 << (8 * i) for i in range(count)))
-        held = tirx.Broadcast(held, self.lanes // self.columns)
-        return tirx.reinterpret(f"int8x{4 * self.lanes}", held) if _takes_bytes(self) else held
+        return self._operand(tirx.Broadcast(held, self.lanes // self.columns))
 
     def spread(self, words: Sequence[Any]) -> Any:
         """Return groups of values, one a column (``columns`` or fewer), as :meth:`add` takes them.
@@ -144,13 +146,21 @@ class Unit:
             held = tirx.Broadcast(words[0], self.lanes)
         if self.kind == "madd":
             return tirx.reinterpret(f"int16x{2 * self.lanes}", held)
-        return tirx.reinterpret(f"int8x{4 * self.lanes}", held) if _takes_bytes(self) else held
+        return self._operand(held)
+
+    def _operand(self, words: Any) -> Any:
+        """A vector of groups as the instruction takes it."""
+        count = self.lanes * self.group // self.columns
+        return tirx.reinterpret(f"int8x{count}", words) if _takes_bytes(self) else words
 
     def add(self, total: Any, values: Any, weights: Any, dtype: str) -> Any:
         """Return ``total`` with the products of spread values (of ``dtype``) and weights added."""
         kind = f"int32x{self.lanes}"
         if self.kind == "madd":
             return total + tirx.call_llvm_pure_intrin(kind, self.intrinsic, values, weights)
+        if self.kind == "smull":
+            made = tirx.call_llvm_pure_intrin("int16x8", self.intrinsic, weights, values)
+            return total + tirx.call_llvm_pure_intrin(kind, f"{_NEON}.saddlp", made)
         name = self.of_unsigned if self.of_unsigned and dtype == "uint8" else self.intrinsic
         pair = (weights, values) if self.kind == "sdot" else (values, weights)
         return tirx.call_llvm_pure_intrin(kind, name, total, *pair)
@@ -178,7 +188,7 @@ def lanes_of(held: Any) -> int:
 
 def _takes_bytes(unit: Unit) -> bool:
     """Whether LLVM's intrinsic takes vectors of bytes: x86's since LLVM 22."""
-    return unit.kind in ("sdot", "mmla") or tvm.target.codegen.llvm_version_major() >= 22
+    return unit.kind in ("sdot", "mmla", "smull") or tvm.target.codegen.llvm_version_major() >= 22
 
 
 def _signed(bits: int, width: int) -> int:
@@ -202,12 +212,25 @@ UNITS = (
         registers=32,
         intrinsic=f"{_NEON}.smmla",
         columns=2,
+        temporary=8,
         at_once=2,
         in_flight=2,
         beside="sdot",
         of_unsigned=f"{_NEON}.usmmla",
     ),
     Unit("sdot", "sdot", ("dotprod",), 4, 4, 32, f"{_NEON}.sdot", at_once=4, in_flight=2),
+    Unit(
+        "smull",
+        "smull",
+        ("neon",),
+        lanes=4,
+        group=2,
+        registers=32,
+        intrinsic=f"{_NEON}.smull",
+        temporary=6,
+        at_once=8,
+        in_flight=2,
+    ),
 )
 """All units, the best one first."""
 BY_NAME = {unit.name: unit for unit in UNITS}
@@ -217,7 +240,8 @@ def units_of(target: tvm.target.Target) -> tuple[Unit, ...]:
     """Return the units that a target has; none of Cortex-M, of plain x86-64, of other kinds."""
     if str(target.kind.name) != "llvm":
         return ()
-    return tuple(u for u in UNITS if all(has_feature(target, f) for f in u.features))
+    own = [u for u in UNITS if u.intrinsic.startswith(_NEON) == is_aarch64(target)]
+    return tuple(u for u in own if all(has_feature(target, f) for f in u.features))
 
 
 MOST_VECTORS = 4
@@ -246,7 +270,7 @@ def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[flo
     """
     found = []
     for held in range(1, min(MOST_VECTORS, channels) + 1):
-        most = (unit.registers - held - 2) // (held + extra + (unit.at_once > 1))
+        most = (unit.registers - held - unit.temporary) // (held + extra + (unit.at_once > 1))
         most -= most % unit.columns
         if most < 1:
             continue
@@ -266,5 +290,7 @@ def _cycles(unit: Unit, tile: Tile, extra: bool) -> float:
     loads = tile.vectors * unit.columns + tile.columns / unit.at_once
     if unit.at_once == 1:
         return max((sums + tile.columns) / 2, loads / 2, unit.in_flight / 2)
+    if unit.kind == "smull":  # two instructions a sum; values are spread
+        return max((2 * sums + tile.columns + loads) / 2, unit.in_flight / 2)
     moves = shared if unit.columns > 1 else 0
     return max((sums + moves + loads) / 2, unit.in_flight / 2)
