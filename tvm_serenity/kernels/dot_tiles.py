@@ -183,29 +183,58 @@ def _finish(kernel: TiledKernel, place: Place, sums: Sums) -> None:
     _, rows, columns = kernel.result
     for j in range(place.tile.columns):
         pixel = (place.n * rows + place.y) * columns + place.x + j
-        for v in range(place.tile.vectors):
-            channel = (place.first + v) * lanes
+        for v, count in _together(kernel, place):
+            channel, total = (place.first + v) * lanes, _joined(kernel, sums, j, (v, count))
 
-            def value(lane: Any, j: int = j, v: int = v, channel: Any = channel) -> Any:
-                total = sums.totals[j][v][lane]
-                if sums.values:
-                    total = total + sums.values[j][lane] * i32(correction(spec))
-                return finish(total, channel + lane, place.x + j if spec.dense else place.n)
+            def value(lane: Any, j: int = j, total: Any = total, channel: Any = channel) -> Any:
+                return finish(total[lane], channel + lane, place.x + j if spec.dense else place.n)
 
-            _stored(kernel, value, pixel * spec.channels + channel, _lanes_of(kernel, place, v))
+            used = (count - 1) * lanes + _lanes_of(kernel, place, v + count - 1)
+            at = pixel * spec.channels + channel
+            _stored(kernel, value, at, (used, count * lanes))
 
 
-def _stored(kernel: TiledKernel, value: Callable[[Any], Any], at: Any, count: int) -> None:
-    """Emit what stores a vector of results: of the last one, ``count`` lanes are channels."""
-    lanes = kernel.unit.lanes
-    if count == lanes:
+def _together(kernel: TiledKernel, place: Place) -> list[tuple[int, int]]:
+    """First vectors, and counts, of those that are stored at once: a power of two of whole ones."""
+    found, first, end = [], 0, place.tile.vectors
+    whole = end - (_lanes_of(kernel, place, end - 1) < kernel.unit.lanes)
+    most = kernel.unit.stored_at_once
+    while first < end:
+        count = min(most, 1 << max((whole - first).bit_length() - 1, 0))
+        found.append((first, count))
+        first += count
+    return found
+
+
+def _joined(kernel: TiledKernel, sums: Sums, column: int, which: tuple[int, int]) -> Any:
+    """The corrected sums of a column and of vectors next to each other, in one buffer."""
+    (first, count), lanes = which, kernel.unit.lanes
+    every, totals = tirx.Ramp(0, 1, lanes), sums.totals[column][first : first + count]
+    if count == 1 and not sums.values:
+        return totals[0]
+    made = T.alloc_buffer((count * lanes,), "int32")
+    for i, total in enumerate(totals):
+        held = total[every]
+        if sums.values:
+            factor = tirx.Broadcast(i32(correction(kernel.spec)), lanes)
+            held = held + sums.values[column][every] * factor
+        T.buffer_store(made, held, [tirx.Ramp(i * lanes, 1, lanes)])
+    return made
+
+
+def _stored(
+    kernel: TiledKernel, value: Callable[[Any], Any], at: Any, size: tuple[int, int]
+) -> None:
+    """Emit what stores vectors of results; ``size``: lanes that are channels, and all lanes."""
+    used, lanes = size
+    if used == lanes:
         with T.vectorized(lanes) as lane:
             T.buffer_store(kernel.out, value(lane), [at + lane])
         return
     made = T.alloc_buffer((lanes,), kernel.spec.finish.dtype)
     with T.vectorized(lanes) as lane:
         T.buffer_store(made, value(lane), [lane])
-    for lane in range(count):
+    for lane in range(used):
         T.buffer_store(kernel.out, made[lane], [at + lane])
 
 

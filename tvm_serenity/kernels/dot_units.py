@@ -40,6 +40,8 @@ class Unit:
     """Registers for what is neither a sum nor a weight, or a value of several groups."""
     at_once: int = 1
     """Groups of a column that are loaded at once."""
+    stored_at_once: int = 1
+    """Vectors of results that fill a register with bytes, where that is of the same size."""
     in_flight: int = 10
     """Sums that two pipelines keep in flight: on x86 an addition takes five cycles."""
     beside: str = ""
@@ -214,11 +216,23 @@ UNITS = (
         columns=2,
         temporary=8,
         at_once=2,
+        stored_at_once=4,
         in_flight=2,
         beside="sdot",
         of_unsigned=f"{_NEON}.usmmla",
     ),
-    Unit("sdot", "sdot", ("dotprod",), 4, 4, 32, f"{_NEON}.sdot", at_once=4, in_flight=2),
+    Unit(
+        "sdot",
+        "sdot",
+        ("dotprod",),
+        4,
+        4,
+        32,
+        f"{_NEON}.sdot",
+        at_once=4,
+        stored_at_once=4,
+        in_flight=2,
+    ),
     Unit(
         "smull",
         "smull",
@@ -229,6 +243,7 @@ UNITS = (
         intrinsic=f"{_NEON}.smull",
         temporary=6,
         at_once=8,
+        stored_at_once=4,
         in_flight=2,
     ),
 )
