@@ -56,7 +56,7 @@ def unit_for(spec: Layer, units: Sequence[Unit]) -> Unit | None:
         inputs, channels = [taps.sizes(piece)[3] for piece in taps.pieces], taps.channels
     alike = [u for u in units if u.kind in (units[0].kind, units[0].beside)]
     best = [u for u in alike if _fills(spec, min(inputs), u)]
-    if units[0].beside and best:
+    if best and units[0].beside:
         return min(reversed(best), key=lambda u: cycles(packed_spec(spec, u)))
     fits = [u for u in best if 2 * channels > u.lanes]
     return fits[0] if fits else (best[-1] if best else None)
