@@ -18,10 +18,18 @@ DATA = ROOT.parent / "shared" / "data" / "models"
 MODELS = (
     "mlperf_tiny/kws_dscnn_int8.tflite",
     "mlperf_tiny/ic_resnet8_int8.tflite",
+    "mlperf_tiny/ad01_int8.tflite",
+    "tflm/person_detect.tflite",
+    "misc/mobilenet_v1_0.25_128_quant.tflite",
+    "swiftnet/swiftnet_vww_224_uint8.tflite",
     "mlperf_tiny/kws_dscnn_fp32.tflite",
     "mlperf_tiny/ic_resnet8_fp32.tflite",
 )
-TARGETS = {"NEON": ["+neon"], "NEON and dot products": ["+neon", "+dotprod"]}
+TARGETS = {
+    "NEON": ["+neon"],
+    "dot products": ["+neon", "+dotprod"],
+    "I8MM": ["+neon", "+dotprod", "+i8mm"],
+}
 PLUGIN = r"""
 #include <inttypes.h>
 #include <stddef.h>

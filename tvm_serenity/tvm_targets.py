@@ -75,6 +75,11 @@ def architecture(target: tvm.target.Target) -> str:
     return ARCHITECTURES.get(found, found)
 
 
+def is_aarch64(target: tvm.target.Target) -> bool:
+    """Whether LLVM compiles for AArch64, all of which have NEON."""
+    return str(target.kind.name) == "llvm" and architecture(target) == "aarch64"
+
+
 def instructions(target: tvm.target.Target) -> tuple[str, ...]:
     """Return the vector instructions of an x86 target, as the system calls them."""
     return tuple(s for name, s in (VECTORS | MORE).items() if has_feature(target, name))

@@ -13,8 +13,8 @@ taps read the stored zero. Sums wrap around, so their order is no matter: result
 ``kernels.packed`` bit for bit. No memory is used beside the tensors.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tvm import tirx
@@ -22,16 +22,15 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
-from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
+from tvm_serenity.kernels.dot_steps import Place, Sums, TiledKernel, add_taps, begun, settled
+from tvm_serenity.kernels.dot_units import best_tile, tile_for
 from tvm_serenity.kernels.packed import (
-    TapRow,
     correction,
     finish_of,
     parameters,
     row_of,
     unit_of,
     vectors,
-    zero_of,
 )
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
@@ -43,47 +42,6 @@ MOST_ROWS, LEAST_ROW = 16, 96
 def dot_tiles(spec: Packed) -> Any:
     """Return the kernel of ``kernels.packed`` in tiles."""
     return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers)), spec)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """What a tile computes: row ``(n, y)``, columns from ``x``, vectors from ``first``.
-
-    ``inside``: of each column and tap along the row whether it lies in the image; None: all do.
-    """
-
-    n: Any
-    y: Any
-    x: Any
-    first: Any
-    tile: Tile
-    inside: tuple[tuple[bool, ...], ...] | None = None
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """The kernel's buffers as flat memory, and its extents as a row of pixels sees them."""
-
-    spec: Packed
-    unit: Unit
-    sources: tuple[Any, ...]
-    weight: Any
-    bias: Any
-    constants: tuple[Any, ...]
-    out: Any
-    steps: Any
-    image: tuple[int, int, int]
-    result: tuple[int, int, int]
-
-    @property
-    def extra(self) -> bool:
-        """Whether sums need the sum of their values, times the weights' correction."""
-        return self.unit.kind != "madd" and correction(self.spec) != 0
-
-    @property
-    def taps(self) -> int:
-        """Groups of weights of one vector."""
-        return self.spec.weight_shape[0] * row_of(self.spec).count
 
 
 def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
@@ -98,13 +56,8 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
     pieces, on_the_fly = len(spec.pieces), spec.on_the_fly is not None
     steps = buffers[pieces] if on_the_fly else None
     weight = pieces + on_the_fly
-    n, height, width, _ = spec.sizes(spec.pieces[0])
-    _, rows, columns, _ = spec.output_shape
-    image, result = (n, height, width), (n, rows, columns)
-    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
-    if single and not any(spec.padding) and (n == 1 or not on_the_fly):
-        image = result = (1, *_long_rows(n * height * width))
-    kernel = _Kernel(
+    image, result = _extents(spec)
+    kernel = TiledKernel(
         spec=spec,
         unit=unit_of(spec),
         sources=tuple(held[:pieces]),
@@ -119,6 +72,27 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
     _rows(kernel)
 
 
+def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Images, rows and columns of the input and of the result, as they are gone through."""
+    n, height, width, _ = spec.sizes(spec.pieces[0])
+    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+    if single and not any(spec.padding) and (n == 1 or spec.on_the_fly is None):
+        pixels = (1, *_long_rows(n * height * width))
+        return pixels, pixels
+    _, rows, columns, _ = spec.output_shape
+    return (n, height, width), (n, rows, columns)
+
+
+def cycles(spec: Packed) -> float:
+    """Return about how many cycles the products of a layer take, to choose one of its target's
+    units by.
+    """
+    (images, rows, columns), unit = _extents(spec)[1], unit_of(spec)
+    extra = unit.kind != "madd" and correction(spec) != 0
+    steps = images * rows * spec.weight_shape[0] * row_of(spec).count
+    return steps * best_tile(unit, columns, vectors(spec), extra)[0]
+
+
 def _long_rows(pixels: int) -> tuple[int, int]:
     """Rows and columns of pixels that need no order: few rows, which threads may share out."""
     fit = [d for d in range(1, MOST_ROWS + 1) if pixels % d == 0 and pixels // d >= LEAST_ROW]
@@ -126,7 +100,7 @@ def _long_rows(pixels: int) -> tuple[int, int]:
     return rows, pixels // rows
 
 
-def _rows(kernel: _Kernel) -> None:
+def _rows(kernel: TiledKernel) -> None:
     """Emit all rows, blocks of channels and tiles of columns."""
     images, rows, columns = kernel.result
     count = vectors(kernel.spec)
@@ -136,13 +110,13 @@ def _rows(kernel: _Kernel) -> None:
     with T.serial(images) as n, T.serial(rows) as y:
         if whole:
             with T.serial(whole) as block:
-                _row(kernel, _Place(n, y, i32(0), block * tile.vectors, tile))
+                _row(kernel, Place(n, y, i32(0), block * tile.vectors, tile))
         if rest:
             last = replace(tile, vectors=rest)
-            _row(kernel, _Place(n, y, i32(0), i32(whole * tile.vectors), last))
+            _row(kernel, Place(n, y, i32(0), i32(whole * tile.vectors), last))
 
 
-def _row(kernel: _Kernel, place: _Place) -> None:
+def _row(kernel: TiledKernel, place: Place) -> None:
     """Emit the tiles of one row: those at the ends one by one, the others in a loop."""
     width, columns = place.tile.columns, kernel.result[2]
     starts = [min(x, columns - width) for x in range(0, columns, width)]
@@ -157,7 +131,7 @@ def _row(kernel: _Kernel, place: _Place) -> None:
                 _tile(kernel, replace(place, x=first))
 
 
-def _table(kernel: _Kernel, start: int, width: int) -> tuple[tuple[bool, ...], ...] | None:
+def _table(kernel: TiledKernel, start: int, width: int) -> tuple[tuple[bool, ...], ...] | None:
     spec = kernel.spec
     left, stride, dilation = spec.padding[1], spec.strides[1], spec.dilation[1]
 
@@ -169,35 +143,21 @@ def _table(kernel: _Kernel, start: int, width: int) -> tuple[tuple[bool, ...], .
     return None if all(map(all, table)) else table
 
 
-def _tile(kernel: _Kernel, place: _Place) -> None:
+def _tile(kernel: TiledKernel, place: Place) -> None:
     """Emit one tile: begin with the bias, sum up, finish."""
-    tile, lanes = place.tile, kernel.unit.lanes
-    every = tirx.Ramp(0, 1, lanes)
-    sums = [[_register(lanes) for _ in range(tile.vectors)] for _ in range(tile.columns)]
-    values = [_register(lanes) for _ in sums] if kernel.extra else None
-    for v in range(tile.vectors):
-        held = kernel.bias[tirx.Ramp((place.first + v) * lanes, 1, lanes)]
-        for column in sums:
-            T.buffer_store(column[v], held, [every])
-    for value in values or []:
-        T.buffer_store(value, tirx.Broadcast(i32(0), lanes), [every])
+    sums = begun(kernel, place)
     spec = kernel.spec
     with T.serial(spec.weight_shape[0]) as ky:
         row = place.y * spec.strides[0] + ky * spec.dilation[0] - spec.padding[0]
         _either(
             _row_inside(kernel, row),
-            lambda: _taps(kernel, place, (sums, values), ky, row),
-            lambda: _taps(kernel, place, (sums, values), ky, None),
+            lambda: add_taps(kernel, place, sums, ky, row),
+            lambda: add_taps(kernel, place, sums, ky, None),
         )
-    _finish(kernel, place, sums, values)
+    _finish(kernel, place, settled(kernel, sums))
 
 
-def _register(lanes: int) -> Any:
-    """A vector of sums, which TVM puts on the stack as it is small, and LLVM into a register."""
-    return T.alloc_buffer((lanes,), "int32")
-
-
-def _row_inside(kernel: _Kernel, row: Any) -> Any:
+def _row_inside(kernel: TiledKernel, row: Any) -> Any:
     """The condition that a row of the input is one of the image's; None where it always is."""
     top, _, bottom, _ = kernel.spec.padding
     found = [row >= 0] if top else []
@@ -216,145 +176,69 @@ def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], No
             otherwise()
 
 
-def _taps(kernel: _Kernel, place: _Place, sums: Any, ky: Any, row: Any) -> None:
-    """Emit the taps of one row of the window; ``row`` None: all are outside."""
-    spec, group, cut = kernel.spec, kernel.unit.group, row_of(kernel.spec)
-    whole = len(cut.channels) == 1 and cut.channels[0] % group == 0
-    if whole and (row is None or (place.inside is None and spec.dilation[1] == 1)):
-        runs = [(0, 0, 0, cut.count)]  # taps follow each other, in weights and in pixels
-    else:
-        runs = list(_runs(cut))
-    for piece, kx, first, count in runs:
-        partial = cut.channels[piece] % group
-        full = count - bool(partial)
-        where = _Steps(place, row, piece, kx, ky * cut.count + first)
-        if cut.pixels > 1:
-            for step in range(full):
-                _step(kernel, where, sums, i32(step), group)
-        elif full:
-            with T.serial(full) as step:
-                _step(kernel, where, sums, step, group)
-        if partial:
-            _step(kernel, where, sums, i32(full), partial)
-
-
-def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
-    """Piece, tap, the first step of weights, and how many there are."""
-    for kx in range(row.taps):
-        first = kx * sum(row.steps)
-        for piece, count in enumerate(row.steps):
-            yield piece, kx, first, count
-            first += count
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """A run of steps: of which tile, row of the input, piece, tap; ``at`` in the weights."""
-
-    place: _Place
-    row: Any
-    piece: int
-    kx: int
-    at: Any
-
-
-def _step(kernel: _Kernel, run: _Steps, sums: Any, step: Any, count: int) -> None:
-    """Emit one step of all columns and vectors."""
-    spec, unit, place = kernel.spec, kernel.unit, run.place
-    totals, values = sums
-    lanes, size = unit.lanes, unit.lanes * unit.group
-    weights = []
-    for v in range(place.tile.vectors):
-        at = ((place.first + v) * kernel.taps + run.at + step) * size
-        weights.append(unit.weights(kernel.weight, at, correction(spec)))
-    every = tirx.Ramp(0, 1, lanes)
-    for j in range(place.tile.columns):
-        held = _values(kernel, run, j, step, count)
-        for total, weight in zip(totals[j], weights, strict=True):
-            T.buffer_store(total, unit.add(total[every], held, weight), [every])
-        if values is not None:
-            added = unit.add(values[j][every], held, unit.ones(count))
-            T.buffer_store(values[j], added, [every])
-
-
-def _values(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> Any:
-    """``count`` values of a column at a step; outside of the image the stored zero."""
-    spec, unit = kernel.spec, kernel.unit
-    within = _within(kernel, run, column, step, count)
-    if not any(within):
-        zero = _zero(kernel, run)
-        if zero is not None:
-            return unit.gathered([zero] * count, 0, spec.dtype)
-        return unit.same(spec.input_zero, count, spec.dtype)
-    source, at = kernel.sources[run.piece], _address(kernel, run, column, step)
-    if all(within):
-        return unit.values(source, at, count, spec.dtype)
-    outside = _zero(kernel, run)
-    single = [source[at + i] if inside else outside for i, inside in enumerate(within)]
-    return unit.gathered(single, spec.input_zero, spec.dtype)
-
-
-def _zero(kernel: _Kernel, run: _Steps) -> Any:
-    """What zero is stored as, where that is known only as the network runs; else None."""
-    finish = kernel.spec.on_the_fly
-    if finish is None or not finish.asymmetric:
-        return None
-    return zero_of(kernel.spec, kernel.steps, run.place.n)
-
-
-def _within(kernel: _Kernel, run: _Steps, column: int, step: Any, count: int) -> list[bool]:
-    """Of each value whether it lies in the image."""
-    if run.row is None or run.place.inside is None:
-        return [run.row is not None] * count
-    inside, row = run.place.inside[column], row_of(kernel.spec)
-    if row.pixels == 1:
-        return [inside[run.kx]] * count
-    channels, first = row.channels[0] // row.pixels, int(step) * kernel.unit.group
-    return [inside[(first + i) // channels] for i in range(count)]
-
-
-def _address(kernel: _Kernel, run: _Steps, column: int, step: Any) -> Any:
-    spec, place = kernel.spec, run.place
-    channels = spec.sizes(spec.pieces[run.piece])[3]
-    _, height, width = kernel.image
-    x = (place.x + column) * spec.strides[1] + (run.kx * spec.dilation[1] - spec.padding[1])
-    return ((place.n * height + run.row) * width + x) * channels + step * kernel.unit.group
-
-
-def _finish(kernel: _Kernel, place: _Place, sums: Any, values: Any) -> None:
+def _finish(kernel: TiledKernel, place: Place, sums: Sums) -> None:
     """Emit what stores the sums of a tile."""
     spec, lanes = kernel.spec, kernel.unit.lanes
     finish = finish_of(spec, kernel.steps, kernel.constants)
     _, rows, columns = kernel.result
     for j in range(place.tile.columns):
         pixel = (place.n * rows + place.y) * columns + place.x + j
-        for v in range(place.tile.vectors):
-            channel = (place.first + v) * lanes
+        for v, count in _together(kernel, place):
+            channel, total = (place.first + v) * lanes, _joined(kernel, sums, j, (v, count))
 
-            def value(lane: Any, j: int = j, v: int = v, channel: Any = channel) -> Any:
-                total = sums[j][v][lane]
-                if values is not None:
-                    total = total + values[j][lane] * i32(correction(spec))
-                return finish(total, channel + lane, place.x + j if spec.dense else place.n)
+            def value(lane: Any, j: int = j, total: Any = total, channel: Any = channel) -> Any:
+                return finish(total[lane], channel + lane, place.x + j if spec.dense else place.n)
 
-            _stored(kernel, value, pixel * spec.channels + channel, _lanes_of(kernel, place, v))
+            used = (count - 1) * lanes + _lanes_of(kernel, place, v + count - 1)
+            at = pixel * spec.channels + channel
+            _stored(kernel, value, at, (used, count * lanes))
 
 
-def _stored(kernel: _Kernel, value: Callable[[Any], Any], at: Any, count: int) -> None:
-    """Emit what stores a vector of results: of the last one, ``count`` lanes are channels."""
-    lanes = kernel.unit.lanes
-    if count == lanes:
+def _together(kernel: TiledKernel, place: Place) -> list[tuple[int, int]]:
+    """First vectors, and counts, of those that are stored at once: a power of two of whole ones."""
+    found, first, end = [], 0, place.tile.vectors
+    whole = end - (_lanes_of(kernel, place, end - 1) < kernel.unit.lanes)
+    most = kernel.unit.stored_at_once
+    while first < end:
+        count = min(most, 1 << max((whole - first).bit_length() - 1, 0))
+        found.append((first, count))
+        first += count
+    return found
+
+
+def _joined(kernel: TiledKernel, sums: Sums, column: int, which: tuple[int, int]) -> Any:
+    """The corrected sums of a column and of vectors next to each other, in one buffer."""
+    (first, count), lanes = which, kernel.unit.lanes
+    every, totals = tirx.Ramp(0, 1, lanes), sums.totals[column][first : first + count]
+    if count == 1 and not sums.values:
+        return totals[0]
+    made = T.alloc_buffer((count * lanes,), "int32")
+    for i, total in enumerate(totals):
+        held = total[every]
+        if sums.values:
+            factor = tirx.Broadcast(i32(correction(kernel.spec)), lanes)
+            held = held + sums.values[column][every] * factor
+        T.buffer_store(made, held, [tirx.Ramp(i * lanes, 1, lanes)])
+    return made
+
+
+def _stored(
+    kernel: TiledKernel, value: Callable[[Any], Any], at: Any, size: tuple[int, int]
+) -> None:
+    """Emit what stores vectors of results; ``size``: lanes that are channels, and all lanes."""
+    used, lanes = size
+    if used == lanes:
         with T.vectorized(lanes) as lane:
             T.buffer_store(kernel.out, value(lane), [at + lane])
         return
     made = T.alloc_buffer((lanes,), kernel.spec.finish.dtype)
     with T.vectorized(lanes) as lane:
         T.buffer_store(made, value(lane), [lane])
-    for lane in range(count):
+    for lane in range(used):
         T.buffer_store(kernel.out, made[lane], [at + lane])
 
 
-def _lanes_of(kernel: _Kernel, place: _Place, v: int) -> int:
+def _lanes_of(kernel: TiledKernel, place: Place, v: int) -> int:
     """How many lanes of a tile's vector are channels: of the last one, which no loop makes, few."""
     lanes, rest = kernel.unit.lanes, kernel.spec.channels % kernel.unit.lanes
     last = isinstance(place.first, tirx.IntImm) and int(place.first) + v == vectors(kernel.spec) - 1

@@ -1,11 +1,16 @@
 """Instructions that multiply and add several pairs of small integers, by what a target has.
 
-A unit adds to each of ``lanes`` 32-bit sums the products of ``group`` values, the same for all
-lanes, with weights of its own. Sums wrap around as 32-bit integers do: none saturates.
+A unit adds to each of ``lanes`` 32-bit sums the products of ``group`` values with weights of their
+own. Sums wrap around as 32-bit integers do: none saturates.
 
-``vnni``: values 0 to 255 with weights -128 to 127. ``sdot``: both -128 to 127. ``madd``: both of
-16 bits, in pairs. A value of the other sign is taken 128 higher or lower (:meth:`Unit.offset`);
-whoever packs the weights takes that out of the bias.
+``vnni``: values 0 to 255 with weights -128 to 127. ``sdot``: both -128 to 127, and ``smull``, which
+is two instructions: products of 16 bits, and their sums in pairs. ``madd``: both of 16 bits. A
+value of the other sign is taken 128 higher or lower (:meth:`Unit.offset`); whoever packs the
+weights takes that out of the bias. ``mmla``: values of either sign.
+
+The values are the same for all lanes, but for ``mmla``, which multiplies two columns (of 8 values)
+with two channels. It takes a vector of four channels in two parts; the sums of a column lie in one
+register only when they are settled.
 """
 
 from collections.abc import Sequence
@@ -15,7 +20,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from tvm_serenity.tvm_targets import has_feature
+from tvm_serenity.tvm_targets import has_feature, is_aarch64
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,31 @@ class Unit:
     group: int
     registers: int
     intrinsic: str
+    columns: int = 1
+    """Columns that it multiplies at once, with as many parts of the weights."""
+    temporary: int = 2
+    """Registers for what is neither a sum nor a weight, or a value of several groups."""
+    at_once: int = 1
+    """Groups of a column that are loaded at once."""
+    stored_at_once: int = 1
+    """Vectors of results that fill a register with bytes, where that is of the same size."""
+    in_flight: int = 10
+    """Sums that two pipelines keep in flight: on x86 an addition takes five cycles."""
+    beside: str = ""
+    """The kind of units that compute some layers in fewer cycles."""
+    of_unsigned: str = ""
+    """The intrinsic of unsigned values, where it is another one."""
+
+    @property
+    def word(self) -> str:
+        """The type of a group of values."""
+        return "int32" if self.kind == "madd" else f"int{8 * self.group}"
 
     def offset(self, dtype: str) -> int:
         """Return what is added to a value of ``dtype`` before it is multiplied."""
         if self.kind == "vnni" and dtype == "int8":
             return 128
-        return -128 if self.kind == "sdot" and dtype == "uint8" else 0
+        return -128 if self.kind in ("sdot", "smull") and dtype == "uint8" else 0
 
     def values(self, buffer: tirx.Var, at: Any, count: int, dtype: str) -> Any:
         """Return ``count`` values from ``buffer[at]`` (up to a group) in 32 bits."""
@@ -43,73 +67,185 @@ class Unit:
                 return self.gathered([buffer[at]], 0, dtype)
             pair = buffer[tirx.Ramp(at, 1, 2)].astype("int16x2")
             return tirx.reinterpret("int32", pair)
-        if count < self.group:
-            return self.gathered([buffer[at + i] for i in range(count)], 0, dtype)
-        held = tirx.reinterpret("int32", buffer[tirx.Ramp(at, 1, self.group)])
-        return tirx.bitwise_xor(held, _i32(0x80808080)) if self.offset(dtype) else held
+        held, first = None, 0
+        while first < count:  # in powers of two
+            size = 1 << ((count - first).bit_length() - 1)
+            part = buffer[at + first] if size == 1 else buffer[tirx.Ramp(at + first, 1, size)]
+            part = tirx.reinterpret(f"uint{8 * size}", part).astype(self.word)
+            part = tirx.shift_left(part, self._bits(8 * first)) if first else part
+            held = part if held is None else tirx.bitwise_or(held, part)
+            first += size
+        return self._turned(held, dtype)
+
+    def several(self, buffer: tirx.Var, at: Any, dtype: str) -> list[Any]:
+        """Return ``at_once`` whole groups that follow each other from ``buffer[at]`` on."""
+        if self.at_once == 1:
+            return [self.values(buffer, at, self.group, dtype)]
+        loaded = buffer[tirx.Ramp(at, 1, self.at_once * self.group)]
+        held = tirx.reinterpret(f"{self.word}x{self.at_once}", loaded)
+        return [tirx.Shuffle([self._turned(held, dtype)], [i]) for i in range(self.at_once)]
 
     def gathered(self, values: Sequence[Any], fill: int, dtype: str) -> Any:
         """Return a group of single values, ``fill`` for None, as :meth:`values` would."""
-        bits = 32 // self.group
+        bits = self._size()
         outside = [i for i, value in enumerate(values) if value is None]
-        held = _i32(sum((fill & ((1 << bits) - 1)) << (bits * i) for i in outside))
+        held = self._bits(sum((fill & ((1 << bits) - 1)) << (bits * i) for i in outside))
         for i, value in enumerate(values):
             if value is not None:
-                one = tirx.bitwise_and(value.astype("int32"), _i32((1 << bits) - 1))
-                held = tirx.bitwise_or(held, tirx.shift_left(one, _i32(bits * i)))
-        return tirx.bitwise_xor(held, _i32(0x80808080)) if self.offset(dtype) else held
+                one = tirx.bitwise_and(value.astype(self.word), self._bits((1 << bits) - 1))
+                held = tirx.bitwise_or(held, tirx.shift_left(one, self._bits(bits * i)))
+        return self._turned(held, dtype)
 
     def same(self, value: int, count: int, dtype: str) -> Any:
         """Return ``count`` times one stored value, as :meth:`values` would."""
-        bits = 32 // self.group
+        bits = self._size()
         one = (value + self.offset(dtype)) & ((1 << bits) - 1)
-        return _i32(sum(one << (bits * i) for i in range(count)))
+        return self._bits(sum(one << (bits * i) for i in range(count)))
 
-    def weights(self, buffer: tirx.Var, at: Any, correction: int) -> Any:
-        """Return the weights of one step, as :meth:`add` takes them."""
-        count = self.lanes * self.group
-        held = buffer[tirx.Ramp(at, 1, count)]
+    def _size(self) -> int:
+        """Bits of a value in a group."""
+        return 16 if self.kind == "madd" else 8
+
+    def _bits(self, bits: int) -> Any:
+        """A group of these bits."""
+        return tirx.const(_signed(bits, int(self.word[3:])), self.word)
+
+    def _turned(self, held: Any, dtype: str) -> Any:
+        """Groups of values of ``dtype`` with the sign that it multiplies."""
+        if not self.offset(dtype):
+            return held
+        mask, lanes = self._bits(int.from_bytes([0x80] * self.group, "little")), lanes_of(held)
+        return tirx.bitwise_xor(held, tirx.Broadcast(mask, lanes) if lanes > 1 else mask)
+
+    def weights(self, buffer: tirx.Var, at: Any, correction: int) -> list[Any]:
+        """Return the weights of one step, part by part, as :meth:`add` takes them."""
+        count = self.lanes * self.group // self.columns
+        starts = [at + i * count for i in range(self.columns)]
+        parts = [buffer[tirx.Ramp(start, 1, count)] for start in starts]
         if self.kind != "madd":
-            return held if _takes_bytes(self) else tirx.reinterpret(f"int32x{self.lanes}", held)
-        wide = held.astype(f"int16x{count}")
+            dtype = f"int32x{self.lanes}"
+            return parts if _takes_bytes(self) else [tirx.reinterpret(dtype, p) for p in parts]
+        wide = parts[0].astype(f"int16x{count}")
         if correction:
             wide = wide + tirx.Broadcast(tirx.const(correction, "int16"), count)
-        return wide
+        return [wide]
 
     def ones(self, count: int) -> Any:
         """Return weights of 1 for the first ``count`` values of a group, for :meth:`add`."""
-        held = tirx.Broadcast(_i32(sum(1 << (8 * i) for i in range(count))), self.lanes)
-        return tirx.reinterpret(f"int8x{4 * self.lanes}", held) if _takes_bytes(self) else held
+        held = self._bits(sum(1 << (8 * i) for i in range(count)))
+        return self._operand(tirx.Broadcast(held, self.lanes // self.columns))
 
-    def add(self, total: Any, values: Any, weights: Any) -> Any:
-        """Return ``total`` with the products of a group added to each lane."""
-        spread = tirx.Broadcast(values, self.lanes)
-        dtype = f"int32x{self.lanes}"
+    def spread(self, words: Sequence[Any]) -> Any:
+        """Return groups of values, one a column (``columns`` or fewer), as :meth:`add` takes them.
+
+        In place of a column that is missing is the last one.
+        """
+        if self.columns > 1:
+            wide = [tirx.Broadcast(word, self.columns) for word in words]
+            wide += wide[-1:] * (self.columns - len(wide))
+            held = tirx.Shuffle(wide, [i * self.columns for i in range(self.columns)])
+        else:
+            held = tirx.Broadcast(words[0], self.lanes)
         if self.kind == "madd":
-            spread = tirx.reinterpret(f"int16x{2 * self.lanes}", spread)
-            return total + tirx.call_llvm_pure_intrin(dtype, self.intrinsic, spread, weights)
-        if _takes_bytes(self):
-            spread = tirx.reinterpret(f"int8x{4 * self.lanes}", spread)
-        return tirx.call_llvm_pure_intrin(dtype, self.intrinsic, total, spread, weights)
+            return tirx.reinterpret(f"int16x{2 * self.lanes}", held)
+        return self._operand(held)
+
+    def _operand(self, words: Any) -> Any:
+        """A vector of groups as the instruction takes it."""
+        count = self.lanes * self.group // self.columns
+        return tirx.reinterpret(f"int8x{count}", words) if _takes_bytes(self) else words
+
+    def add(self, total: Any, values: Any, weights: Any, dtype: str) -> Any:
+        """Return ``total`` with the products of spread values (of ``dtype``) and weights added."""
+        kind = f"int32x{self.lanes}"
+        if self.kind == "madd":
+            return total + tirx.call_llvm_pure_intrin(kind, self.intrinsic, values, weights)
+        if self.kind == "smull":
+            made = tirx.call_llvm_pure_intrin("int16x8", self.intrinsic, weights, values)
+            return total + tirx.call_llvm_pure_intrin(kind, f"{_NEON}.saddlp", made)
+        name = self.of_unsigned if self.of_unsigned and dtype == "uint8" else self.intrinsic
+        pair = (weights, values) if self.kind == "sdot" else (values, weights)
+        return tirx.call_llvm_pure_intrin(kind, name, total, *pair)
+
+    def begun(self, bias: Any, part: int) -> Any:
+        """Return what the sums of a part of the weights begin with: a vector's biases."""
+        if self.columns == 1:
+            return bias
+        width = self.lanes // self.columns
+        return tirx.Shuffle([bias], [*range(part * width, (part + 1) * width)] * self.columns)
+
+    def settled(self, parts: Sequence[Any], column: int) -> Any:
+        """Return the sums of a column of those that it multiplies, from all parts."""
+        if self.columns == 1:
+            return parts[0]
+        width = self.lanes // self.columns
+        firsts = [i * self.lanes + column * width for i in range(self.columns)]
+        return tirx.Shuffle(parts, [first + i for first in firsts for i in range(width)])
+
+
+def lanes_of(held: Any) -> int:
+    """Return how many numbers an expression is."""
+    return int(tvm.DataType(str(held.ty.dtype)).lanes)
 
 
 def _takes_bytes(unit: Unit) -> bool:
     """Whether LLVM's intrinsic takes vectors of bytes: x86's since LLVM 22."""
-    return unit.kind == "sdot" or tvm.target.codegen.llvm_version_major() >= 22
+    return unit.kind in ("sdot", "mmla", "smull") or tvm.target.codegen.llvm_version_major() >= 22
 
 
-def _i32(bits: int) -> Any:
-    return tirx.const(bits - (1 << 32) if bits >> 31 else bits, "int32")
+def _signed(bits: int, width: int) -> int:
+    """The number of two's complement that has these bits."""
+    return bits - (1 << width) if bits >> (width - 1) else bits
 
 
-_VNNI, _MADD = "llvm.x86.avx512.vpdpbusd", "llvm.x86"
+_VNNI, _MADD, _NEON = "llvm.x86.avx512.vpdpbusd", "llvm.x86", "llvm.aarch64.neon"
 UNITS = (
     Unit("vnni512", "vnni", ("avx512vnni", "avx512bw"), 16, 4, 32, f"{_VNNI}.512"),
     Unit("vnni256vl", "vnni", ("avx512vnni", "avx512vl"), 8, 4, 32, f"{_VNNI}.256"),
     Unit("vnni256", "vnni", ("avxvnni",), 8, 4, 16, f"{_VNNI}.256"),
     Unit("madd512", "madd", ("avx512bw",), 16, 2, 32, f"{_MADD}.avx512.pmaddw.d.512"),
     Unit("madd256", "madd", ("avx2",), 8, 2, 16, f"{_MADD}.avx2.pmadd.wd"),
-    Unit("sdot", "sdot", ("dotprod",), 4, 4, 32, "llvm.aarch64.neon.sdot"),
+    Unit(
+        "mmla",
+        "mmla",
+        ("i8mm",),
+        lanes=4,
+        group=8,
+        registers=32,
+        intrinsic=f"{_NEON}.smmla",
+        columns=2,
+        temporary=8,
+        at_once=2,
+        stored_at_once=4,
+        in_flight=2,
+        beside="sdot",
+        of_unsigned=f"{_NEON}.usmmla",
+    ),
+    Unit(
+        "sdot",
+        "sdot",
+        ("dotprod",),
+        4,
+        4,
+        32,
+        f"{_NEON}.sdot",
+        at_once=4,
+        stored_at_once=4,
+        in_flight=2,
+    ),
+    Unit(
+        "smull",
+        "smull",
+        ("neon",),
+        lanes=4,
+        group=2,
+        registers=32,
+        intrinsic=f"{_NEON}.smull",
+        temporary=6,
+        at_once=8,
+        stored_at_once=4,
+        in_flight=2,
+    ),
 )
 """All units, the best one first."""
 BY_NAME = {unit.name: unit for unit in UNITS}
@@ -119,12 +255,11 @@ def units_of(target: tvm.target.Target) -> tuple[Unit, ...]:
     """Return the units that a target has; none of Cortex-M, of plain x86-64, of other kinds."""
     if str(target.kind.name) != "llvm":
         return ()
-    return tuple(u for u in UNITS if all(has_feature(target, f) for f in u.features))
+    own = [u for u in UNITS if u.intrinsic.startswith(_NEON) == is_aarch64(target)]
+    return tuple(u for u in own if all(has_feature(target, f) for f in u.features))
 
 
 MOST_VECTORS = 4
-LATENCY = 10
-"""Sums that two pipelines keep in flight: an addition takes five cycles."""
 
 
 @dataclass(frozen=True)
@@ -138,20 +273,39 @@ class Tile:
 def tile_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> Tile:
     """Return the tile that computes ``columns`` x ``channels`` (vectors) in the fewest cycles.
 
-    ``extra``: a column needs one more sum, of its values. Two units multiply, or spread values;
-    two loads are done a cycle.
+    ``extra``: a column needs one more sum, of its values.
     """
-    best: tuple[float, Tile] | None = None
+    return best_tile(unit, columns, channels, extra)[1]
+
+
+def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[float, Tile]:
+    """Return the cycles of a step of all columns and channels, and the tile of the fewest.
+
+    Columns that are loaded in several groups stay in registers.
+    """
+    found = []
     for held in range(1, min(MOST_VECTORS, channels) + 1):
-        most = (unit.registers - held - 2) // (held + extra)
+        most = (unit.registers - held - unit.temporary) // (held + extra + (unit.at_once > 1))
+        most -= most % unit.columns
         if most < 1:
             continue
         count = -(-columns // min(most, columns))
         tile = Tile(-(-columns // count), held)
-        sums = tile.columns * (held + extra)
-        cycles = max((sums + tile.columns) / 2, (held + tile.columns) / 2, LATENCY / 2)
-        found = (cycles * count * -(-channels // held), tile)
-        if best is None or found[0] < best[0]:
-            best = found
-    assert best is not None
-    return best[1]
+        found.append((_cycles(unit, tile, extra) * count * -(-channels // held), tile))
+    return min(found, key=lambda pair: pair[0])
+
+
+def _cycles(unit: Unit, tile: Tile, extra: bool) -> float:
+    """Cycles of a step: two units multiply, or move values; two loads are done a cycle.
+
+    On Arm two instructions of any kind.
+    """
+    shared = -(-tile.columns // unit.columns)
+    sums = shared * (unit.columns * tile.vectors + extra)
+    loads = tile.vectors * unit.columns + tile.columns / unit.at_once
+    if unit.at_once == 1:
+        return max((sums + tile.columns) / 2, loads / 2, unit.in_flight / 2)
+    if unit.kind == "smull":  # two instructions a sum; values are spread
+        return max((2 * sums + tile.columns + loads) / 2, unit.in_flight / 2)
+    moves = shared if unit.columns > 1 else 0
+    return max((sums + moves + loads) / 2, unit.in_flight / 2)

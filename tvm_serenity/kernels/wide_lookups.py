@@ -24,7 +24,7 @@ from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.records import Lookup
 from tvm_serenity.kernels.spec import described
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
-from tvm_serenity.tvm_targets import architecture, has_feature
+from tvm_serenity.tvm_targets import has_feature, is_aarch64
 
 ENTRIES = 256
 
@@ -65,7 +65,7 @@ def chooser_for(target: tvm.target.Target) -> Chooser | None:
         return None
     if has_feature(target, "avx512vbmi") and has_feature(target, "avx512bw"):
         return Chooser(64, _halves)
-    if architecture(target) == "aarch64" and has_feature(target, "neon"):
+    if is_aarch64(target):
         return Chooser(16, _quarters)
     return None
 

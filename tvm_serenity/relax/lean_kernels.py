@@ -1,6 +1,7 @@
 """Kernels that need no memory beside their tensors."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import tvm
@@ -8,10 +9,12 @@ import tvm
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.parallel import in_parallel
+from tvm_serenity.kernels.rounding_products import with_rounding_products
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.kernels.vector_math import in_vectors
 from tvm_serenity.kernels.wide_lookups import chooser_for, wide_lookup
 from tvm_serenity.relax.lower import lowered
+from tvm_serenity.tvm_targets import is_aarch64
 
 
 def lean_module(
@@ -33,30 +36,26 @@ def lean_module(
     return tvm.IRModule(functions, attrs=mod.attrs)
 
 
-def with_vector_math(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with exponentials and their like as polynomials, which LLVM makes vectors."""
-    functions = {
-        name: in_vectors(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
-    }
-    return tvm.IRModule(functions, attrs=mod.attrs)
+def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return ``mod`` with what vectors of a processor compute in a form of their own.
 
-
-def with_wide_lookups(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return ``mod`` with tables of bytes in registers, where ``target`` can read them there."""
-    chooser = chooser_for(target)
-    if chooser is None:
-        return mod
-    functions = {
-        name: wide_lookup(f, chooser) if compat.is_prim_func(f) else f
-        for name, f in mod.functions.items()
-    }
-    return tvm.IRModule(functions, attrs=mod.attrs)
+    Exponentials and their like as polynomials, which LLVM makes vectors; tables of bytes in
+    registers, where ``target`` can read them there; rounded products as AArch64's vectors do.
+    """
+    made, chooser = _each(mod, in_vectors), chooser_for(target)
+    if chooser is not None:
+        made = _each(made, partial(wide_lookup, chooser=chooser))
+    return _each(made, with_rounding_products) if is_aarch64(target) else made
 
 
 def shared_out(mod: tvm.IRModule) -> Any:
     """Return ``mod`` with lean kernels that run in several threads where none races."""
+    return _each(mod, lambda f: in_parallel(f) if LEAN in (f.attrs or {}) else f)
+
+
+def _each(mod: tvm.IRModule, form: Callable[[Any], Any]) -> Any:
+    """``mod`` with another form of each kernel."""
     functions = {
-        name: in_parallel(f) if compat.is_prim_func(f) and LEAN in (f.attrs or {}) else f
-        for name, f in mod.functions.items()
+        name: form(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
     }
     return tvm.IRModule(functions, attrs=mod.attrs)

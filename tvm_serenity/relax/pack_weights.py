@@ -3,7 +3,8 @@
 A call of a convolution or dense layer that was made from a record, with constant weights, becomes
 the call of the packed one (``kernels.packed``) with packed constants. Every layer gets the best
 unit of its target: that of the widest vectors that its channels fill by more than half, else of the
-narrowest. Layers in groups, depthwise ones and those of fewer input channels than a group stay.
+narrowest; on Arm that of the fewest cycles. Layers in groups, depthwise ones and those of fewer
+input channels than a group stay.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_serenity import compat
+from tvm_serenity.kernels.dot_tiles import cycles
 from tvm_serenity.kernels.dot_units import Unit, units_of
 from tvm_serenity.kernels.dynamic_records import DynamicConvolution, DynamicDense
 from tvm_serenity.kernels.lean import may_change
@@ -52,7 +54,10 @@ def unit_for(spec: Layer, units: Sequence[Unit]) -> Unit | None:
     else:
         taps = _taps(spec)
         inputs, channels = [taps.sizes(piece)[3] for piece in taps.pieces], taps.channels
-    best = [u for u in units if u.kind == units[0].kind and _fills(spec, min(inputs), u)]
+    alike = [u for u in units if u.kind in (units[0].kind, units[0].beside)]
+    best = [u for u in alike if _fills(spec, min(inputs), u)]
+    if best and units[0].beside:
+        return min(reversed(best), key=lambda u: cycles(packed_spec(spec, u)))
     fits = [u for u in best if 2 * channels > u.lanes]
     return fits[0] if fits else (best[-1] if best else None)
 

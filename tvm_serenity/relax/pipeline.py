@@ -29,12 +29,7 @@ from tvm_serenity.quantize.choices import (
     check_rounding,
 )
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
-from tvm_serenity.relax.lean_kernels import (
-    lean_module,
-    shared_out,
-    with_vector_math,
-    with_wide_lookups,
-)
+from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_vectors
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -143,9 +138,7 @@ class Prepared:
         with self.target:
             made = lowered(_pass("LeanKernels", lean, self.plain), self.target)
             if tvm_targets.names_processor(self.target):
-                made = _pass("SerenityVectorMath", with_vector_math, made)
-                lookups = partial(with_wide_lookups, target=self.target)
-                made = _pass("SerenityWideLookups", lookups, made)
+                made = _pass("SerenityVectors", partial(with_vectors, target=self.target), made)
             return made if self.steps.threads == 1 else _pass("SerenityThreads", shared_out, made)
 
     @cached_property

@@ -1,0 +1,257 @@
+"""The sums of one register tile of dot products: what it holds, and the steps that add to it.
+
+A tile is of some columns and vectors of channels. Its registers are vectors of 32-bit sums, one
+for each column and vector. A unit that multiplies several columns at once holds them in an order
+of its own until they are settled (``kernels.dot_units``).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T  # noqa: N812
+
+from tvm_serenity.kernels.arithmetic import i32
+from tvm_serenity.kernels.dot_units import Tile, Unit
+from tvm_serenity.kernels.packed import TapRow, correction, row_of, zero_of
+from tvm_serenity.kernels.records import Packed
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a tile computes: row ``(n, y)``, columns from ``x``, vectors from ``first``.
+
+    ``inside``: of each column and tap along the row whether it lies in the image; None: all do.
+    """
+
+    n: Any
+    y: Any
+    x: Any
+    first: Any
+    tile: Tile
+    inside: tuple[tuple[bool, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class TiledKernel:
+    """The kernel's buffers as flat memory, and its extents as a row of pixels sees them."""
+
+    spec: Packed
+    unit: Unit
+    sources: tuple[Any, ...]
+    weight: Any
+    bias: Any
+    constants: tuple[Any, ...]
+    out: Any
+    steps: Any
+    image: tuple[int, int, int]
+    result: tuple[int, int, int]
+
+    @property
+    def extra(self) -> bool:
+        """Whether sums need the sum of their values, times the weights' correction."""
+        return self.unit.kind != "madd" and correction(self.spec) != 0
+
+    @property
+    def taps(self) -> int:
+        """Groups of weights of one vector."""
+        return self.spec.weight_shape[0] * row_of(self.spec).count
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A tile's registers: ``totals[column][vector]``, up to a multiple of the unit's columns.
+
+    ``values``: what the values of a column add up to, where weights are corrected by a multiple of
+    it (else none); until they are settled, one register for all columns of the unit.
+    """
+
+    totals: tuple[tuple[Any, ...], ...]
+    values: tuple[Any, ...]
+
+
+def begun(kernel: TiledKernel, place: Place) -> Sums:
+    """Emit the registers of a tile, which begin with the bias, and return them."""
+    tile, unit = place.tile, kernel.unit
+    every, shared = tirx.Ramp(0, 1, unit.lanes), range(-(-tile.columns // unit.columns))
+    columns = range(len(shared) * unit.columns)
+    totals = tuple(tuple(_register(unit.lanes) for _ in range(tile.vectors)) for _ in columns)
+    values = tuple(_register(unit.lanes) for _ in shared if kernel.extra)
+    for v in range(tile.vectors):
+        held = kernel.bias[tirx.Ramp((place.first + v) * unit.lanes, 1, unit.lanes)]
+        for j, column in enumerate(totals):
+            T.buffer_store(column[v], unit.begun(held, j % unit.columns), [every])
+    for value in values:
+        T.buffer_store(value, tirx.Broadcast(i32(0), unit.lanes), [every])
+    return Sums(totals, values)
+
+
+def settled(kernel: TiledKernel, sums: Sums) -> Sums:
+    """Emit what brings all sums of a column together, and return them."""
+    unit = kernel.unit
+    if unit.columns == 1:
+        return sums
+    every = tirx.Ramp(0, 1, unit.lanes)
+
+    def of(parts: Sequence[Any], column: int) -> Any:
+        made = _register(unit.lanes)
+        T.buffer_store(made, unit.settled([part[every] for part in parts], column), [every])
+        return made
+
+    totals = []
+    for first in range(0, len(sums.totals), unit.columns):
+        shared = list(zip(*sums.totals[first : first + unit.columns], strict=True))
+        totals += [tuple(of(parts, i) for parts in shared) for i in range(unit.columns)]
+    values = [of([v] * unit.columns, i) for v in sums.values for i in range(unit.columns)]
+    return Sums(tuple(totals), tuple(values))
+
+
+def _register(lanes: int) -> Any:
+    """A vector of sums, which TVM puts on the stack as it is small, and LLVM into a register."""
+    return T.alloc_buffer((lanes,), "int32")
+
+
+def add_taps(kernel: TiledKernel, place: Place, sums: Sums, ky: Any, row: Any) -> None:
+    """Emit the taps of one row of the window; ``row`` None: all are outside."""
+    spec, group, cut = kernel.spec, kernel.unit.group, row_of(kernel.spec)
+    whole = len(cut.channels) == 1 and cut.channels[0] % group == 0
+    if whole and (row is None or (place.inside is None and spec.dilation[1] == 1)):
+        runs = [(0, 0, 0, cut.count)]  # taps follow each other, in weights and in pixels
+    else:
+        runs = list(_runs(cut))
+    for piece, kx, first, count in runs:
+        partial = cut.channels[piece] % group
+        full = count - bool(partial)
+        where = _Steps(place, row, piece, kx, ky * cut.count + first)
+        _full_steps(kernel, where, sums, full)
+        if partial:
+            _step(kernel, where, sums, i32(full), partial)
+
+
+def _full_steps(kernel: TiledKernel, run: "_Steps", sums: Sums, count: int) -> None:
+    """Emit the steps of a run that are of whole groups, as many at once as are loaded at once."""
+    unit, row = kernel.unit, row_of(kernel.spec)
+    several = unit.at_once if _all_within(kernel, run) else 1
+    whole = count // several
+    if row.pixels > 1:
+        for step in range(whole):
+            _steps(kernel, run, sums, i32(step * several), several)
+    elif whole:
+        with T.serial(whole) as step:
+            _steps(kernel, run, sums, step * several, several)
+    for step in range(whole * several, count):
+        _step(kernel, run, sums, i32(step), unit.group)
+
+
+def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
+    """Piece, tap, the first step of weights, and how many there are."""
+    for kx in range(row.taps):
+        first = kx * sum(row.steps)
+        for piece, count in enumerate(row.steps):
+            yield piece, kx, first, count
+            first += count
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """A run of steps: of which tile, row of the input, piece, tap; ``at`` in the weights."""
+
+    place: Place
+    row: Any
+    piece: int
+    kx: int
+    at: Any
+
+
+def _steps(kernel: TiledKernel, run: _Steps, sums: Sums, first: Any, count: int) -> None:
+    """Emit steps of whole groups, which are loaded at once."""
+    unit, columns = kernel.unit, range(run.place.tile.columns)
+    if count == 1:
+        _step(kernel, run, sums, first, unit.group)
+        return
+    source, dtype = kernel.sources[run.piece], kernel.spec.dtype
+    held = [unit.several(source, _address(kernel, run, j, first), dtype) for j in columns]
+    for i in range(count):
+        _add(kernel, run, sums, first + i, ([words[i] for words in held], unit.group))
+
+
+def _step(kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, count: int) -> None:
+    """Emit one step of all columns and vectors."""
+    columns = range(run.place.tile.columns)
+    _add(kernel, run, sums, step, ([_values(kernel, run, j, step, count) for j in columns], count))
+
+
+def _add(
+    kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, given: tuple[list[Any], int]
+) -> None:
+    """Emit the products of a step; ``given``: a group of each column, how many are values."""
+    (words, count), unit, dtype = given, kernel.unit, kernel.spec.dtype
+    weights = []
+    for v in range(run.place.tile.vectors):
+        at = ((run.place.first + v) * kernel.taps + run.at + step) * (unit.lanes * unit.group)
+        weights.append(unit.weights(kernel.weight, at, correction(kernel.spec)))
+    every = tirx.Ramp(0, 1, unit.lanes)
+
+    def add(total: Any, held: Any, weight: Any) -> None:
+        T.buffer_store(total, unit.add(total[every], held, weight, dtype), [every])
+
+    for first in range(0, len(words), unit.columns):
+        held = unit.spread(words[first : first + unit.columns])
+        for v, parts in enumerate(weights):
+            for i, weight in enumerate(parts):
+                add(sums.totals[first + i][v], held, weight)
+        if sums.values:
+            add(sums.values[first // unit.columns], held, unit.ones(count))
+
+
+def _values(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int) -> Any:
+    """``count`` values of a column at a step; outside of the image the stored zero."""
+    spec, unit = kernel.spec, kernel.unit
+    within = _within(kernel, run, column, step, count)
+    if not any(within):
+        zero = _zero(kernel, run)
+        if zero is not None:
+            return unit.gathered([zero] * count, 0, spec.dtype)
+        return unit.same(spec.input_zero, count, spec.dtype)
+    source, at = kernel.sources[run.piece], _address(kernel, run, column, step)
+    if all(within):
+        return unit.values(source, at, count, spec.dtype)
+    outside = _zero(kernel, run)
+    single = [source[at + i] if inside else outside for i, inside in enumerate(within)]
+    return unit.gathered(single, spec.input_zero, spec.dtype)
+
+
+def _zero(kernel: TiledKernel, run: _Steps) -> Any:
+    """What zero is stored as, where that is known only as the network runs; else None."""
+    finish = kernel.spec.on_the_fly
+    if finish is None or not finish.asymmetric:
+        return None
+    return zero_of(kernel.spec, kernel.steps, run.place.n)
+
+
+def _within(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int) -> list[bool]:
+    """Of each value whether it lies in the image."""
+    if run.row is None or run.place.inside is None:
+        return [run.row is not None] * count
+    inside, row = run.place.inside[column], row_of(kernel.spec)
+    if row.pixels == 1:
+        return [inside[run.kx]] * count
+    channels, first = row.channels[0] // row.pixels, int(step) * kernel.unit.group
+    return [inside[(first + i) // channels] for i in range(count)]
+
+
+def _all_within(kernel: TiledKernel, run: _Steps) -> bool:
+    """Whether all values of a run's columns lie in the image."""
+    if run.row is None or run.place.inside is None:
+        return run.row is not None
+    joined = row_of(kernel.spec).pixels > 1
+    return all(all(taps) if joined else taps[run.kx] for taps in run.place.inside)
+
+
+def _address(kernel: TiledKernel, run: _Steps, column: int, step: Any) -> Any:
+    spec, place = kernel.spec, run.place
+    channels = spec.sizes(spec.pieces[run.piece])[3]
+    _, height, width = kernel.image
+    x = (place.x + column) * spec.strides[1] + (run.kx * spec.dilation[1] - spec.padding[1])
+    return ((place.n * height + run.row) * width + x) * channels + step * kernel.unit.group
