@@ -22,7 +22,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
-from tvm_serenity.kernels.dot_units import Tile, Unit, tile_for
+from tvm_serenity.kernels.dot_units import Tile, Unit, tiles_for
 from tvm_serenity.kernels.packed import (
     TapRow,
     correction,
@@ -40,9 +40,35 @@ MOST_ROWS, LEAST_ROW = 16, 96
 """Pixels of a 1 x 1 convolution are made into up to so many rows, of at least so many pixels."""
 
 
-def dot_tiles(spec: Packed) -> Any:
-    """Return the kernel of ``kernels.packed`` in tiles."""
-    return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers)), spec)
+def dot_tiles(spec: Packed, tile: Tile | None = None) -> Any:
+    """Return the kernel of ``kernels.packed`` in tiles: the best of :func:`tiles_of`, or ``tile``.
+
+    Any tile reads the same weights, in the same packing.
+    """
+    kept = tile or tiles_of(spec)[0]
+    return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers, kept)), spec)
+
+
+def tiles_of(spec: Packed) -> list[Tile]:
+    """Return the tiles that a layer may have, those of the fewest estimated cycles first."""
+    columns = _extents(spec)[1][2]
+    return tiles_for(unit_of(spec), columns, vectors(spec), _has_extra(spec))
+
+
+def _has_extra(spec: Packed) -> bool:
+    """Whether sums need the sum of their values, times the weights' correction."""
+    return unit_of(spec).kind != "madd" and correction(spec) != 0
+
+
+def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Images, rows and columns of the input and of the result, as a row of pixels sees them."""
+    n, height, width, _ = spec.sizes(spec.pieces[0])
+    _, rows, columns, _ = spec.output_shape
+    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
+    if single and not any(spec.padding) and (n == 1 or spec.on_the_fly is None):
+        long = (1, *_long_rows(n * height * width))
+        return long, long
+    return (n, height, width), (n, rows, columns)
 
 
 @dataclass(frozen=True)
@@ -72,13 +98,14 @@ class _Kernel:
     constants: tuple[Any, ...]
     out: Any
     steps: Any
+    tile: Tile
     image: tuple[int, int, int]
     result: tuple[int, int, int]
 
     @property
     def extra(self) -> bool:
-        """Whether sums need the sum of their values, times the weights' correction."""
-        return self.unit.kind != "madd" and correction(self.spec) != 0
+        """Whether a column needs one more sum, of its values."""
+        return _has_extra(self.spec)
 
     @property
     def taps(self) -> int:
@@ -86,7 +113,7 @@ class _Kernel:
         return self.spec.weight_shape[0] * row_of(self.spec).count
 
 
-def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
+def _emit(spec: Packed, buffers: Sequence[Any], tile: Tile) -> None:
     def flat(buffer: Any, name: str) -> Any:
         shape, dtype = parameters(spec)[name]
         size = 1
@@ -98,12 +125,7 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
     pieces, on_the_fly = len(spec.pieces), spec.on_the_fly is not None
     steps = buffers[pieces] if on_the_fly else None
     weight = pieces + on_the_fly
-    n, height, width, _ = spec.sizes(spec.pieces[0])
-    _, rows, columns, _ = spec.output_shape
-    image, result = (n, height, width), (n, rows, columns)
-    single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
-    if single and not any(spec.padding) and (n == 1 or not on_the_fly):
-        image = result = (1, *_long_rows(n * height * width))
+    image, result = _extents(spec)
     kernel = _Kernel(
         spec=spec,
         unit=unit_of(spec),
@@ -113,6 +135,7 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
         constants=tuple(held[weight + 2 : -1]),
         out=held[-1],
         steps=steps,
+        tile=tile,
         image=image,
         result=result,
     )
@@ -128,9 +151,9 @@ def _long_rows(pixels: int) -> tuple[int, int]:
 
 def _rows(kernel: _Kernel) -> None:
     """Emit all rows, blocks of channels and tiles of columns."""
-    images, rows, columns = kernel.result
+    images, rows, _ = kernel.result
     count = vectors(kernel.spec)
-    tile = tile_for(kernel.unit, columns, count, kernel.extra)
+    tile = kernel.tile
     whole = kernel.spec.channels // kernel.unit.lanes // tile.vectors
     rest = count - whole * tile.vectors
     with T.serial(images) as n, T.serial(rows) as y:

@@ -8,7 +8,7 @@ lanes, with weights of its own. Sums wrap around as 32-bit integers do: none sat
 whoever packs the weights takes that out of the bias.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,20 +138,35 @@ class Tile:
 def tile_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> Tile:
     """Return the tile that computes ``columns`` x ``channels`` (vectors) in the fewest cycles.
 
-    ``extra``: a column needs one more sum, of its values. Two units multiply, or spread values;
-    two loads are done a cycle.
+    Of the widest tiles that registers hold. ``extra``: a column needs one more sum, of its values.
     """
-    best: tuple[float, Tile] | None = None
+    widest: dict[int, Tile] = {}
+    for tile in _tiles(unit, columns, channels, extra):
+        widest.setdefault(tile.vectors, tile)
+    return min(widest.values(), key=lambda tile: _cycles(tile, columns, channels, extra))
+
+
+def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> list[Tile]:
+    """Return all tiles, that of :func:`tile_for` first, then those of fewest cycles."""
+    first = tile_for(unit, columns, channels, extra)
+    others = sorted(
+        dict.fromkeys(_tiles(unit, columns, channels, extra)),
+        key=lambda tile: _cycles(tile, columns, channels, extra),
+    )
+    return [first, *(tile for tile in others if tile != first)]
+
+
+def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Tile]:
+    """The tiles that registers hold, the widest first; columns are cut into about equal parts."""
     for held in range(1, min(MOST_VECTORS, channels) + 1):
         most = (unit.registers - held - 2) // (held + extra)
-        if most < 1:
-            continue
-        count = -(-columns // min(most, columns))
-        tile = Tile(-(-columns // count), held)
-        sums = tile.columns * (held + extra)
-        cycles = max((sums + tile.columns) / 2, (held + tile.columns) / 2, LATENCY / 2)
-        found = (cycles * count * -(-channels // held), tile)
-        if best is None or found[0] < best[0]:
-            best = found
-    assert best is not None
-    return best[1]
+        for width in range(min(most, columns), 0, -1):
+            yield Tile(-(-columns // -(-columns // width)), held)
+
+
+def _cycles(tile: Tile, columns: int, channels: int, extra: bool) -> float:
+    """Cycles of all tiles: two units multiply, or spread values; two loads are done a cycle."""
+    sums = tile.columns * (tile.vectors + extra)
+    loads = tile.vectors + tile.columns
+    cycles = max((sums + tile.columns) / 2, loads / 2, LATENCY / 2)
+    return cycles * -(-columns // tile.columns) * -(-channels // tile.vectors)

@@ -1,90 +1,61 @@
 """Tilings measured on the machine, by TVM's MetaSchedule with its XGBoost cost model.
 
 The space holds the register tiles of ``kernels.tile``, with and without vectors: every point is a
-lean schedule. What would need more scratch than the limit is not taken.
-
-The tiles that won are kept in one file, by the structural hash of their kernel. MetaSchedule
-copies kernels through TVM's JSON form, which crashes TVM 0.27 under apache-tvm-ffi 0.1.15.
+lean schedule. MetaSchedule copies kernels through TVM's JSON form, which crashes TVM 0.27 under
+apache-tvm-ffi 0.1.15.
 """
 
-import json
 import logging
+import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.utils import derived_object
 
-from tvm_serenity.errors import InputError, MissingPartError
-from tvm_serenity.files import write_bytes
-from tvm_serenity.kernels.lean import LEAN, inline_stages, lean, may_change
-from tvm_serenity.kernels.records import Packed
-from tvm_serenity.kernels.spec_read import kind_of
+from tvm_serenity.errors import MissingPartError
+from tvm_serenity.kernels.lean import inline_stages, may_change
 from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
-from tvm_serenity.kernels.workspace import workspace_of
 
 CHANNELS, COLUMNS = 32, 8
 """The largest tile that is tried."""
 POPULATION = 32
 """Tiles drawn for the cost model to choose from; a kernel has about a hundred in all."""
 
-Notify = Callable[[str], None]
 
-
-@dataclass(frozen=True)
-class Measured:
-    """A kernel (by structural hash), its best tile, the seconds that takes, tiles measured."""
-
-    name: str
-    key: str
-    tiling: Tiling
-    seconds: float
-    trials: int
-
-
-def tune(
-    kernels: Mapping[str, Any],
-    target: tvm.target.Target,
-    trials: int,
-    seed: int = 0,
-    notify: Notify = lambda _text: None,
-) -> list[Measured]:
-    """Measure up to ``trials`` tiles of each kernel.
-
-    ``kernels`` are PrimFuncs in block form by name; those that no tile fits are left out.
-    """
+def check_parts() -> None:
+    """Raise :class:`MissingPartError` where MetaSchedule or its cost model cannot run."""
     try:
         import xgboost  # noqa: F401
     except ImportError:
         raise MissingPartError("tuning needs xgboost: pip install 'tvm-serenity[tune]'") from None
-    if trials < 1:
-        raise InputError(f"--trials {trials}: at least 1")
     check_serialisation()
+
+
+def searched(
+    kernel: tirx.PrimFunc, target: tvm.target.Target, trials: int, seed: int = 0
+) -> dict[Tiling, float]:
+    """Return up to ``trials`` tiles of a kernel and the least seconds of each, the fastest first.
+
+    ``kernel``: a PrimFunc in block form that :func:`spaces` has tiles for.
+    """
     logger = logging.getLogger("tvm.s_tir.meta_schedule")
     logger.setLevel(logging.WARNING)
     for handler in [h for h in logger.handlers if h.get_name() is None]:
         logger.removeHandler(handler)  # of others: MetaSchedule sets its own up, by their names
-    found = []
-    for index, (name, kernel) in enumerate(kernels.items()):
-        if not spaces(kernel, target):
-            continue
-        notify(f"{name} ({index + 1} of {len(kernels)})")
-        records = _search(_workload(kernel), target, trials, seed)
-        timed = [(min(float(s) for s in r.run_secs), r) for r in records if r.run_secs]
-        if timed:
-            seconds, best = min(timed, key=lambda pair: pair[0])
-            tiling = _tiling_of(best.trace, kernel)
-            found.append(Measured(name, _key(kernel), tiling, seconds, len(timed)))
-    return found
+    found: dict[Tiling, float] = {}
+    for record in _search(_workload(kernel), target, trials, seed):
+        if record.run_secs:
+            tile = _tiling_of(record.trace)
+            found[tile] = min(found.get(tile, math.inf), *(float(s) for s in record.run_secs))
+    return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 
 def check_serialisation() -> None:
@@ -156,57 +127,12 @@ def _builder(folder: Path) -> Any:
     return derived_object(Builder)()
 
 
-def _tiling_of(trace: s_tir.Trace, kernel: tirx.PrimFunc) -> Tiling:
+def _tiling_of(trace: s_tir.Trace) -> Tiling:
     """The tile a trace decided on."""
-    schedule = s_tir.Schedule(_workload(kernel))
-    trace.apply_to_schedule(schedule, remove_postproc=False)
     sizes = [[int(v) for v in decision] for decision in trace.decisions.values()]
     vector = any(inst.kind.name == "Vectorize" for inst in trace.insts)
     columns = sizes[0][-1] if len(sizes) > 1 else 1
     return Tiling(sizes[-1][-1], columns, vector)
-
-
-def write(found: list[Measured], path: Path) -> None:
-    """Write the best tiles to a file, beside those that are there for other kernels."""
-    known = _read(path) if path.exists() else {}
-    for one in found:
-        tile = {"channels": one.tiling.channels, "columns": one.tiling.columns}
-        known[one.key] = {**tile, "vector": one.tiling.vector, "seconds": one.seconds}
-    write_bytes(path, (json.dumps(known, indent=2) + "\n").encode())
-
-
-def tuned(path: Path, target: tvm.target.Target, limit: int = 0) -> Callable[[Any], Any]:
-    """Return ``kernel -> its best measured form``; its usual lean form where none was measured.
-
-    ``limit``: bytes of scratch that a kernel may need at most.
-    """
-    known = _read(path)
-
-    def best(kernel: tirx.PrimFunc) -> Any:
-        usual = lean(kernel, tiling_for(target))
-        tile = known.get(_key(kernel))
-        if tile is None or LEAN in (kernel.attrs or {}):
-            return usual
-        made = lean(kernel, Tiling(tile["channels"], tile["columns"], tile["vector"]))
-        return made if workspace_of(made) <= limit else usual
-
-    return best
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: holds no tiles ({error}); make them with serenity tune"
-        ) from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: holds no tiles; make them with serenity tune")
-    return found
-
-
-def _key(kernel: tirx.PrimFunc) -> str:
-    return f"{tvm_ffi.structural_hash(kernel.without_attr('global_symbol')) & (2**64 - 1):016x}"
 
 
 @contextmanager
@@ -226,7 +152,7 @@ def _without_intrinsics() -> Iterator[None]:
 
 def spaces(kernel: tirx.PrimFunc, target: tvm.target.Target) -> int:
     """Return how many forms of tiles fit a kernel: none, scalars, scalars and vectors."""
-    if not may_change(kernel) or kind_of(kernel) == Packed.__name__:
+    if not may_change(kernel):
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
 
