@@ -41,7 +41,7 @@ from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
 from tvm_serenity.kernels.tile_ranges import joined
 
 LEAN = "serenity.lean"
-"""Attribute of kernels that are lean already."""
+"""Attribute of kernels that are lean already, or stay as they are."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 

@@ -21,7 +21,7 @@ from tvm import tirx
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.kernels.dot_units import Tile
-from tvm_serenity.kernels.lean import lean, may_change
+from tvm_serenity.kernels.lean import LEAN, lean, may_change
 from tvm_serenity.kernels.tile import Tiling
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.tvm_targets import has_feature, names_processor
@@ -46,8 +46,8 @@ class Form:
     scratch_bytes: int = 0
 
     def made(self, kernel: tirx.PrimFunc) -> Any:
-        """Return ``kernel``, as TVM made it, in this form."""
-        return kernel if self.tile is None else in_tile(kernel, self.tile)
+        """Return ``kernel``, as TVM made it, in this form: one that stays, whatever comes later."""
+        return kernel.with_attr(LEAN, True) if self.tile is None else in_tile(kernel, self.tile)
 
     def text(self) -> str:
         """Return the form in words."""

@@ -19,11 +19,12 @@ import tvm
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.dot_tiles import tiles_of
+from tvm_serenity.kernels.dot_units import Tile
 from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.measured import CLEAR, Form, Measured, key_of
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
-from tvm_serenity.kernels.tile import tiling_for
+from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.tuning.alternation import Turns
@@ -56,32 +57,44 @@ def tune(
     if trials < 1:
         raise InputError(f"--trials {trials}: at least 1")
     check_parts()
-    found, every = [], [c for c in cases(made.plain, made.kernels) if may_change(c.reference)]
+    found, every = [], distinct(made)
     for index, case in enumerate(every):
         notify(f"{case.kernel} ({index + 1} of {len(every)})")
         found.append(_tuned(case, made.target, trials, seed))
     return found
 
 
-def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tuned:
+def distinct(made: Prepared) -> list[Case]:
+    """Return the distinct kernels of ``made`` that have other forms."""
+    return [case for case in cases(made.plain, made.kernels) if may_change(case.reference)]
+
+
+def raced(
+    case: Case, tiles: Sequence[Tiling | Tile | None], target: tvm.target.Target, seed: int = 0
+) -> Measured:
+    """Return the seconds of a kernel's usual form, and the forms of ``tiles`` that are kept.
+
+    Of forms that are faster than each other, only those are kept that need less scratch.
+    """
     kernel = case.reference
-    usual = lean(kernel, tiling_for(target))
-    tiles, count = _tiles(kernel, target, trials, seed)
-    forms = [Form(tile, math.inf) for tile in tiles]
-    if kind_of(kernel) != Packed.__name__:
-        forms.append(Form(None, math.inf))
-    every = [(form, form.made(kernel)) for form in forms]
-    turns = Turns.of(case, [usual, *(made for _, made in every)], target)
-    seconds = turns.seconds()
+    every = [Form(tile, math.inf).made(kernel) for tile in tiles]
+    turns = Turns.of(case, [lean(kernel, tiling_for(target)), *every], target)
+    usual, *seconds = turns.seconds()
     kept: list[Form] = []
-    for number in sorted(range(1, len(seconds)), key=lambda i: seconds[i]):
-        form, one = every[number - 1]
-        found = Form(form.tile, seconds[number], workspace_of(one))
-        if found.seconds > CLEAR * seconds[0] or any(_covers(k, found) for k in kept):
+    for index in sorted(range(len(tiles)), key=lambda i: seconds[i]):
+        found = Form(tiles[index], seconds[index], workspace_of(every[index]))
+        if found.seconds > CLEAR * usual or any(_covers(k, found) for k in kept):
             continue
-        if turns.same(number, seed):
+        if turns.same(index + 1, seed):
             kept.append(found)
-    return Tuned(case.kernel, key_of(kernel), Measured(seconds[0], tuple(kept)), count)
+    return Measured(usual, tuple(kept))
+
+
+def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tuned:
+    tiles, count = _tiles(case.reference, target, trials, seed)
+    packed = kind_of(case.reference) == Packed.__name__
+    measured = raced(case, tiles if packed else [*tiles, None], target, seed)
+    return Tuned(case.kernel, key_of(case.reference), measured, count)
 
 
 def _covers(faster: Form, other: Form) -> bool:
