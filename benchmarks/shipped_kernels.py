@@ -9,8 +9,8 @@ kept where
 1. ``serenity tune`` finds that it takes at most 0.95 of the usual one's time, and so do ``AGAIN``
    further measurements, each in alternation and of a build of its own;
 2. all calls of it save at least ``LEAST_SHARE`` of the network's time;
-3. the network as a whole is faster with all of these forms, in the least of runs in turns, each of
-   two times. Otherwise none of the network is kept.
+3. the network as a whole is faster with all of these forms: runs in turns take at most ``WHOLE``
+   of its time, by the least and by the median of turns, two times. Else none of them is kept.
 
 What the file held of a model's kernels before is measured anew.
 """
@@ -97,18 +97,20 @@ def machines(builds: list[Any], inputs: list[Any]) -> list[Any]:
 
 
 def in_turns(runs: list[Any]) -> list[float]:
-    """Return the least seconds of a run of each."""
-    best = [float("inf")] * len(runs)
+    """Return the seconds of a run of each, with the care of ``tuning.alternation``."""
+    from tvm_serenity.tuning.alternation import careful
+
+    turns: list[list[float]] = [[] for _ in runs]
     for _ in range(ROUNDS):
-        for index, run in enumerate(runs):
+        for run, taken in zip(runs, turns, strict=True):
             run()
-            end, taken = time.perf_counter() + LEAST_S, []
+            end, each = time.perf_counter() + LEAST_S, []
             while time.perf_counter() < end:
                 began = time.perf_counter()
                 run()
-                taken.append(time.perf_counter() - began)
-            best[index] = min(best[index], *taken)
-    return best
+                each.append(time.perf_counter() - began)
+            taken.append(statistics.median(each))
+    return [careful(turns[0], taken) for taken in turns]
 
 
 def row(model: str, target: Any, trials: int, folder: Path) -> None:

@@ -33,7 +33,7 @@ from tvm_serenity.kernels.spec_read import spec_of  # noqa: E402
 from tvm_serenity.kernels.tile import SCALAR, Tiling, tiling_for  # noqa: E402
 from tvm_serenity.relax.pipeline import Steps, prepared  # noqa: E402
 from tvm_serenity.tuning import search, tune  # noqa: E402
-from tvm_serenity.tuning.alternation import Turns  # noqa: E402
+from tvm_serenity.tuning.alternation import FINALISTS, Turns, careful  # noqa: E402
 
 LLVM = tvm.target.Target("llvm")
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
@@ -128,11 +128,19 @@ def test_forms_that_compute_something_else_are_not_kept(monkeypatch: pytest.Monk
 def test_forms_in_turns_are_measured_and_the_slow_ones_drop_out() -> None:
     case = tune.distinct(prepared(_network(), Steps(measured="none"), LLVM))[0]
     kernel = case.reference
-    turns = Turns.of(case, [lean(kernel, tiling_for(LLVM)), lean(kernel, SCALAR)], LLVM)
-    usual, scalar = turns.seconds(rounds=4)
-    assert 0 < usual < scalar
-    assert math.isinf(scalar)
+    forms = [lean(kernel, tiling_for(LLVM)), *[lean(kernel, SCALAR)] * (FINALISTS + 1)]
+    turns = Turns.of(case, forms, LLVM)
+    usual, *scalar = turns.seconds(rounds=4)
+    assert 0 < usual < min(scalar)
+    assert sum(map(math.isinf, scalar)) == 1
     assert turns.same(1, 0)
+
+
+def test_a_lucky_turn_is_no_win() -> None:
+    assert careful([2.0, 2.0, 2.0], [1.0, 2.0, 2.2]) == 2.0
+    assert careful([2.0, 4.0, 4.0], [1.0, 2.0, 2.0]) == 1.0
+    assert careful([2.0, 4.0, 4.0], [1.9, 2.0, 2.0]) == 1.9
+    assert careful([2.0, 1.0, 3.0], [2.0, 1.0, 3.0]) == 1.0
 
 
 def test_faster_forms_are_kept_beside_those_of_less_scratch(

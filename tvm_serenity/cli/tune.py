@@ -13,6 +13,8 @@ from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for
 if TYPE_CHECKING:
     from tvm_serenity.tuning.tune import Tuned
 
+USUAL = "as it is"
+
 
 @app.command("tune")
 def tune_command(
@@ -79,16 +81,18 @@ def _json(one: "Tuned") -> dict[str, Any]:
     return {
         "kernel": one.kernel,
         "trials": one.trials,
-        "seconds": one.measured.seconds,
-        "faster": [
-            {"form": f.text(), "seconds": f.seconds, "scratch_bytes": f.scratch_bytes}
-            for f in one.measured.better()
+        "forms": [
+            {"form": form, "seconds": seconds, "scratch_bytes": scratch}
+            for form, seconds, scratch in (
+                (USUAL, one.measured.seconds, 0),
+                *((f.text(), f.seconds, f.scratch_bytes) for f in one.measured.better()),
+            )
         ],
     }
 
 
 def _text(one: "Tuned") -> str:
-    usual = f"{one.measured.seconds * 1e6:,.1f} us as it is"
+    usual = f"{one.measured.seconds * 1e6:,.1f} us {USUAL}"
     return "; ".join(
         [usual]
         + [

@@ -1,10 +1,13 @@
-"""Forms of one kernel run in turns on the same arguments: the least seconds of each.
+"""Forms of one kernel run in turns on the same arguments: the seconds of each, with care.
 
-On a machine that other work uses, runs one after the other differ by what else goes on; the least
-of many short runs in turns does not. A form that is far behind after the first rounds drops out.
+On a machine that other work uses, runs one after the other differ by what else goes on, and of many
+forms the least is often the one that was lucky. So the usual form takes a turn in every round, and
+another one is said to take its least seconds, or its median share of the usual one's turn in the
+same round, whichever is more. The fastest few of the first rounds go on.
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,11 +25,9 @@ from tvm_serenity.validation.kernels import Case, check
 from tvm_serenity.validation.report import EXACT
 from tvm_serenity.validation.tolerances import FUSED
 
-ROUNDS = 12
-FIRST = 3
-"""Rounds after which forms drop out that take ``BEHIND`` times the fastest one's seconds."""
-BEHIND = 1.2
-LEAST_MS = 2
+ROUNDS, FIRST, FINALISTS = 30, 3, 4
+"""Rounds in all, the first ones of all forms, and how many forms beside the usual one go on."""
+LEAST_MS = 3
 """Milliseconds of one turn, by which short kernels are repeated."""
 
 
@@ -50,19 +51,22 @@ class Turns:
         return Turns(case, target, made, tvm.compile(tvm.IRModule(named), target=target).jit())
 
     def seconds(self, rounds: int = ROUNDS) -> list[float]:
-        """Return the least seconds of each form; infinite where it dropped out."""
-        best = [math.inf] * len(self.kernels)
-        racing = dict(enumerate(self._arguments()))
+        """Return the seconds of each form; infinite of those that did not go on."""
+        every = dict(enumerate(self._arguments()))
+        turns: dict[int, list[float]] = {index: [] for index in every}
         for number in range(rounds):
-            for index, arguments in racing.items():
-                timed = self.built.time_evaluator(
-                    f"form{index}", tvm.cpu(), number=1, repeat=1, min_repeat_ms=LEAST_MS
-                )
-                best[index] = min(best[index], float(timed(*arguments).results[0]))
+            for index, arguments in every.items():
+                turns[index].append(self._turn(index, arguments))
             if number + 1 == FIRST:
-                limit = BEHIND * min(best)
-                racing = {i: a for i, a in racing.items() if i == 0 or best[i] <= limit}
-        return [t if i in racing else math.inf for i, t in enumerate(best)]
+                ahead = sorted(every, key=lambda i: (i != 0, min(turns[i])))[: FINALISTS + 1]
+                every = {i: every[i] for i in sorted(ahead)}
+        return [careful(turns[0], turns[index]) if index in every else math.inf for index in turns]
+
+    def _turn(self, index: int, arguments: Sequence[Any]) -> float:
+        timed = self.built.time_evaluator(
+            f"form{index}", tvm.cpu(), number=1, repeat=1, min_repeat_ms=LEAST_MS
+        )
+        return float(timed(*arguments).results[0])
 
     def same(self, index: int, seed: int) -> bool:
         """Return whether a form computes what the usual one does: integers to the bit."""
@@ -92,3 +96,9 @@ class Turns:
             size = self._signature(index).workspace_bytes
             every.append([*tensors, *([tvm.runtime.empty((size,), "uint8")] if size else [])])
         return every
+
+
+def careful(usual: Sequence[float], other: Sequence[float]) -> float:
+    """Return the seconds of a form, of its turns and those of the usual one in the same rounds."""
+    shares = [mine / its for mine, its in zip(other, usual, strict=True)]
+    return max(min(other), min(usual) * statistics.median(shares))

@@ -18,11 +18,11 @@ from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
-from tvm.ir.utils import derived_object
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.kernels.lean import inline_stages, may_change
 from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
+from tvm_serenity.tuning.workers import builder, runner
 
 CHANNELS, COLUMNS = 32, 8
 """The largest tile that is tried."""
@@ -90,7 +90,8 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
             work_dir=folder,
             max_trials_global=trials,
             num_trials_per_iter=min(trials, 16),
-            builder=_builder(Path(folder)),
+            builder=builder(Path(folder)),
+            runner=runner(),
             database=database,
             cost_model="xgb",
             space=space,
@@ -99,32 +100,6 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
             seed=seed + 1,
         )
         return list(database.get_all_tuning_records())
-
-
-def _builder(folder: Path) -> Any:
-    """A MetaSchedule builder that works in this process."""
-    from tvm.s_tir import meta_schedule as ms
-
-    class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        """Compiles each candidate to a library of its own."""
-
-        count = 0
-
-        def build(self, build_inputs: list[ms.builder.BuilderInput]) -> list[Any]:
-            """Return where each candidate's library lies, or what stopped it."""
-            results = []
-            for given in build_inputs:
-                Builder.count += 1
-                path = folder / f"{Builder.count}" / "kernel.so"  # MetaSchedule deletes its folder
-                path.parent.mkdir()
-                try:
-                    tvm.compile(given.mod, target=given.target).export_library(str(path))
-                    results.append(ms.builder.BuilderResult(str(path), None))
-                except (RuntimeError, ValueError) as error:
-                    results.append(ms.builder.BuilderResult(None, str(error)))
-            return results
-
-    return derived_object(Builder)()
 
 
 def _tiling_of(trace: s_tir.Trace) -> Tiling:
