@@ -8,7 +8,7 @@ entry has the seconds of the usual form and of others, measured in alternation o
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -169,8 +169,6 @@ def _encoded(one: Measured) -> dict[str, Any]:
     forms = []
     for form in one.forms:
         tile = {} if form.tile is None else asdict(form.tile)
-        if isinstance(form.tile, Tiling):
-            tile = {key: tile[key] for key in ("channels", "columns", "vector")}
         forms.append({**tile, "seconds": form.seconds, "scratch_bytes": form.scratch_bytes})
     return {"seconds": one.seconds, "forms": forms}
 
@@ -190,7 +188,7 @@ def _form(found: Mapping[str, Any]) -> Form:
     if "vectors" in found:
         tile = Tile(int(found["columns"]), int(found["vectors"]))
     elif "channels" in found:
-        tile = Tiling(int(found["channels"]), int(found["columns"]), bool(found["vector"]))
+        tile = Tiling(**{one.name: found[one.name] for one in fields(Tiling)})
     return Form(tile, float(found["seconds"]), int(found["scratch_bytes"]))
 
 

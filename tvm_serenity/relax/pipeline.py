@@ -162,8 +162,8 @@ class Prepared:
         said: list[ChosenForm] = []
 
         def lean(mod: tvm.IRModule) -> Any:
-            form = self.steps.tuned or self.known.leanest(tiling)
-            return lean_module(mod, self.target, tiling, form)
+            known = self.known.leanest(tiling) if self.known.kernels else None
+            return lean_module(mod, self.target, tiling, self.steps.tuned or known)
 
         def faster(mod: tvm.IRModule) -> Any:
             made, found = with_faster(mod, self.plain, self.known, tiling)

@@ -1,6 +1,8 @@
 """What ``serenity tune`` does: forms of kernels, measured in alternation with the usual one.
 
-1. Tiles of kernels of sums: the best that TVM's MetaSchedule (``tuning.search``) finds.
+1. Tiles of kernels of sums: the best that TVM's MetaSchedule (``tuning.search``) finds, and those
+   of other shapes that registers hold (``shapes``), which kernels are made in parts of where they
+   do not divide it: MetaSchedule draws divisors alone.
 2. Tiles of packed layers, of the columns and vectors that registers of their unit hold: all of
    them, or as many as there are trials, those of the fewest estimated cycles first. There are some
    thirty at most, which need no cost model. Weights are packed for the unit, whatever the tile.
@@ -12,11 +14,12 @@ integers bit for bit, floats within ``validation.tolerances.FUSED``.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
 
+from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.dot_tiles import tiles_of
 from tvm_serenity.kernels.dot_units import Tile
@@ -77,17 +80,43 @@ def raced(
     Of forms that are faster than each other, only those are kept that need less scratch.
     """
     kernel = case.reference
-    every = [Form(tile, math.inf).made(kernel) for tile in tiles]
-    turns = Turns.of(case, [lean(kernel, tiling_for(target)), *every], target)
+    usual = lean(kernel, tiling_for(target))
+    known, forms = {compat.structural_key(usual)}, []
+    for tile in tiles:
+        form = Form(tile, math.inf).made(kernel)
+        key = compat.structural_key(form)
+        if key not in known:
+            known.add(key)
+            forms.append((tile, form))
+    turns = Turns.of(case, [usual, *(form for _, form in forms)], target)
+    return _kept(turns, forms, seed)
+
+
+def _kept(turns: Turns, forms: Sequence[tuple[Any, Any]], seed: int) -> Measured:
+    """The usual form's seconds, and the forms that are clearly faster and compute the same."""
     usual, *seconds = turns.seconds()
     kept: list[Form] = []
-    for index in sorted(range(len(tiles)), key=lambda i: seconds[i]):
-        found = Form(tiles[index], seconds[index], workspace_of(every[index]))
+    for index in sorted(range(len(forms)), key=lambda i: seconds[i]):
+        tile, made = forms[index]
+        found = Form(tile, seconds[index], workspace_of(made))
         if found.seconds > CLEAR * usual or any(_covers(k, found) for k in kept):
             continue
         if turns.same(index + 1, seed):
             kept.append(found)
     return Measured(usual, tuple(kept))
+
+
+def shapes(tiling: Tiling) -> list[Tiling]:
+    """Return other tiles of vectors that the registers of a target hold: twice as many as lanes."""
+    found = []
+    for vectors in (1, 2, 4):
+        most = (2 * tiling.lanes - vectors - 1) // vectors
+        widths = sorted({most, most * 3 // 4, most // 2}, reverse=True)
+        found += [
+            replace(tiling, channels=vectors * tiling.lanes, columns=w, most_columns=w)
+            for w in widths
+        ]
+    return found
 
 
 def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tuned:
@@ -111,5 +140,6 @@ def _tiles(
         return tiles, len(tiles)
     if not spaces(kernel, target):
         return [], 0
-    tried = searched(kernel, target, trials, seed)
-    return list(tried)[:FINALISTS], len(tried)
+    tried, usual = searched(kernel, target, trials, seed), tiling_for(target)
+    others = shapes(usual) if usual.vector else []
+    return [*list(tried)[:FINALISTS], *others], len(tried) + len(others)
