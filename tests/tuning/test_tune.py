@@ -30,7 +30,8 @@ from tvm_serenity.kernels.measured import (  # noqa: E402
     write,
 )
 from tvm_serenity.kernels.spec_read import spec_of  # noqa: E402
-from tvm_serenity.kernels.tile import SCALAR, Tiling, tiling_for  # noqa: E402
+from tvm_serenity.kernels.tile import HOST, SCALAR, Tiling, tiling_for  # noqa: E402
+from tvm_serenity.kernels.tile import WIDE as WIDE_TILES  # noqa: E402
 from tvm_serenity.relax.pipeline import Steps, prepared  # noqa: E402
 from tvm_serenity.tuning import search, tune  # noqa: E402
 from tvm_serenity.tuning.alternation import FINALISTS, Turns, careful  # noqa: E402
@@ -155,6 +156,20 @@ def test_faster_forms_are_kept_beside_those_of_less_scratch(
     monkeypatch.setattr(Turns, "seconds", lambda _self: [1.0, 0.2, 0.5, 0.96])
     (only,) = tune.raced(case, [SCALAR, None, Tiling(2, 1, vector=False)], LLVM).forms
     assert only.tile == SCALAR
+
+
+def test_shapes_fit_into_the_registers_and_compute_the_same() -> None:
+    for tiling, registers in ((HOST, 16), (WIDE_TILES, 32)):
+        found = tune.shapes(tiling)
+        assert len(set(found)) == len(found) > 7
+        for tile in found:
+            vectors = tile.channels // tile.lanes
+            assert tile.columns * vectors + vectors + 1 <= registers
+    kernel = convolution_of(layout="NCHW")
+    given = arguments_of(kernel)
+    wanted = computed(lean(kernel, SCALAR), given)
+    for tile in found:
+        np.testing.assert_array_equal(computed(lean(kernel, tile), given), wanted)
 
 
 def test_no_trials_are_refused(parts: None) -> None:
