@@ -148,9 +148,10 @@ def row(model: str, target: Any, trials: int, folder: Path) -> None:
         held.pop(measured.key_of(case.reference), None)
     held.update(found if good else {})
     FILE.write_text(measured.text_of({k: v for k, v in known.items() if v}), encoding="utf-8")
+    count = len(found) if good else 0
     print(
         f"| {Path(model).name} | {measured.class_of(target)} | {len(won)} | {len(found)} | "
-        f"{before * 1e3:.4f} | {after * 1e3:.4f} | {max(ratios):.3f} | {len(found) if good else 0} |",
+        f"{before * 1e3:.4f} | {after * 1e3:.4f} | {max(ratios):.3f} | {count} |",
         flush=True,
     )
 

@@ -83,6 +83,22 @@ def test_with_no_bound_the_arena_would_grow(
     assert arenas(found.kernels)[0] > arenas(usual.kernels)[0]
 
 
+def test_a_form_with_scratch_must_be_clearly_faster_than_the_tile_that_is_taken(
+    tmp_path: Path,
+) -> None:
+    usual = prepared(network(), Steps(measured="none"), LLVM)
+    kernels = {v.name_hint: f for v, f in _kernels(usual.plain) if workspace_of(f)}
+    for number, (seconds, wanted) in enumerate(((0.46, 1), (0.49, 0))):
+        file = tmp_path / f"{number}.json"
+        forms = (Form(SCALAR, 0.5), Form(None, seconds, 64))
+        found = {key_of(f): Measured(1.0, forms) for f in kernels.values()}
+        write(found, class_of(LLVM), file)
+        chosen = prepared(network(), Steps(measured=str(file)), LLVM).chosen
+        assert {one.kernel for one in chosen if one.form.tile == SCALAR} == set(kernels)
+        stock = {one.kernel for one in chosen if one.form.tile is None}
+        assert stock == (set(kernels) if wanted else set())
+
+
 def test_threads_keep_kernels_that_they_share(tmp_path: Path) -> None:
     file = tmp_path / "kernels.json"
     seeded(prepared(network(), Steps(measured="none"), LLVM), file)

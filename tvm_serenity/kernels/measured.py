@@ -8,7 +8,7 @@ entry has the seconds of the usual form and of others, measured in alternation o
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -169,8 +169,15 @@ def _encoded(one: Measured) -> dict[str, Any]:
     forms = []
     for form in one.forms:
         tile = {} if form.tile is None else asdict(form.tile)
-        forms.append({**tile, "seconds": form.seconds, "scratch_bytes": form.scratch_bytes})
-    return {"seconds": one.seconds, "forms": forms}
+        usual = {f.name: f.default for f in fields(Tiling) if f.default is not MISSING}
+        kept = {name: value for name, value in tile.items() if value != usual.get(name, MISSING)}
+        measured = {"seconds": _rounded(form.seconds), "scratch_bytes": form.scratch_bytes}
+        forms.append({**kept, **measured})
+    return {"seconds": _rounded(one.seconds), "forms": forms}
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
 
 
 def _decoded(found: Mapping[str, Any]) -> dict[str, dict[str, Measured]]:
@@ -188,7 +195,7 @@ def _form(found: Mapping[str, Any]) -> Form:
     if "vectors" in found:
         tile = Tile(int(found["columns"]), int(found["vectors"]))
     elif "channels" in found:
-        tile = Tiling(**{one.name: found[one.name] for one in fields(Tiling)})
+        tile = Tiling(**{f.name: found[f.name] for f in fields(Tiling) if f.name in found})
     return Form(tile, float(found["seconds"]), int(found["scratch_bytes"]))
 
 

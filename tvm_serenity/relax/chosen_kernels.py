@@ -7,13 +7,13 @@ least peak; neither may grow by a byte.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tvm
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.measured import Form, Known
+from tvm_serenity.kernels.measured import CLEAR, Form, Known
 from tvm_serenity.kernels.tile import Tiling
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.relax.plan_memory import plan_graph
@@ -49,36 +49,37 @@ def with_faster(
     ``plain``: the same with TVM's kernels. What is said is of all kernels with a faster form.
     """
     wishes, said = _wishes(mod, plain, known, tiling)
-    if wishes:
-        mod, taken = _within_arenas(mod, wishes)
-        said += [w.said if w in taken else _left(w.said) for w in wishes]
-    return mod, tuple(sorted(said, key=lambda one: one.kernel))
-
-
-def _left(said: ChosenForm) -> ChosenForm:
-    return ChosenForm(said.kernel, said.form, said.usual_seconds, taken=False)
+    mod, tried = _within_arenas(mod, wishes)
+    return mod, tuple(sorted([*said, *tried], key=lambda one: one.kernel))
 
 
 def _wishes(
     mod: tvm.IRModule, plain: tvm.IRModule, known: Known, tiling: Tiling
 ) -> tuple[list[_Wish], list[ChosenForm]]:
     """The faster forms that are not there yet, and those that are."""
-    kernels = {v.name_hint: f for v, f in plain.functions.items() if compat.is_prim_func(f)}
-    calls = _calls(mod) if known.kernels else {}
-    leanest, wishes, said = known.leanest(tiling), [], []
-    for variable, times in calls.items():
-        kernel = kernels.get(variable.name_hint)
-        measured = None if kernel is None else known.of(kernel)
-        if measured is None or kernel is None or not measured.better():
+    found = {
+        variable.name_hint: (function, measured)
+        for variable, function in plain.functions.items()
+        if compat.is_prim_func(function) and (measured := known.of(function)) is not None
+        if measured.better()
+    }
+    leanest = known.leanest(tiling)
+    wishes: list[_Wish] = []
+    said: list[ChosenForm] = []
+    for variable, times in _calls(mod).items() if found else ():
+        if variable.name_hint not in found:
             continue
-        there = compat.structural_key(leanest(kernel))
+        kernel, measured = found[variable.name_hint]
+        there, seconds = compat.structural_key(leanest(kernel)), measured.seconds
+        forms = {compat.structural_key(f.made(kernel)): f for f in measured.better()}
+        if there in forms:
+            said.append(ChosenForm(variable.name_hint, forms[there], seconds))
+            seconds = forms[there].seconds
         for form in measured.better():
-            made = form.made(kernel)
-            one = ChosenForm(variable.name_hint, form, measured.seconds)
-            if compat.structural_key(made) == there:
-                said.append(one)
-                break
-            wishes.append(_Wish(variable, made, one, times * (measured.seconds - form.seconds)))
+            if form.seconds <= CLEAR * seconds:
+                one = ChosenForm(variable.name_hint, form, measured.seconds)
+                saved = times * (seconds - form.seconds)
+                wishes.append(_Wish(variable, form.made(kernel), one, saved))
     return wishes, said
 
 
@@ -93,18 +94,22 @@ def _calls(mod: tvm.IRModule) -> dict[Any, int]:
     return found
 
 
-def _within_arenas(mod: tvm.IRModule, wishes: Sequence[_Wish]) -> tuple[Any, list[_Wish]]:
-    """The module with wishes that no arena grows by, those that save most first."""
-    taken: dict[Any, _Wish] = {}
+def _within_arenas(mod: tvm.IRModule, wishes: Sequence[_Wish]) -> tuple[Any, list[ChosenForm]]:
+    """The module with wishes that no arena grows by, those that save most first; what was tried."""
+    tried: list[ChosenForm] = []
+    done: set[Any] = set()
     limits = _arenas(mod) if any(workspace_of(w.made) for w in wishes) else ()
     for wish in sorted(wishes, key=lambda w: (-w.saved, w.said.kernel)):
-        if wish.variable in taken:
+        if wish.variable in done:
             continue
         functions = {**dict(mod.functions.items()), wish.variable: wish.made}
         made = tvm.IRModule(functions, attrs=mod.attrs)
-        if not workspace_of(wish.made) or _all_within(_arenas(made), limits):
-            mod, taken[wish.variable] = made, wish
-    return mod, list(taken.values())
+        fits = not workspace_of(wish.made) or _all_within(_arenas(made), limits)
+        tried.append(replace(wish.said, taken=fits))
+        if fits:
+            mod = made
+            done.add(wish.variable)
+    return mod, tried
 
 
 def _all_within(sizes: Sequence[int], limits: Sequence[int]) -> bool:
