@@ -2,12 +2,16 @@
 
     python benchmarks/host.py [--runs N] [--threads N] [MODEL ...]
     python benchmarks/host.py --profile MODEL [--threads N]
+    python benchmarks/host.py --trials N MODEL ...
 
 Each runtime loads and runs a model in a process of its own: median of the runs after a warm-up,
 and resident memory above that of the runtime without a model: the most, and what stays. Ours and
 TVM's are compiled for this machine ("native"), before that process begins; ours is written and
 loaded as ``serenity compile -o`` does. ``--profile``: microseconds of
 each of our kernels, the median of runs of it alone on the tensors that the network gives it.
+``--trials``: ours and stock TVM, each as it is and tuned with up to N trials a kernel: ours by
+``serenity tune``, TVM's by MetaSchedule in its own space for CPUs, as TVM's pipeline for tuning
+does it; nothing of what is shipped is used.
 """
 
 import argparse
@@ -18,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +89,11 @@ def path_of(model: str, folder: Path) -> str:
     return str(file)
 
 
-def compiled(model: str, folder: Path, threads: int) -> dict[str, int]:
-    """Export both libraries; the bytes of the arena, and of what TVM's pipeline allocates."""
+def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[str, int]:
+    """Export all libraries; the bytes of the arena, and of what TVM's pipeline allocates.
+
+    ``trials``: of tuning; 0: what is shipped is used, and nothing tuned.
+    """
     sys.path.insert(0, str(ROOT))
     import numpy as np
     import tvm
@@ -101,20 +109,71 @@ def compiled(model: str, folder: Path, threads: int) -> dict[str, int]:
     inputs = random_inputs(opened.module("off"))
     np.savez(folder / "inputs.npz", *inputs)
     memory: dict[str, int] = {}
-    kernels = prepared_for_host(opened.module(), Steps(threads=threads), native()).kernels
-    for name, start, pipeline in (
-        ("ours", kernels, serenity_pipeline()),
-        ("tvm", opened.module("off"), "default"),
-    ):
+    shipped = Steps(threads=threads)
+    steps = replace(shipped, measured="none") if trials else shipped
+    usual = prepared_for_host(opened.module(), steps, native())
+    builds = [("ours", usual.kernels, serenity_pipeline())]
+    builds.append(("tvm", opened.module("off"), "default"))
+    if trials:
+        builds.append(("ours-tuned", our_tuned(usual, trials, folder), serenity_pipeline()))
+        builds.append(("tvm-tuned", stock_tuned(opened.module("off"), trials, folder), "default"))
+    for name, start, pipeline in builds:
         built = tvm.compile(start, native(), relax_pipeline=pipeline)
-        if name == "ours":
-            (folder / "ours").mkdir()
-            library.write(built, folder / "ours", {"needs": library.needs(native())})
+        if name.startswith("ours"):
+            (folder / name).mkdir()
+            library.write(built, folder / name, {"needs": library.needs(native())})
         else:
-            built.export_library(str(folder / "tvm.so"))
+            built.export_library(str(folder / f"{name}.so"))
         made = run(built, inputs)
         memory[name] = made.allocated_bytes - sum(a.nbytes for a in made.outputs)
     return memory
+
+
+def our_tuned(usual: Any, trials: int, folder: Path) -> Any:
+    """Return the module of ours, with the forms that ``serenity tune`` finds."""
+    from tvm_serenity.kernels.measured import class_of, write
+    from tvm_serenity.tuning.tune import tune
+
+    began, file = time.perf_counter(), folder / "kernels.json"
+    found = tune(usual, trials)
+    write({one.key: one.measured for one in found}, class_of(usual.target), file)
+    print(f"ours: tuned in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    return replace(usual, steps=replace(usual.steps, measured=str(file))).kernels
+
+
+def stock_tuned(module: Any, trials: int, folder: Path) -> Any:
+    """Return a module with the kernels that MetaSchedule finds in TVM's own space for CPUs."""
+    import logging
+
+    import tvm
+    from tvm import relax
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_serenity.tuning.workers import builder, runner
+    from tvm_serenity.tvm_targets import native
+
+    logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.WARNING)
+    began, kernels = time.perf_counter(), 1000
+    target = tvm.target.Target({**native().export(), "num-cores": 1})
+    passes = [relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings()]
+    with target:
+        made = tvm.transform.Sequential([*passes, relax.get_pipeline("zero")])(module)
+        found = ms.relax_integration.tune_relax(
+            made,
+            {},
+            target,
+            str(folder / "tuning"),
+            trials * kernels,
+            trials,
+            num_trials_per_iter=min(trials, 16),
+            builder=builder(folder),
+            runner=runner(),
+            seed=1,
+        )
+        with found:
+            made = relax.transform.MetaScheduleApplyDatabase()(made)
+    print(f"stock TVM: tuned in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    return made
 
 
 def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
@@ -122,17 +181,17 @@ def runner(runtime: str, model: str, folder: Path, threads: int) -> Any:
     import numpy as np
 
     inputs = list(np.load(folder / "inputs.npz").values())
-    if runtime in ("ours", "tvm"):
+    if runtime.startswith(("ours", "tvm")):
         import tvm
         from tvm import relax
 
-        if runtime == "ours":
+        if runtime.startswith("ours"):
             from tvm_serenity.runtime import library
 
-            machine = library.load(folder / "ours")
+            machine = library.load(folder / runtime)
         else:
             machine = relax.VirtualMachine(
-                tvm.runtime.load_module(str(folder / "tvm.so")), tvm.cpu()
+                tvm.runtime.load_module(str(folder / f"{runtime}.so")), tvm.cpu()
             )
         given = [tvm.runtime.tensor(array) for array in inputs]
         main = machine["main"]
@@ -167,6 +226,7 @@ def child(runtime: str, model: str, folder: Path, threads: int, runs: int) -> No
         "litert": "ai_edge_litert.interpreter",
         "onnxruntime": "onnxruntime",
         "ours": "tvm_serenity.runtime.library",
+        "ours-tuned": "tvm_serenity.runtime.library",
     }
     __import__(packages.get(runtime, "tvm"))
     __import__("numpy")
@@ -261,6 +321,25 @@ def row(model: str, threads: int, runs: int) -> None:
     print(f"| {Path(model).name} | " + " | ".join(cells) + " |", flush=True)
 
 
+TUNED = ("ours", "ours-tuned", "tvm", "tvm-tuned")
+
+
+def tuned_row(model: str, trials: int, runs: int) -> None:
+    """Print a model's row of ``--trials``: the least of three processes each, in turns."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        path = path_of(model, folder)
+        memory = compiled(path, folder, 1, trials)
+        taken: dict[str, list[float]] = {name: [] for name in TUNED}
+        for name in TUNED * 3:
+            found = measured(name, path, folder, 1, runs)
+            assert found is not None
+            taken[name].append(found["ms"])
+    cells = [f"{min(taken[name]):.3f}" for name in TUNED]
+    cells += [f"{memory[name]:,}" for name in TUNED]
+    print(f"| {Path(model).name} | {trials} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -271,12 +350,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--child", nargs=2, metavar=("RUNTIME", "FOLDER"))
     parser.add_argument("--profile", metavar="MODEL")
+    parser.add_argument("--trials", type=int, default=0)
     given = parser.parse_args()
     if given.profile:
         profile(given.profile, given.threads, given.runs)
         return
     if given.child:
         child(given.child[0], given.models[0], Path(given.child[1]), given.threads, given.runs)
+        return
+    if given.trials:
+        names = "ours | ours, tuned | stock TVM | stock TVM, tuned"
+        print(f"| model | trials a kernel | ms: {names} | bytes: {names} |\n|" + "---|" * 10)
+        for model in given.models:
+            tuned_row(model, given.trials, given.runs)
         return
     print(
         "| model | ours, ms | stock TVM (ours / it) | LiteRT or onnxruntime (ours / it) | arena | "

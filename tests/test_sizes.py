@@ -13,7 +13,6 @@ from tvm_serenity.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
     "build": {"arena_limit", "stack", "ram"},
-    "compile": {"workspace_limit"},
     "fit": {"flash", "ram", "stack"},
     "offchip": {"capacity"},
     "plan": {"capacity", "align"},

@@ -19,7 +19,7 @@ class LeanKernels(ModulePass):
     2. Each kernel keeps its parameters and its arithmetic, element by element in the same order;
        padded copies, raw sums and epilogue stages are no longer stored.
     3. ``tiling`` cuts sums into register tiles (``kernels.tile``; ``tiling_for(target)``).
-    4. ``tuned`` makes the lean forms instead (``kernels.tune.tuned``).
+    4. ``tuned`` makes the lean forms instead (``kernels.measured.Known.leanest``).
     5. A kernel no step applies to stays as it is.
     """
 

@@ -78,6 +78,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
         ("compile", "conv.tflite", "--rewrite", "--no-check", "--time-limit", "0.1"),
         ("compile", "barren.tflite", "--no-check"),
+        ("compile", "conv.tflite", "--target", "llvm", "--no-check", "--tuned", "forms.json"),
     ),
     "tune": (("tune", "conv.tflite", "-o", "tiles.json", "--trials", "1", "--target", "llvm"),),
     "build": (
@@ -133,6 +134,19 @@ def barren() -> bytes:
     return integer_file(net, dict.fromkeys(range(len(net.values)), (-4.0, 4.0)))
 
 
+def forms(model: Path, file: Path) -> None:
+    """Write that TVM's own schedules are faster for all kernels of a model."""
+    import tvm
+
+    from tvm_serenity.frontends.relax import to_relax
+    from tvm_serenity.kernels.measured import PLAIN, Form, Measured, key_of, write
+    from tvm_serenity.relax.pipeline import Steps, prepared_for_host
+
+    plain = prepared_for_host(to_relax(model), Steps(), tvm.target.Target("llvm")).plain
+    kernels = [f for f in plain.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
+    write({key_of(f): Measured(2.0, (Form(None, 1.0, 0),)) for f in kernels}, PLAIN, file)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("json")
@@ -143,6 +157,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wired(made / "wired.onnx", n=8, size=16)
     (made / "program.pte").write_bytes(program())
     (made / "copies.txt").write_text(COPIES)
+    forms(made / "conv.tflite", made / "forms.json")
     (made / "buffers.csv").write_text("id,lower,upper,size\na,0,3,4\nb,0,3,4\n")
     return made
 

@@ -69,14 +69,23 @@ def _without_torch() -> Iterator[None]:
 
     Commands read files, and what they run in PyTorch runs in a process of its own.
     """
-    ours = "torch" not in sys.modules
-    if ours:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # import raises ImportError
+    hidden = _Hidden()
+    if "torch" not in sys.modules:
+        sys.meta_path.insert(0, hidden)
     try:
         yield
     finally:
-        if ours and sys.modules.get("torch") is None:
-            del sys.modules["torch"]
+        if hidden in sys.meta_path:
+            sys.meta_path.remove(hidden)
+
+
+class _Hidden:
+    """Finds no PyTorch, for nobody; what looks for it among the modules (SciPy) sees none."""
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
+        """Refuse PyTorch, and leave all else to others."""
+        if name == "torch":
+            raise ModuleNotFoundError("commands import no PyTorch", name="torch")
 
 
 def _interrupted(_signal: int, _frame: "FrameType | None") -> None:

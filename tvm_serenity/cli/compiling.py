@@ -10,7 +10,7 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, Target, TimeLimit, sized
+from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, Target, TimeLimit
 from tvm_serenity.cli.quantized import (
     Channels,
     DynamicRange,
@@ -56,10 +56,11 @@ def compile_command(
     dynamic_range: DynamicRange = "litert",
     channels: Channels = FOLD,
     tuned: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Use the tiles that serenity tune measured."),
-    ] = None,
-    workspace_limit: Annotated[int, sized("With --tuned: scratch that a kernel may need.")] = 0,
+        str,
+        typer.Option(
+            metavar="FILE", help="Faster forms of kernels: FILE of serenity tune, shipped, or none."
+        ),
+    ] = "shipped",
     threads: Annotated[
         int,
         typer.Option(
@@ -129,7 +130,7 @@ def compile_command(
             rewrite=rules if rewrite else "",
             rows=rows,
             time_limit_s=time_limit,
-            tuned=None if tuned is None else _measured(tuned, machine, workspace_limit),
+            measured=tuned,
             threads=threads,
         )
         made = prepared_for_host(start, steps, machine)
@@ -197,15 +198,9 @@ def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Chec
     return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
 
 
-def _measured(file: Path, target: "tvm.target.Target", limit: int) -> Any:
-    from tvm_serenity.kernels.tune import tuned
-
-    return tuned(file, target, limit)
-
-
 def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     """What was done before the search; ``module`` as it was opened."""
-    said = quantised_json(module, made)
+    said = {**quantised_json(module, made), "tuned": _tuned_json(made)}
     if made.rows is not None:
         found = made.rows
         said["rows"] = {
@@ -218,6 +213,24 @@ def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
     if made.rewriting is not None:
         said.update(_rewriting_json(made, made.rewriting))
     return said
+
+
+def _tuned_json(made: "Prepared") -> dict[str, Any]:
+    return {
+        "source": made.known.source,
+        "target_class": made.known.target_class,
+        "kernels": [
+            {
+                "kernel": one.kernel,
+                "form": one.form.text(),
+                "scratch_bytes": one.form.scratch_bytes,
+                "seconds": one.form.seconds,
+                "usual_seconds": one.usual_seconds,
+                "taken": one.taken,
+            }
+            for one in made.chosen
+        ],
+    }
 
 
 def _rewriting_json(made: "Prepared", done: "Rewriting") -> dict[str, Any]:
@@ -326,6 +339,7 @@ def _print(model: str, found: "CompileReport", result: dict[str, Any]) -> None:
             "outputs": _verdict(found, result),
             "stock's outputs": f"{to_stock}{_float_between(result)}",
             **_quantised_facts(result),
+            **_tuned_facts(result["tuned"]),
             "order": "executed as scheduled, seen by the VM's own hook",
         },
     )
@@ -355,6 +369,17 @@ def _float_between(result: dict[str, Any]) -> str:
     if "quantized" not in result:
         return ""
     return " (in float between dequantise and quantise: no measure of correctness)"
+
+
+def _tuned_facts(found: dict[str, Any]) -> dict[str, str]:
+    taken = [k for k in found["kernels"] if k["taken"]]
+    left = sorted({k["kernel"] for k in found["kernels"]} - {k["kernel"] for k in taken})
+    if not found["kernels"]:
+        return {}
+    lines = [f"{k['kernel']} ({k['form']})" for k in taken]
+    said = f"{found['source']}, for {found['target_class']}: {', '.join(lines) or 'none'}"
+    room = f"; no room for the scratch of {', '.join(left)}" if left else ""
+    return {"faster kernels": said + room}
 
 
 def _quantised_facts(result: dict[str, Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.dot_units import Tile, Unit
-from tvm_serenity.kernels.packed import TapRow, correction, row_of, zero_of
+from tvm_serenity.kernels.packed import TapRow, correction, row_of, unit_of, zero_of
 from tvm_serenity.kernels.records import Packed
 
 
@@ -33,6 +33,11 @@ class Place:
     inside: tuple[tuple[bool, ...], ...] | None = None
 
 
+def has_extra(spec: Packed) -> bool:
+    """Return whether sums need the sum of their values, times the weights' correction."""
+    return unit_of(spec).kind != "madd" and correction(spec) != 0
+
+
 @dataclass(frozen=True)
 class TiledKernel:
     """The kernel's buffers as flat memory, and its extents as a row of pixels sees them."""
@@ -45,13 +50,14 @@ class TiledKernel:
     constants: tuple[Any, ...]
     out: Any
     steps: Any
+    tile: Tile
     image: tuple[int, int, int]
     result: tuple[int, int, int]
 
     @property
     def extra(self) -> bool:
-        """Whether sums need the sum of their values, times the weights' correction."""
-        return self.unit.kind != "madd" and correction(self.spec) != 0
+        """Whether a column needs one more sum, of its values."""
+        return has_extra(self.spec)
 
     @property
     def taps(self) -> int:

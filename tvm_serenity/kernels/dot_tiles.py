@@ -22,8 +22,16 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
-from tvm_serenity.kernels.dot_steps import Place, Sums, TiledKernel, add_taps, begun, settled
-from tvm_serenity.kernels.dot_units import best_tile, tile_for
+from tvm_serenity.kernels.dot_steps import (
+    Place,
+    Sums,
+    TiledKernel,
+    add_taps,
+    begun,
+    has_extra,
+    settled,
+)
+from tvm_serenity.kernels.dot_units import Tile, best_tile, tiles_for
 from tvm_serenity.kernels.packed import (
     correction,
     finish_of,
@@ -39,12 +47,22 @@ MOST_ROWS, LEAST_ROW = 16, 96
 """Pixels of a 1 x 1 convolution are made into up to so many rows, of at least so many pixels."""
 
 
-def dot_tiles(spec: Packed) -> Any:
-    """Return the kernel of ``kernels.packed`` in tiles."""
-    return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers)), spec)
+def dot_tiles(spec: Packed, tile: Tile | None = None) -> Any:
+    """Return the kernel of ``kernels.packed`` in tiles: the best of :func:`tiles_of`, or ``tile``.
+
+    Any tile reads the same weights, in the same packing.
+    """
+    kept = tile or tiles_of(spec)[0]
+    return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers, kept)), spec)
 
 
-def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
+def tiles_of(spec: Packed) -> list[Tile]:
+    """Return the tiles that a layer may have, those of the fewest estimated cycles first."""
+    columns = _extents(spec)[1][2]
+    return tiles_for(unit_of(spec), columns, vectors(spec), has_extra(spec))
+
+
+def _emit(spec: Packed, buffers: Sequence[Any], tile: Tile) -> None:
     def flat(buffer: Any, name: str) -> Any:
         shape, dtype = parameters(spec)[name]
         size = 1
@@ -66,6 +84,7 @@ def _emit(spec: Packed, buffers: Sequence[Any]) -> None:
         constants=tuple(held[weight + 2 : -1]),
         out=held[-1],
         steps=steps,
+        tile=tile,
         image=image,
         result=result,
     )
@@ -88,9 +107,8 @@ def cycles(spec: Packed) -> float:
     units by.
     """
     (images, rows, columns), unit = _extents(spec)[1], unit_of(spec)
-    extra = unit.kind != "madd" and correction(spec) != 0
     steps = images * rows * spec.weight_shape[0] * row_of(spec).count
-    return steps * best_tile(unit, columns, vectors(spec), extra)[0]
+    return steps * best_tile(unit, columns, vectors(spec), has_extra(spec))[0]
 
 
 def _long_rows(pixels: int) -> tuple[int, int]:
@@ -102,9 +120,8 @@ def _long_rows(pixels: int) -> tuple[int, int]:
 
 def _rows(kernel: TiledKernel) -> None:
     """Emit all rows, blocks of channels and tiles of columns."""
-    images, rows, columns = kernel.result
-    count = vectors(kernel.spec)
-    tile = tile_for(kernel.unit, columns, count, kernel.extra)
+    images, rows, _ = kernel.result
+    count, tile = vectors(kernel.spec), kernel.tile
     whole = kernel.spec.channels // kernel.unit.lanes // tile.vectors
     rest = count - whole * tile.vectors
     with T.serial(images) as n, T.serial(rows) as y:

@@ -13,7 +13,7 @@ with two channels. It takes a vector of four channels in two parts; the sums of 
 register only when they are settled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -281,18 +281,41 @@ def tile_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> Ti
 def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[float, Tile]:
     """Return the cycles of a step of all columns and channels, and the tile of the fewest.
 
+    Of the widest tiles that registers hold.
+    """
+    widest: dict[int, Tile] = {}
+    for tile in _tiles(unit, columns, channels, extra):
+        widest.setdefault(tile.vectors, tile)
+    found = ((_whole_cycles(unit, t, (columns, channels), extra), t) for t in widest.values())
+    return min(found, key=lambda pair: pair[0])
+
+
+def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> list[Tile]:
+    """Return all tiles, that of :func:`tile_for` first, then those of fewest cycles."""
+    first = tile_for(unit, columns, channels, extra)
+    others = sorted(
+        dict.fromkeys(_tiles(unit, columns, channels, extra)),
+        key=lambda tile: _whole_cycles(unit, tile, (columns, channels), extra),
+    )
+    return [first, *(tile for tile in others if tile != first)]
+
+
+def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Tile]:
+    """The tiles that registers hold, the widest first; columns are cut into about equal parts.
+
     Columns that are loaded in several groups stay in registers.
     """
-    found = []
     for held in range(1, min(MOST_VECTORS, channels) + 1):
         most = (unit.registers - held - unit.temporary) // (held + extra + (unit.at_once > 1))
-        most -= most % unit.columns
-        if most < 1:
-            continue
-        count = -(-columns // min(most, columns))
-        tile = Tile(-(-columns // count), held)
-        found.append((_cycles(unit, tile, extra) * count * -(-channels // held), tile))
-    return min(found, key=lambda pair: pair[0])
+        for width in range(min(most - most % unit.columns, columns), 0, -1):
+            yield Tile(-(-columns // -(-columns // width)), held)
+
+
+def _whole_cycles(unit: Unit, tile: Tile, size: tuple[int, int], extra: bool) -> float:
+    """Cycles of a step of all columns and channels (vectors): ``size``."""
+    columns, channels = size
+    tiles = -(-columns // tile.columns) * -(-channels // tile.vectors)
+    return _cycles(unit, tile, extra) * tiles
 
 
 def _cycles(unit: Unit, tile: Tile, extra: bool) -> float:

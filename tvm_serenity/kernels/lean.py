@@ -26,6 +26,7 @@ from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
 from tvm_serenity.kernels.dot_tiles import dot_tiles
+from tvm_serenity.kernels.dot_units import Tile
 from tvm_serenity.kernels.dynamic import wide_ends
 from tvm_serenity.kernels.dynamic_records import BatchSteps
 from tvm_serenity.kernels.loops import applied as _try
@@ -40,7 +41,7 @@ from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
 from tvm_serenity.kernels.tile_ranges import joined
 
 LEAN = "serenity.lean"
-"""Attribute of kernels that are lean already."""
+"""Attribute of kernels that are lean already, or stay as they are."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
 """Calls, without their namespace, that may be repeated inside a reduction."""
 
@@ -50,16 +51,17 @@ MAX_LOADS = 64
 """Elements that an expression may name because others are named in it twice or more."""
 
 
-def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR) -> Any:
+def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = None) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
 
-    ``tiling``: how many elements are summed up at once, where the kernel allows for it. A kernel
-    marked as ``LEAN``, or of one opaque block, is returned as it is.
+    ``tiling``: how many elements are summed up at once, where the kernel allows for it; ``dots``:
+    the tile of a packed layer, by default the one of the fewest cycles. A kernel marked as
+    ``LEAN``, or of one opaque block, is returned as it is.
     """
     if not may_change(kernel):
         return kernel
     if kind_of(kernel) == Packed.__name__:
-        return _as_called(dot_tiles(spec_of(kernel)).with_attr(LEAN, True), kernel)
+        return _as_called(dot_tiles(spec_of(kernel), dots).with_attr(LEAN, True), kernel)
     if tiling.vector and kind_of(kernel) == BatchSteps.__name__:
         return _as_called(wide_ends(spec_of(kernel)).with_attr(LEAN, True), kernel)
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))

@@ -17,6 +17,7 @@ import tvm
 from tvm_serenity import compat, tvm_targets
 from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
+from tvm_serenity.kernels.measured import NONE, SHIPPED, Known, known_for
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import PlanOptions
@@ -28,6 +29,7 @@ from tvm_serenity.quantize.choices import (
     check_quantized,
     check_rounding,
 )
+from tvm_serenity.relax.chosen_kernels import ChosenForm, with_faster
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
 from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_vectors
 from tvm_serenity.relax.lower import lowered
@@ -65,6 +67,8 @@ class Steps:
       ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
       target's, and weights packed for its dot products. ``tuned``: makes the lean forms instead.
+    * ``measured``: of which kernels faster forms are known (``kernels.measured``): "shipped",
+      "none", or a file of ``serenity tune``. Those with scratch are taken where no arena grows.
     * ``threads``: with more than one, lean kernels of enough work have parallel loops, which TVM's
       runtime shares out among ``TVM_NUM_THREADS``.
 
@@ -81,6 +85,7 @@ class Steps:
     lean: bool = True
     tiling: Tiling | None = None
     tuned: Callable[[Any], Any] | None = None
+    measured: str = SHIPPED
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -93,10 +98,17 @@ class Steps:
             raise InputError(f"threads={self.threads}: at least 1")
         if self.threads > 1 and not self.lean:
             raise InputError(f"threads={self.threads}: only lean kernels are shared out")
+        if self.measured not in (SHIPPED, NONE) and not self.takes_measured:
+            raise InputError(f"measured={self.measured!r}: only for the target's lean kernels")
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
             raise InputError("layout='given': rows are cut with channels last")
+
+    @property
+    def takes_measured(self) -> bool:
+        """Whether kernels are of the target's own tiles, of which faster forms may be known."""
+        return self.lean and self.tiling is None and self.tuned is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +138,46 @@ class Prepared:
         return self.rows is not None or rewritten or self.folded.gone > 0
 
     @cached_property
+    def known(self) -> Known:
+        """What was measured of kernels for the target, as the steps say; nothing of other tiles."""
+        wanted = self.steps.measured if self.steps.takes_measured else NONE
+        known = known_for(wanted, self.target)
+        return known if self.steps.threads == 1 else known.in_tiles()
+
+    @property
     def kernels(self) -> Any:
         """``plain`` with the kernels that run: lean ones, unless they are not wanted."""
+        return self._chosen[0]
+
+    @property
+    def chosen(self) -> tuple[ChosenForm, ...]:
+        """The kernels of which a faster form is known, and whether it was taken."""
+        return self._chosen[1]
+
+    @cached_property
+    def _chosen(self) -> tuple[Any, tuple[ChosenForm, ...]]:
         if not self.steps.lean:
-            return self.plain
+            return self.plain, ()
         tiling = self.steps.tiling or tiling_for(self.target)
+        said: list[ChosenForm] = []
 
         def lean(mod: tvm.IRModule) -> Any:
-            return lean_module(mod, self.target, tiling, self.steps.tuned)
+            known = self.known.leanest(tiling) if self.known.kernels else None
+            return lean_module(mod, self.target, tiling, self.steps.tuned or known)
+
+        def faster(mod: tvm.IRModule) -> Any:
+            made, found = with_faster(mod, self.plain, self.known, tiling)
+            said.extend(found)
+            return made
 
         with self.target:
             made = lowered(_pass("LeanKernels", lean, self.plain), self.target)
+            made = _pass("SerenityFasterKernels", faster, made)
             if tvm_targets.names_processor(self.target):
                 made = _pass("SerenityVectors", partial(with_vectors, target=self.target), made)
-            return made if self.steps.threads == 1 else _pass("SerenityThreads", shared_out, made)
+            if self.steps.threads > 1:
+                made = _pass("SerenityThreads", shared_out, made)
+        return made, tuple(said)
 
     @cached_property
     def reference(self) -> tvm.IRModule:
@@ -234,13 +272,14 @@ def serenity_pipeline(
     rounding: str = "auto",
     tiling: Tiling | None = None,
     channels: str = FOLD,
+    measured: str = SHIPPED,
 ) -> Any:
     """Return the pass from a fresh or lowered module to one the Relax VM can run.
 
     ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
     planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
     keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``,
-    ``quantized``, ``rounding``, ``tiling`` and ``channels``: as in :class:`Steps`.
+    ``quantized``, ``rounding``, ``tiling``, ``channels`` and ``measured``: as in :class:`Steps`.
     """
     steps = Steps(
         quantized=quantized,
@@ -249,6 +288,7 @@ def serenity_pipeline(
         rewrite=rewrite,
         lean=lean,
         tiling=tiling,
+        measured=measured,
     )
     planning = Planning(method=method, options=options, planner=planner, plan_options=plan_options)
 
