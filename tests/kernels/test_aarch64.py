@@ -20,6 +20,7 @@ tvm = pytest.importorskip("tvm")
 
 from tests.kernels.programs import MISSING, Program  # noqa: E402
 from tvm_serenity import compat  # noqa: E402
+from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.kernels import dot_tiles, packed  # noqa: E402
 from tvm_serenity.kernels.dot_units import BY_NAME, units_of  # noqa: E402
 from tvm_serenity.kernels.records import Dense  # noqa: E402
@@ -44,25 +45,46 @@ UNSIGNED = replace(
 )
 
 
+def results(
+    made: Any, target: Any, inputs: Sequence[Any], folder: Path
+) -> tuple[Sequence[Any], str]:
+    """What a module of kernels makes of inputs under QEMU, and its assembly."""
+    kernels = {g.name_hint: f for g, f in made.functions.items() if compat.is_prim_func(f)}
+    program = Program(kernels, tvm.target.Target(target), folder)
+
+    def run(kernel: Any, _given: Any, arguments: Sequence[Any], types: Any) -> Any:
+        return program.run(kernel.name_hint, arguments, types)
+
+    return evaluated(made, inputs, run), str(program.library.inspect_source("asm"))
+
+
 @pytest.mark.parametrize(("target", "used"), USED, ids=["neon", "dotprod", "i8mm"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_is_exact(name: str, target: Any, used: set[str], tmp_path: Path) -> None:
     data = model(name).read_bytes()
     made = prepared(integer_module(data, tmp_path), Steps(), target).kernels
-    kernels = {g.name_hint: f for g, f in made.functions.items() if compat.is_prim_func(f)}
-    program = Program(kernels, tvm.target.Target(target), tmp_path)
-    text = program.library.inspect_source("asm")
-    assert {word for word in ("sadalp", "sdot", "smmla") if word in text} == used
-    assert "sqrdmulh" in text
     judge = judge_of(data)
     inputs = judge.inputs(0)
-
-    def run(kernel: Any, _given: Any, arguments: Sequence[Any], types: Any) -> Any:
-        return program.run(kernel.name_hint, arguments, types)
-
-    found = evaluated(made, inputs, run)
+    found, text = results(made, target, inputs, tmp_path)
+    assert {word for word in ("sadalp", "sdot", "smmla") if word in text} == used
+    assert "sqrdmulh" in text
     for mine, theirs in zip(found, judge.run(inputs).outputs, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_network_stored_as_it_runs_is_the_same_on_all(tmp_path: Path) -> None:
+    """Weights of 8 bits, activations of floats; its softmax is the C library's."""
+    path = model("mlperf_tiny/kws_dscnn_fp32.tflite")
+    judge = judge_of(path.read_bytes())
+    inputs, made = judge.inputs(0), []
+    for target, used in USED:
+        kernels = prepared(to_relax(path), Steps(), tvm.target.Target(target)).kernels
+        found, text = results(kernels, target, inputs, tmp_path)
+        assert {word for word in ("sadalp", "sdot", "smmla") if word in text} == used
+        made.append(found[0])
+    np.testing.assert_array_equal(made[0], made[1])
+    np.testing.assert_array_equal(made[0], made[2])
+    np.testing.assert_allclose(made[0], judge.run(inputs).outputs[0], rtol=0, atol=1e-6)
 
 
 def wrong(specs: Mapping[str, Any], unit: str, folder: Path) -> list[str]:
