@@ -10,8 +10,8 @@ TVM's are compiled for this machine ("native"), before that process begins; ours
 loaded as ``serenity compile -o`` does. ``--profile``: microseconds of
 each of our kernels, the median of runs of it alone on the tensors that the network gives it.
 ``--trials``: ours and stock TVM, each as it is and tuned with up to N trials a kernel: ours by
-``serenity tune``, TVM's by MetaSchedule in its own space for CPUs, as TVM's pipeline for tuning
-does it; nothing of what is shipped is used.
+``serenity tune``, TVM's by MetaSchedule in its own space for CPUs, by the same search; nothing of
+what is shipped is used.
 """
 
 import argparse
@@ -149,6 +149,7 @@ def stock_tuned(module: Any, trials: int, folder: Path) -> Any:
     from tvm import relax
     from tvm.s_tir import meta_schedule as ms
 
+    from tvm_serenity.tuning.search import evolution
     from tvm_serenity.tuning.workers import builder, runner
     from tvm_serenity.tvm_targets import native
 
@@ -168,6 +169,7 @@ def stock_tuned(module: Any, trials: int, folder: Path) -> Any:
             num_trials_per_iter=min(trials, 16),
             builder=builder(folder),
             runner=runner(),
+            strategy=evolution(),
             seed=1,
         )
         with found:

@@ -68,6 +68,18 @@ def check_serialisation() -> None:
         )
 
 
+def evolution() -> Any:
+    """Return MetaSchedule's search, with a population as small as the spaces are."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.search_strategy.EvolutionarySearch(
+        population_size=POPULATION,
+        init_min_unmeasured=8,
+        genetic_num_iters=1,
+        genetic_max_fail_count=4,
+    )
+
+
 def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: int) -> list[Any]:
     """Measure tiles of one kernel; return MetaSchedule's records."""
     from tvm.s_tir import meta_schedule as ms
@@ -75,12 +87,6 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
     vectors = tiling_for(target).vector
     space = ms.space_generator.ScheduleFn(
         lambda schedule: _designs(schedule, vectors), sch_rules=[], postprocs=[], mutator_probs={}
-    )
-    strategy = ms.search_strategy.EvolutionarySearch(
-        population_size=POPULATION,
-        init_min_unmeasured=8,
-        genetic_num_iters=1,
-        genetic_max_fail_count=4,
     )
     database = ms.database.MemoryDatabase()
     with tempfile.TemporaryDirectory() as folder, _without_intrinsics():
@@ -95,7 +101,7 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
             database=database,
             cost_model="xgb",
             space=space,
-            strategy=strategy,
+            strategy=evolution(),
             num_tuning_cores=1,
             seed=seed + 1,
         )
