@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tvm_serenity.arena import MANY_OPS, place_order
+from tvm_serenity.arena import MANY_OPS, place_in_time
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, TimeLimit
@@ -112,7 +112,7 @@ def placed(found: Rewritten, align: int = 1) -> list[Plan]:
 
 def _place(net: Net, order: Sequence[int], align: int) -> Plan:
     options = PlanOptions(time_limit_s=PLAN_SECONDS, keep_on_interrupt=True)
-    return place_order(net.graph, order, align, options)[1]
+    return place_in_time(net.graph, order, align, options)[1]
 
 
 def rewrite_json(
