@@ -180,7 +180,7 @@ class _Lives:
 def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
     count = len(graph.ops)
     order = range(count) if order is None else order
-    if order != range(count) and not is_order(graph, order):  # the given one was checked when made
+    if not is_order(graph, order):
         raise InputError(f"{graph.name}: not a topological order of its {count} ops")
     listed = ints(order, count)
     step_of = np.zeros(count, dtype=np.int64)

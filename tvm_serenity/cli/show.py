@@ -59,9 +59,10 @@ def json_text(value: object, margin: str = "\n") -> str:
     """Return what ``json.dumps(value, indent=2)`` returns; long lists of numbers at once."""
     inner = margin + "  "
     if isinstance(value, dict) and value:
-        items = (f"{_key(key)}: {json_text(item, inner)}" for key, item in value.items())
-        return f"{{{inner}{f',{inner}'.join(items)}{margin}}}"
+        pairs = (f"{_key(key)}: {json_text(item, inner)}" for key, item in value.items())
+        return f"{{{inner}{f',{inner}'.join(pairs)}{margin}}}"
     if isinstance(value, list | tuple) and value:
+        items: Iterable[str]
         kinds = set(map(type, value))
         if kinds == {int}:
             items = map(repr, value)

@@ -212,8 +212,8 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
     Each comes with its share of the budget. What would take too much memory is left out.
     """
     block = fine.model.block_bytes or 1
-    accesses = sum(len(p.block) for p in fine.pieces)
-    states = len(fine.pieces) * fine.count_blocks
+    accesses = len(fine.accesses.block)
+    states = len(fine.graph.ops) * fine.count_blocks
     slots = work.capacity_bytes // block
     factor = 1
     while (accesses > COARSE_ACCESSES * factor and slots >= COARSE_SLOTS * 2 * factor) or (
