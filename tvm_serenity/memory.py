@@ -156,7 +156,7 @@ def least_need(graph: Graph) -> tuple[int, int]:
     np.add.at(need, pairs // count, found.size[pairs % count])
     saving = any(known.in_place or known.over for known in graph.sharing)
     for index, known in enumerate(graph.ops if saving else ()):
-        if known.in_place or known.over:
+        if (known.in_place or known.over) and _is_own(graph, known.outputs[0]):
             need[index] -= known.over_bytes or found.size[known.outputs[0]]
     return int(need.max()), int(need.argmax())
 
@@ -283,6 +283,8 @@ def _saved(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
         return saved
     for step, op in enumerate(order):
         known = graph.ops[op]
+        if not known.over or not _is_own(graph, known.outputs[0]):
+            continue
         roots = [graph.storage[t] for t in known.over if graph.in_profile[t]]
         if any(lives.dies[root] == step + 1 for root in roots):
             saved[step] = known.over_bytes
