@@ -225,12 +225,12 @@ class Graph:
     @property
     def state_bytes(self) -> int:
         """Bytes of the state variables, which persist between runs."""
-        return sum(t.size_bytes for t in self.tensors if t.role is Role.STATE)
+        return int(self.arrays.size[self.with_role(Role.STATE)].sum())
 
     @property
     def constant_bytes(self) -> int:
         """Bytes of the constants stored in the model."""
-        return sum(t.size_bytes for t in self.tensors if t.role is Role.CONSTANT)
+        return int(self.arrays.size[self.with_role(Role.CONSTANT)].sum())
 
     def replace(self, **changes: object) -> "Graph":
         """A new graph with some fields changed, checked again."""

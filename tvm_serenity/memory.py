@@ -145,20 +145,30 @@ def least_need(graph: Graph) -> tuple[int, int]:
     if not graph.ops:
         return 0, -1
     found = graph.arrays
-    root = graph.root
     op = np.concatenate([found.read.op, found.made.op])
     tensor = np.concatenate([found.read.tensor, found.made.tensor])
     counted = graph.counted[tensor]
-    count = len(graph.tensors)
-    pairs = distinct(op[counted] * count + root[tensor[counted]])
-    need = found.workspace.copy()
+    op, root = op[counted], graph.root[tensor[counted]]
+    need = _op_needs(graph, op, root)
+    worst = int(need.argmax())
+    touched = root[op == worst]
+    if len(touched) > len(set(touched.tolist())):  # what shows the same bytes counts once
+        pairs = distinct(op * len(graph.tensors) + root)
+        need = _op_needs(graph, pairs // len(graph.tensors), pairs % len(graph.tensors))
+        worst = int(need.argmax())
+    return int(need[worst]), worst
+
+
+def _op_needs(graph: Graph, op: Ints, root: Ints) -> Ints:
+    """For each op the bytes of its workspace and of the storages ``root``, less what it saves."""
+    need = graph.arrays.workspace.copy()
     need[list(graph.constant_ops)] = 0
-    np.add.at(need, pairs // count, found.size[pairs % count])
+    np.add.at(need, op, graph.arrays.size[root])
     saving = any(known.in_place or known.over for known in graph.sharing)
     for index, known in enumerate(graph.ops if saving else ()):
         if (known.in_place or known.over) and _is_own(graph, known.outputs[0]):
-            need[index] -= known.over_bytes or found.size[known.outputs[0]]
-    return int(need.max()), int(need.argmax())
+            need[index] -= known.over_bytes or graph.arrays.size[known.outputs[0]]
+    return need
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,12 @@ def _found(given: Graph | Net, options: RewriteOptions) -> Rewritten | Unrewritt
         return rewrite(given, options)
     if too_late_to_match(given):
         return order_alone(given, options)
-    return rewrite(net_of(given), options)
+    try:
+        net = net_of(given)
+    except KeyboardInterrupt:
+        with within(0.0):
+            return order_alone(given, options, interrupted=True)
+    return rewrite(net, options)
 
 
 def read(opened: ModelSource) -> Net:
@@ -164,7 +169,7 @@ def rewrite_json(
             "rules": rules,
             "changed": found.changed,
             "nodes": ops,
-            "limit": None if isinstance(found, Rewritten) else "time",
+            "limit": None if isinstance(found, Rewritten) else _limit(found),
             "region_peak_bytes": list(found.region_peaks),
             **found.report.json(),
             "seconds": found.seconds,
@@ -186,6 +191,11 @@ def rewrite_json(
     }
 
 
+def _limit(found: Unrewritten) -> str:
+    """What kept the rules from being matched."""
+    return "interrupt" if found.interrupted else "time"
+
+
 def _print(
     model: str, found: Rewritten | Unrewritten, plans: Sequence[Plan], explain: bool
 ) -> None:
@@ -195,7 +205,7 @@ def _print(
     counts = f"{len(report.applied)} applied, {len(report.rejected)} not worth it"
     counts = f"{counts}, {len(report.refused)} refused"
     if isinstance(found, Unrewritten):
-        counts = "none looked for: the time limit is too short for so many ops"
+        counts = "none looked for: the time was too short for so many ops"
     show.facts(
         f"{model}: {found.ops[0]} ops, {found.ops[1]} after rewriting",
         {

@@ -88,13 +88,15 @@ class Rewritten:
 class Unrewritten:
     """A graph of so many ops that there was no time to look for rewrites: its order alone.
 
-    It says the same as :class:`Rewritten` where nothing was applied.
+    It says the same as :class:`Rewritten` where nothing was applied. ``interrupted``: Ctrl-C ended
+    the search, or came before it.
     """
 
     graph: Graph
     given_bytes: int
     ordered: Schedule
     seconds: float
+    interrupted: bool
     report: Report = field(default_factory=Report)
     changed: bool = False
 
@@ -102,11 +104,6 @@ class Unrewritten:
     def best(self) -> Schedule:
         """The best order, which is the one before rewriting."""
         return self.ordered
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search; this is the best until then."""
-        return self.ordered.interrupted
 
     @property
     def rewrite_only_bytes(self) -> int:

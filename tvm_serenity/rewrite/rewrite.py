@@ -59,8 +59,11 @@ def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
         return _rewritten(net, names, options, limit)
 
 
-def order_alone(graph: Graph, options: RewriteOptions) -> Unrewritten:
-    """Return the best order of a graph that there is no time to rewrite."""
+def order_alone(graph: Graph, options: RewriteOptions, interrupted: bool = False) -> Unrewritten:
+    """Return the best order of a graph that there is no time to rewrite.
+
+    ``interrupted``: Ctrl-C came before; it says so.
+    """
     started, owned = time.perf_counter(), as_owned(graph)
     limits = Options(time_limit_s=options.time_limit_s, keep_on_interrupt=options.keep_on_interrupt)
     ordered = schedule(owned, "auto", limits)
@@ -69,6 +72,7 @@ def order_alone(graph: Graph, options: RewriteOptions) -> Unrewritten:
         given_bytes=peak_bytes(owned),
         ordered=ordered,
         seconds=time.perf_counter() - started,
+        interrupted=interrupted or ordered.interrupted,
     )
 
 
