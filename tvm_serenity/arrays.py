@@ -53,6 +53,8 @@ class Arrays:
 
 def ints(values: Iterable[int], count: int = -1) -> Ints:
     """Return an array of integers."""
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, values.step, dtype=np.int64)
     return np.fromiter(values, dtype=np.int64, count=count)
 
 

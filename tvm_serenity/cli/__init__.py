@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.model_file import printable
@@ -62,24 +62,27 @@ def main() -> None:
             _end(error.format_message(), 2)
         raise
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done: its status is the answer
-    _leave(status if isinstance(status, int) else 0)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
-def _leave(status: int) -> NoReturn:
-    """End the process without taking apart, object by object, what it holds.
+def run() -> None:
+    """Do the same, and end the process without taking apart, object by object, what it holds.
 
     Of a million operators that takes a second. What was registered to run at the end runs; with
     threads that are still at work, or where output cannot be written, it ends as Python does.
     """
-    if threading.active_count() > 1:
-        sys.exit(status)
-    atexit._run_exitfuncs()
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        sys.exit(status)
-    os._exit(status)
+        main()
+    except SystemExit as end:
+        if not isinstance(end.code, int) or threading.active_count() > 1:
+            raise
+        atexit._run_exitfuncs()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            raise end from None
+        os._exit(end.code)
 
 
 @contextmanager

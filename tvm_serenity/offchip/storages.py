@@ -134,6 +134,11 @@ class Storages:
         scratch = self._spans(-1 - self.tensor[work], work, np.full(len(work), WRITE, np.uint8))
         return streamed(count, self._operands(), scratch, scratchpad, reserve)
 
+    @property
+    def count_ops(self) -> int:
+        """The number of ops that access anything, inputs that are brought in being one."""
+        return int(np.count_nonzero(np.diff(self.accesses.begin))) + bool(len(self.preamble))
+
     def _spans(self, op: Longs, storage: Longs, kind: Bytes8) -> Spans:
         return Spans(op, self.first[storage], np.diff(self.first)[storage], kind)
 
