@@ -78,31 +78,36 @@ def streamed(ops: int, spans: Spans, work: Spans, scratchpad: bool, reserve: Lon
     """
     longest = np.zeros(ops, dtype=np.int64)
     np.maximum.at(longest, spans.op, spans.count)
-    op, scratch = np.repeat(spans.op, spans.count), np.repeat(work.op, work.count)
-    number = runs(np.zeros_like(spans.count), spans.count)
+    which = np.repeat(np.arange(len(spans.op)), spans.count)
+    every, block = spans.op[which], runs(spans.first, spans.count)
     # block b of n is accessed in the step in which b / n of the longest operand is reached
-    step = number * longest[op] // np.repeat(np.maximum(spans.count, 1), spans.count)
-    around = runs(work.first, work.count)
-    every = np.concatenate([op, scratch, scratch])
-    steps = np.concatenate([step, np.full(len(scratch), -1), longest[scratch]])
-    key = every * (int(longest.max(initial=0)) + 2) + steps + 1
-    block = np.concatenate([runs(spans.first, spans.count), around, around]).astype(np.int32)
-    added = [np.full(len(scratch), kind, np.uint8) for kind in (WRITE, READ)]
-    kind = np.concatenate([np.repeat(spans.kind, spans.count), *added])
+    step = (block - spans.first[which]) * longest[every] // spans.count[which]
+    kind = spans.kind[which]
+    if len(work.op):
+        scratch, around = np.repeat(work.op, work.count), runs(work.first, work.count)
+        every = np.concatenate([every, scratch, scratch])
+        step = np.concatenate([step, np.full(len(scratch), -1), longest[scratch]])
+        block = np.concatenate([block, around, around])
+        added = [np.full(len(scratch), kind, np.uint8) for kind in (WRITE, READ)]
+        kind = np.concatenate([kind, *added])
+    key = every * (int(longest.max(initial=0)) + 2) + step + 1
     if (np.diff(key) < 0).any():
         place = np.argsort(key, kind="stable")
         key, every, block, kind = key[place], every[place], block[place], kind[place]
     begin = sums(np.bincount(every, minlength=ops))
-    last = np.ones(len(key), dtype=np.bool_)
+    ends, owner = np.arange(1, len(key) + 1), every
     if scratchpad:
-        last[:-1] = np.diff(key) > 0
-    ends, owner = np.flatnonzero(last) + 1 - begin[every[last]], every[last]
+        ends = np.flatnonzero(np.diff(key, append=np.iinfo(np.int64).max) > 0) + 1
+        owner = every[ends - 1]
+    ends -= begin[owner]
     alone = np.flatnonzero((reserve > 0) & (np.diff(begin) == 0))  # scratch alone
     if len(alone):
         owner, ends = np.concatenate([owner, alone]), np.concatenate([ends, 0 * alone])
         place = np.argsort(owner, kind="stable")
         owner, ends = owner[place], ends[place]
-    return Accesses(begin, block, kind, sums(np.bincount(owner, minlength=ops)), ends, reserve)
+    return Accesses(
+        begin, block.astype(np.int32), kind, sums(np.bincount(owner, minlength=ops)), ends, reserve
+    )
 
 
 def sums(counts: Longs) -> Longs:

@@ -199,9 +199,12 @@ class Storages:
         if several.max(initial=1) > 1:
             op, storage = np.repeat(op, several), runs(storage, several)
         key = op * max(len(self.tensor), 1) + storage
-        place = np.argsort(key, kind="stable")
-        kept = np.zeros(len(op), dtype=np.bool_)
-        kept[place[np.diff(key[place], prepend=-1) > 0]] = True
+        kept = np.ones(len(op), dtype=np.bool_)
+        if (np.diff(key) <= 0).any():
+            place = np.argsort(key, kind="stable")
+            kept[place[1:][np.diff(key[place]) == 0]] = False
+        elif not self.graph.constant_ops:
+            return Pairs(op, storage)
         if self.graph.constant_ops:
             kept &= ~np.isin(op, ints(self.graph.constant_ops))
         return Pairs(op[kept], storage[kept])
