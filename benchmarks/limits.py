@@ -110,8 +110,8 @@ elif sys.argv[1] == "plan":
 else:
     home = import_module("tvm_serenity.text")
     home.parse = noted(home.parse)
-from tvm_serenity.cli import main
-main()
+from tvm_serenity.cli import run as command_line
+command_line()
 """
 """The command line, writing when a file has been read (of a model: when its limit begins; of
 ``compile`` what its searches took)."""
@@ -178,7 +178,7 @@ def _limited(words: Sequence[str], what: str, limit: int, folder: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ops", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--ops", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--limits", type=int, nargs="+", default=[1, 10, 60])
     chosen = parser.parse_args()
     limits(chosen.ops, chosen.limits)

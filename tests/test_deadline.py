@@ -99,7 +99,7 @@ def test_a_net_too_large_for_the_time_left_is_not_matched_and_an_order_is_placed
     command = import_module("tvm_serenity.cli.rewrite")
     rules = import_module("tvm_serenity.rewrite.rewrite")
     looked, orders = list[object](), list[Sequence[int]]()
-    everywhere, place = rules.everywhere, command.place_order
+    everywhere, place = rules.everywhere, command.place_in_time
 
     def matched(*arguments: object) -> object:
         looked.append(arguments)
@@ -110,7 +110,7 @@ def test_a_net_too_large_for_the_time_left_is_not_matched_and_an_order_is_placed
         return place(graph, order, *options)
 
     monkeypatch.setattr(rules, "everywhere", matched)
-    monkeypatch.setattr(command, "place_order", placed)
+    monkeypatch.setattr(command, "place_in_time", placed)
     monkeypatch.setattr(import_module("tvm_serenity.schedule"), "LARGE_OPS", 0)
     net = net_of(parse(_hard(4)))
     with within(0.0):

@@ -7,6 +7,7 @@ leave free, orders whose peak cannot beat the best arena are skipped, the others
 """
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,12 +16,16 @@ from tvm_serenity.graph import Graph, complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
-from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 
 SEARCH_SHARE = 0.7
 MANY_OPS = 20_000
 """Orders of so many ops are not placed after Ctrl-C."""
+PLACE_S = 6e-6
+"""Seconds an op until its live ranges are ready to be placed, of many ops."""
+PLACE_RANGES = 5
+"""What that takes beside the live ranges, as a multiple of what those took: machines are busy."""
 ROUNDS = 2_000
 """Orders the local search looks at, unless time ends it first."""
 
@@ -71,9 +76,28 @@ def place_order(
 
     With ``keep_on_interrupt`` Ctrl-C before any placement returns no ranges and no offsets.
     """
-    options = options or PlanOptions()
+    return _placed(graph, order, align, options or PlanOptions(), hurry=False)
+
+
+def place_in_time(
+    graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
+) -> Placed:
+    """Return the same; of many ops no ranges and no offsets where the time left is too short."""
+    return _placed(graph, order, align, options or PlanOptions(), hurry=True)
+
+
+def _placed(
+    graph: Graph, order: Sequence[int] | None, align: int, options: PlanOptions, hurry: bool
+) -> Placed:
+    late, count = replace(Plan.unplaced(), statistics={"limit": "time"}), len(graph.ops)
+    if hurry and too_late_for(count, PLACE_S):
+        return (), late
     try:
+        began = time.monotonic()
         ranges = live_ranges(graph, order)
+        each_s = (time.monotonic() - began) / max(count, 1)
+        if hurry and too_late_for(count, PLACE_RANGES * each_s):
+            return (), late
         buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in ranges]
         return ranges, plan(buffers, options=options)
     except KeyboardInterrupt:
@@ -97,7 +121,8 @@ def schedule_for_arena(
     ``given`` is the placement of the given order, where it is known already.
     The time limit of ``options`` holds for all of it: ``SEARCH_SHARE`` of that, and what is left
     until a deadline, at most for the order, the rest for its placement. After Ctrl-C the order
-    of many ops is not placed any more: that would take longer than anybody waits.
+    of many ops is not placed any more: that would take longer than anybody waits. Neither is it
+    where the time that is left is too short to make it ready.
     """
     options = options or Options()
     with within(options.time_limit_s):
@@ -109,8 +134,9 @@ def schedule_for_arena(
             placing = PlanOptions(keep_on_interrupt=options.keep_on_interrupt)
             with within(None, SEARCH_SHARE if rounds else 1.0):
                 same = found.order == tuple(range(len(graph.ops)))
-                known = given if same else None
-                ranges, placed = known or place_order(graph, found.order, align, placing)
+                late = given is not None and given[1].statistics.get("limit") == "time"
+                known = given if same and not late else None
+                ranges, placed = known or place_in_time(graph, found.order, align, placing)
             best = Joint.of(found, ranges, placed, 1)
             if best.outcome is Outcome.OPTIMAL or rounds == 0 or best.interrupted:
                 return best

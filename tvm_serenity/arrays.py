@@ -32,22 +32,35 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Arrays:
-    """``read`` and ``made`` with their tensors; sizes and workspace in bytes, by index."""
+    """``read`` and ``made`` with their tensors; sizes and workspace in bytes, by index.
+
+    ``maker``: the op that makes each tensor, or -1.
+    """
 
     read: Pairs
     made: Pairs
     size: Ints
     workspace: Ints
+    maker: Ints
+
+    @property
+    def before(self) -> tuple[Ints, Ints]:
+        """Ops that make what others read, and those, in the order of the reads."""
+        maker = self.maker[self.read.tensor]
+        made = maker >= 0
+        return maker[made], self.read.op[made]
 
 
 def ints(values: Iterable[int], count: int = -1) -> Ints:
     """Return an array of integers."""
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, values.step, dtype=np.int64)
     return np.fromiter(values, dtype=np.int64, count=count)
 
 
 def distinct(values: Ints) -> Ints:
     """Return the values, which are 0 or more, ascending, each once."""
-    found = np.sort(values)
+    found = np.sort(values, kind="stable")  # mostly in order already
     return found[np.diff(found, prepend=-1) > 0]
 
 

@@ -24,11 +24,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 
-from tvm_serenity.arrays import Arrays, Flags, Pairs, grouped, ints
+from tvm_serenity.arrays import Arrays, Flags, Ints, Pairs, grouped, ints
 from tvm_serenity.errors import CycleError, GraphError
 
 MAX_BYTES = 2**63 - 1
@@ -98,21 +100,21 @@ class Graph:
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
+        made = Pairs.of(list(map(attrgetter("outputs"), self.ops)))
+        maker = np.full(len(self.tensors), -1, dtype=np.int64)
+        maker[made.tensor] = made.op  # of several, the last
         return Arrays(
-            read=Pairs.of([op.inputs for op in self.ops]),
-            made=Pairs.of([op.outputs for op in self.ops]),
+            read=Pairs.of(list(map(attrgetter("inputs"), self.ops))),
+            made=made,
             size=ints(map(attrgetter("size_bytes"), self.tensors), len(self.tensors)),
             workspace=ints(map(attrgetter("workspace_bytes"), self.ops), len(self.ops)),
+            maker=maker,
         )
 
     @cached_property
     def producer(self) -> tuple[int, ...]:
         """For each tensor, the op that makes it, or -1."""
-        producer = [-1] * len(self.tensors)
-        for index, op in enumerate(self.ops):
-            for tensor in op.outputs:
-                producer[tensor] = index
-        return tuple(producer)
+        return tuple(self.arrays.maker.tolist())
 
     @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
@@ -123,18 +125,16 @@ class Graph:
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must have run before it: producers and state order."""
-        read = self.arrays.read
-        maker = ints(self.producer, len(self.tensors))[read.tensor]
-        made = maker >= 0
+        maker, reader = self.arrays.before
         state = self._state_order
-        after = np.concatenate([read.op[made], ints(op for _, op in state)])
-        before = np.concatenate([maker[made], ints(op for op, _ in state)])
+        after = np.concatenate([reader, ints(op for _, op in state)])
+        before = np.concatenate([maker, ints(op for op, _ in state)])
         return grouped(after, before, len(self.ops), len(self.ops))
 
     @cached_property
     def _state_order(self) -> list[tuple[int, int]]:
         """Pairs of ops that touch the same state variable one after the other."""
-        if Role.STATE not in {tensor.role for tensor in self.tensors}:
+        if not self.with_role(Role.STATE).any():
             return []
         last_touch: dict[int, int] = {}
         pairs = []
@@ -158,10 +158,10 @@ class Graph:
     @cached_property
     def constant_ops(self) -> frozenset[int]:
         """Ops whose inputs (at least one) are all constants: what they make is a constant."""
-        constant = _with_role(self, Role.CONSTANT).tolist()
-        if True not in constant:
+        known = self.with_role(Role.CONSTANT)
+        if not known.any():
             return frozenset()
-        found = []
+        constant, found = known.tolist(), []
         for index, op in enumerate(self.ops):
             if op.inputs and all(constant[t] for t in op.inputs):
                 found.append(index)
@@ -172,12 +172,19 @@ class Graph:
     @cached_property
     def in_profile(self) -> tuple[bool, ...]:
         """For each tensor, whether its storage is activation memory."""
-        root = ints(self.storage, len(self.tensors))
-        made = ints(self.producer, len(self.tensors))
+        return tuple(self.counted.tolist())
+
+    @cached_property
+    def counted(self) -> Flags:
+        """``in_profile`` as an array."""
+        root, made = self.root, self.arrays.maker
+        counted = self.with_role(Role.ACTIVATION)[root]
+        if not self.constant_ops:
+            return counted
         folded = np.zeros(len(self.ops) + 1, dtype=np.bool_)
         folded[list(self.constant_ops)] = True  # a producer of -1 is the last entry: False
-        counted = _with_role(self, Role.ACTIVATION)[root]
-        return tuple((counted & ~folded[made[root]] & ~folded[made]).tolist())
+        found: Flags = counted & ~folded[made[root]] & ~folded[made]
+        return found
 
     @cached_property
     def storage(self) -> tuple[int, ...]:
@@ -185,29 +192,52 @@ class Graph:
 
         What has no bytes shows none: it is its own.
         """
-        root = list(range(len(self.tensors)))
-        for op in self.ops:
+        return tuple(self.root.tolist())
+
+    @cached_property
+    def root(self) -> Ints:
+        """``storage`` as an array."""
+        root = np.arange(len(self.tensors))
+        for op in self.sharing:
             if op.view_of is not None:
                 for tensor in op.outputs:
                     if self.tensors[tensor].size_bytes:
                         root[tensor] = root[op.view_of]
-        return tuple(root)
+        return root
+
+    @cached_property
+    def sharing(self) -> tuple[Op, ...]:
+        """The ops whose outputs may lie where others' do: views, in place, over."""
+        return tuple(op for op in self.ops if op.view_of is not None or op.in_place or op.over)
+
+    def with_role(self, role: Role) -> Flags:
+        """Return for each tensor whether it has ``role``."""
+        found: Flags = self._roles == _ROLES.index(role)
+        return found
+
+    @cached_property
+    def _roles(self) -> npt.NDArray[np.int8]:
+        """Of each tensor, the place of its role among all."""
+        roles = map(attrgetter("role"), self.tensors)
+        found = map(dict(zip(_ROLES, range(len(_ROLES)), strict=True)).__getitem__, roles)
+        return np.fromiter(found, dtype=np.int8, count=len(self.tensors))
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the state variables, which persist between runs."""
-        return sum(t.size_bytes for t in self.tensors if t.role is Role.STATE)
+        return int(self.arrays.size[self.with_role(Role.STATE)].sum())
 
     @property
     def constant_bytes(self) -> int:
         """Bytes of the constants stored in the model."""
-        return sum(t.size_bytes for t in self.tensors if t.role is Role.CONSTANT)
+        return int(self.arrays.size[self.with_role(Role.CONSTANT)].sum())
 
     def replace(self, **changes: object) -> "Graph":
         """A new graph with some fields changed, checked again."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
+_ROLES = tuple(Role)
 _TENSOR, _OP = (attrgetter(*(f.name for f in fields(kind))) for kind in (Tensor, Op))
 
 
@@ -233,6 +263,8 @@ def _unpickled(
 def is_order(graph: Graph, order: Sequence[int]) -> bool:
     """Whether ``order`` holds every op once, each after what it waits for."""
     count = len(graph.ops)
+    if isinstance(order, range) and order == range(count):
+        return True  # the given one was checked when the graph was made
     if len(order) != count or not all(issubclass(kind, int) for kind in set(map(type, order))):
         return False
     listed = ints(order, count)
@@ -242,10 +274,8 @@ def is_order(graph: Graph, order: Sequence[int]) -> bool:
     position[listed] = np.arange(count)
     if count and position.min() < 0:
         return False
-    read = graph.arrays.read
-    maker = ints(graph.producer, len(graph.tensors))[read.tensor]
-    made = maker >= 0
-    kept = bool((position[maker[made]] < position[read.op[made]]).all())
+    maker, reader = graph.arrays.before
+    kept = bool((position[maker] < position[reader]).all())
     return kept and all(position[one] < position[two] for one, two in graph._state_order)
 
 
@@ -274,6 +304,10 @@ def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:
 
 
 def _check_sizes(graph: Graph) -> None:
+    sizes = [*map(attrgetter("size_bytes"), graph.tensors)]
+    sizes += map(attrgetter("workspace_bytes"), graph.ops)
+    if min(sizes, default=0) >= 0 and sum(sizes) <= MAX_BYTES:
+        return
     total = 0
     for tensor in graph.tensors:
         if tensor.size_bytes < 0:
@@ -291,6 +325,10 @@ def _check_sizes(graph: Graph) -> None:
 
 def _check_references(graph: Graph) -> None:
     known = range(len(graph.tensors))
+    lists = [*map(attrgetter("inputs"), graph.ops), *map(attrgetter("outputs"), graph.ops)]
+    lists += [graph.inputs, graph.outputs]
+    if all(map(known.__contains__, chain.from_iterable(lists))):
+        return
 
     def check(where: str, tensors: Iterable[int]) -> None:
         for tensor in tensors:
@@ -304,6 +342,15 @@ def _check_references(graph: Graph) -> None:
 
 
 def _check_producers(graph: Graph) -> None:
+    """Each tensor is made once, by what may make it, and what is read is made."""
+    arrays, given, returned = graph.arrays, ints(graph.inputs), ints(graph.outputs)
+    made = arrays.made.tensor[~graph.with_role(Role.STATE)[arrays.made.tensor]]
+    makers = np.bincount(np.concatenate([given, made]), minlength=len(graph.tensors))
+    constant = graph.with_role(Role.CONSTANT)[arrays.made.tensor]
+    needed = np.concatenate([arrays.read.tensor, returned])
+    missing = _computed(graph)[needed] & (makers[needed] == 0)
+    if not (constant.any() or (makers > 1).any() or missing.any()):
+        return
     maker: dict[int, str] = dict.fromkeys(graph.inputs, "a graph input")
     if len(maker) != len(graph.inputs):
         raise GraphError("a tensor is listed twice among the graph inputs")
@@ -327,6 +374,11 @@ def _check_producers(graph: Graph) -> None:
 
 
 def _check_given_order(graph: Graph) -> None:
+    arrays, free = graph.arrays, ~_computed(graph)
+    free[list(graph.inputs)] = True
+    late = (arrays.maker[arrays.read.tensor] >= arrays.read.op) & ~free[arrays.read.tensor]
+    if not late.any():
+        return
     made = set(graph.inputs)
     producer = graph.producer
     for op in graph.ops:
@@ -343,9 +395,8 @@ def _check_given_order(graph: Graph) -> None:
         made.update(op.outputs)
 
 
-def _with_role(graph: Graph, role: Role) -> Flags:
-    found = (tensor.role is role for tensor in graph.tensors)
-    return np.fromiter(found, dtype=np.bool_, count=len(graph.tensors))
+def _computed(graph: Graph) -> Flags:
+    return graph.with_role(Role.ACTIVATION) | graph.with_role(Role.EXTERNAL)
 
 
 def _is_computed(graph: Graph, tensor: int) -> bool:
@@ -379,8 +430,7 @@ def _find_cycle(graph: Graph) -> list[int]:
 
 
 def _check_permissions(graph: Graph) -> None:
-    storage = graph.storage
-    for op in graph.ops:
+    for op in graph.sharing:
         if op.view_of is not None:
             _check_view(graph, op)
         if op.in_place and (op.view_of is not None or not op.outputs):
@@ -390,7 +440,7 @@ def _check_permissions(graph: Graph) -> None:
         for tensor in op.in_place:
             if tensor not in op.inputs:
                 raise GraphError(f"op {op.name!r}: in-place tensor is not one of its inputs")
-            taken, made = graph.tensors[storage[tensor]], graph.tensors[op.outputs[0]]
+            taken, made = graph.tensors[graph.root[tensor]], graph.tensors[op.outputs[0]]
             if taken.size_bytes != made.size_bytes:
                 raise GraphError(
                     f"op {op.name!r}: in-place needs equal sizes, {taken.name!r} has "
@@ -405,7 +455,7 @@ def _check_over(graph: Graph, op: Op) -> None:
     for tensor in op.over:
         if tensor not in op.inputs:
             raise GraphError(f"op {op.name!r}: what its output lies over is not one of its inputs")
-        shared = min(made, graph.tensors[graph.storage[tensor]].size_bytes)
+        shared = min(made, graph.tensors[graph.root[tensor]].size_bytes)
         if not 0 < op.over_bytes <= shared:
             name = graph.tensors[tensor].name
             raise GraphError(f"op {op.name!r}: over {name!r} it saves 1 to {shared} bytes")

@@ -8,8 +8,11 @@ workspace is a range of one step. Where a result may lie over an operand that di
 the bytes that this saves at most; how many it does is up to the placement.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +21,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRange:
+class LiveRange(NamedTuple):
     """Bytes that must stay in place from step ``start`` to before step ``stop``.
 
     ``tensors`` are all the tensors that live there: the first one, its views, and what operators
@@ -34,8 +36,7 @@ class LiveRange:
     workspace_of: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileStep:
+class ProfileStep(NamedTuple):
     """One step of the profile: the op that runs, and the bytes live then."""
 
     op: int
@@ -56,8 +57,7 @@ class Profile:
         """The ranges that make the peak, largest first."""
         if self.peak_step is None:
             return ()
-        live = (self.ranges[i] for i in self.live_at(self.peak_step))
-        return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.start, r.name)))
+        return largest_first(self.ranges, self.peak_step)
 
     def live_at(self, step: int) -> tuple[int, ...]:
         """Return the indices of the ranges that are live at one step, ascending."""
@@ -75,27 +75,28 @@ class Profile:
             yield tuple(live)
 
 
+def largest_first(ranges: Sequence[LiveRange], step: int) -> tuple[LiveRange, ...]:
+    """Return what is live at a step, largest first."""
+    live = (found for found in ranges if found.start <= step < found.stop)
+    return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.start, r.name)))
+
+
 def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveRange, ...]:
     """Return what must be in memory when, under ``order`` (default: the given one).
 
     Raises :class:`InputError` where ``order`` is not a topological order of all ops.
     """
     lives = _lives(graph, order)
-    members = _members(graph)
-    tensors, ops = graph.tensors, graph.ops
-    columns = (lives.head.tolist(), lives.start.tolist(), lives.stop.tolist())
-    ranges = [
-        LiveRange(
-            tensors[head].name,
-            tensors[head].size_bytes,
-            start,
-            stop,
-            tuple(members(head))
-            if head not in lives.chains
-            else tuple(t for root in lives.chains[head] for t in members(root)),
-        )
-        for head, start, stop in zip(*columns, strict=True)
-    ]
+    heads, ops = lives.head.tolist(), graph.ops
+    columns = (
+        map(attrgetter("name"), map(graph.tensors.__getitem__, heads)),
+        graph.arrays.size[lives.head].tolist(),
+        lives.start.tolist(),
+        lives.stop.tolist(),
+        _tenants(graph, heads, lives.chains),
+        repeat(None, len(heads)),
+    )
+    ranges = list(map(LiveRange._make, zip(*columns, strict=True)))
     scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
         LiveRange(f"{ops[op].name} workspace", ops[op].workspace_bytes, step, step + 1, (), op)
@@ -119,7 +120,7 @@ def profile(
     if not order:
         return Profile(ranges, (), sum(r.size_bytes for r in ranges), None)
     needs = _needs(graph, order, lives)[: len(order)]
-    steps = tuple(map(ProfileStep, order, needs.tolist()))
+    steps = tuple(map(ProfileStep._make, zip(order, needs.tolist(), strict=True)))
     return Profile(ranges, steps, int(needs.max()), int(needs.argmax()))
 
 
@@ -127,6 +128,13 @@ def peak_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     """Return the peak of ``graph`` under ``order`` in bytes, workspace included."""
     order = range(len(graph.ops)) if order is None else order
     return int(_needs(graph, order, _lives(graph, order)).max())
+
+
+def peak_step(graph: Graph, order: Sequence[int]) -> int | None:
+    """Return the first step at which the peak of an order is reached; None of no steps."""
+    if not graph.ops:
+        return None
+    return int(_needs(graph, order, _lives(graph, order))[: len(graph.ops)].argmax())
 
 
 def least_need(graph: Graph) -> tuple[int, int]:
@@ -137,19 +145,30 @@ def least_need(graph: Graph) -> tuple[int, int]:
     if not graph.ops:
         return 0, -1
     found = graph.arrays
-    root = ints(graph.storage, len(graph.tensors))
     op = np.concatenate([found.read.op, found.made.op])
     tensor = np.concatenate([found.read.tensor, found.made.tensor])
-    counted = np.array(graph.in_profile, dtype=np.bool_)[tensor]
-    count = len(graph.tensors)
-    pairs = distinct(op[counted] * count + root[tensor[counted]])
-    need = found.workspace.copy()
+    counted = graph.counted[tensor]
+    op, root = op[counted], graph.root[tensor[counted]]
+    need = _op_needs(graph, op, root)
+    worst = int(need.argmax())
+    touched = root[op == worst]
+    if len(touched) > len(set(touched.tolist())):  # what shows the same bytes counts once
+        pairs = distinct(op * len(graph.tensors) + root)
+        need = _op_needs(graph, pairs // len(graph.tensors), pairs % len(graph.tensors))
+        worst = int(need.argmax())
+    return int(need[worst]), worst
+
+
+def _op_needs(graph: Graph, op: Ints, root: Ints) -> Ints:
+    """For each op the bytes of its workspace and of the storages ``root``, less what it saves."""
+    need = graph.arrays.workspace.copy()
     need[list(graph.constant_ops)] = 0
-    np.add.at(need, pairs // count, found.size[pairs % count])
-    for index, known in enumerate(graph.ops):
-        if known.in_place or known.over:
-            need[index] -= known.over_bytes or found.size[known.outputs[0]]
-    return int(need.max()), int(need.argmax())
+    np.add.at(need, op, graph.arrays.size[root])
+    saving = any(known.in_place or known.over for known in graph.sharing)
+    for index, known in enumerate(graph.ops if saving else ()):
+        if (known.in_place or known.over) and _is_own(graph, known.outputs[0]):
+            need[index] -= known.over_bytes or graph.arrays.size[known.outputs[0]]
+    return need
 
 
 @dataclass(frozen=True)
@@ -171,7 +190,7 @@ class _Lives:
 def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
     count = len(graph.ops)
     order = range(count) if order is None else order
-    if order != range(count) and not is_order(graph, order):  # the given one was checked when made
+    if not is_order(graph, order):
         raise InputError(f"{graph.name}: not a topological order of its {count} ops")
     listed = ints(order, count)
     step_of = np.zeros(count, dtype=np.int64)
@@ -185,7 +204,7 @@ def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
         dies[list(chain)] = dies[chain[-1]]
     taken = [root for chain in chains.values() for root in chain[1:]]
     heads = heads[~np.isin(heads, ints(taken))] if taken else heads
-    made = ints(graph.producer, len(graph.tensors))[heads]
+    made = graph.arrays.maker[heads]
     scratch = graph.arrays.workspace[listed] > 0
     if graph.constant_ops:
         scratch &= ~np.isin(listed, ints(graph.constant_ops))
@@ -202,9 +221,9 @@ def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
 
 def _stops(graph: Graph, step_of: Ints) -> tuple[Ints, Flags]:
     """By storage, the step after the last one at which it is needed, and which are results."""
-    root = ints(graph.storage, len(graph.tensors))
-    made = ints(graph.producer, len(graph.tensors))
-    profiled = np.array(graph.in_profile, dtype=np.bool_)
+    root = graph.root
+    made = graph.arrays.maker
+    profiled = graph.counted
     stop = np.zeros(len(graph.tensors), dtype=np.int64)
     making = np.flatnonzero(profiled & (made >= 0))
     np.maximum.at(stop, root[making], step_of[made[making]] + 1)
@@ -220,9 +239,9 @@ def _stops(graph: Graph, step_of: Ints) -> tuple[Ints, Flags]:
 
 def _heads(graph: Graph, step_of: Ints, stop: Ints) -> Ints:
     """The storages of the profile: those there from the start, then as they are made."""
-    root = ints(graph.storage, len(graph.tensors))
-    made = ints(graph.producer, len(graph.tensors))
-    profiled = np.array(graph.in_profile, dtype=np.bool_)
+    root = graph.root
+    made = graph.arrays.maker
+    profiled = graph.counted
     shown = np.flatnonzero(profiled & (made[root] < 0) & (stop[root] > 0))
     _, first = np.unique(root[shown], return_index=True)
     given = root[shown[np.sort(first)]]
@@ -234,7 +253,7 @@ def _heads(graph: Graph, step_of: Ints, stop: Ints) -> Ints:
 
 def _chains(graph: Graph, listed: Ints, dies: Ints) -> dict[int, list[int]]:
     """Storages that operators done in place continue, by the first one of each."""
-    if not any(op.in_place for op in graph.ops):
+    if not any(op.in_place for op in graph.sharing):
         return {}
     chains: dict[int, list[int]] = {}
     home: dict[int, int] = {}
@@ -270,24 +289,42 @@ def _needs(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
 def _saved(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
     """For each step, the bytes that a result saves at most as it lies over what dies there."""
     saved = np.zeros(len(graph.ops) + 2, dtype=np.int64)
-    if not any(op.over for op in graph.ops):
+    if not any(op.over for op in graph.sharing):
         return saved
     for step, op in enumerate(order):
         known = graph.ops[op]
+        if not known.over or not _is_own(graph, known.outputs[0]):
+            continue
         roots = [graph.storage[t] for t in known.over if graph.in_profile[t]]
         if any(lives.dies[root] == step + 1 for root in roots):
             saved[step] = known.over_bytes
     return saved
 
 
-def _members(graph: Graph) -> Callable[[int], Sequence[int]]:
-    """What gives for each storage in the profile the tensors that live in it, ascending."""
-    root = ints(graph.storage, len(graph.tensors))
+def _tenants(
+    graph: Graph, heads: Sequence[int], chains: Mapping[int, Sequence[int]]
+) -> Iterator[tuple[int, ...]]:
+    """For each range of a tensor, by its first one, all the tensors that live there."""
+    members = _members(graph)
+    if not members and not chains:
+        return zip(heads, strict=True)
+    alone = ((head,) for head in heads)
+    return (
+        tuple(t for root in chains.get(head, own) for t in members.get(root, (root,)))
+        for head, own in zip(heads, alone, strict=True)
+    )
+
+
+def _members(graph: Graph) -> Mapping[int, Sequence[int]]:
+    """For each storage with views the tensors in the profile that live in it, ascending."""
+    root = graph.root
     views = np.flatnonzero(root != np.arange(len(root))).tolist()
+    if not views:
+        return {}
     shared: dict[int, list[int]] = {graph.storage[t]: [graph.storage[t]] for t in views}
     for tensor in views:
         if graph.in_profile[tensor]:
             shared[graph.storage[tensor]].append(tensor)
     for tensors in shared.values():
         tensors.sort()
-    return lambda tensor: shared.get(tensor, (tensor,))
+    return shared

@@ -115,16 +115,16 @@ def dump(graph: Graph) -> str:
             if t.role is role and i not in declared
         ]
     for op in graph.ops:
-        head = " ".join(_quote(part) for part in (op.name, op.kind) if part)
-        inputs = " ".join(spell(t) for t in op.inputs)
-        outputs = " ".join(spell(t) for t in op.outputs)
-        line = f"{head}: {inputs} -> {outputs}".replace(":  ->", ": ->")
+        head = f"{_quote(op.name)} {_quote(op.kind)}" if op.name and op.kind else _heads(op)
+        inputs = " ".join(map(spell, op.inputs))
+        outputs = " ".join(map(spell, op.outputs))
+        line = f"{head}: {inputs} -> {outputs}" if inputs else f"{head}: -> {outputs}"
         if op.view_of is not None:
             line += f"; view {spell(op.view_of)}"
         if op.in_place:
-            line += "; in-place " + " ".join(spell(t) for t in op.in_place)
+            line += "; in-place " + " ".join(map(spell, op.in_place))
         if op.over:
-            line += f"; over {op.over_bytes} " + " ".join(spell(t) for t in op.over)
+            line += f"; over {op.over_bytes} " + " ".join(map(spell, op.over))
         if op.workspace_bytes:
             line += f"; workspace {op.workspace_bytes}"
         lines.append(line.rstrip())
@@ -284,15 +284,22 @@ def _split(tokens: list[str], mark: str) -> Iterator[list[str]]:
 
 
 def _quote(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+    return name if name.isidentifier() or _BARE.fullmatch(name) else json.dumps(name)
 
 
 def _unquote(token: str) -> str:
     return str(json.loads(token)) if token.startswith('"') else token
 
 
+def _heads(op: Op) -> str:
+    """The name and kind of an op that may have one of them or none."""
+    return " ".join(_quote(part) for part in (op.name, op.kind) if part)
+
+
 def _declare(tensor: Tensor) -> str:
+    if tensor.shape is None:
+        return f"{_quote(tensor.name)}[{tensor.size_bytes}]"
     short, width = _SHORT.get(tensor.dtype, ("", 0))
-    if tensor.shape is None or math.prod(tensor.shape) * width != tensor.size_bytes or not short:
+    if math.prod(tensor.shape) * width != tensor.size_bytes or not short:
         return f"{_quote(tensor.name)}[{tensor.size_bytes}]"
     return f"{_quote(tensor.name)}[{','.join(map(str, tensor.shape))}]{short}"

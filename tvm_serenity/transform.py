@@ -34,10 +34,12 @@ class Reduced:
     @property
     def nodes(self) -> int:
         """The number of ops that are really run: views are not."""
-        return sum(op.view_of is None for op in self.graph.ops)
+        return len(self.graph.ops) - sum(op.view_of is not None for op in self.graph.sharing)
 
     def expand(self, order: Sequence[int]) -> tuple[int, ...]:
         """Return the order of the original's ops in which ``order`` runs ours."""
+        if self.graph is self.original:
+            return tuple(order)
         return complete_order(self.original, [self.ops[i] for i in order])
 
 

@@ -108,7 +108,7 @@ def test_ctrl_c_ends_large_graphs_within_half_a_second(
 PRESSED_AFTER_READING = """
 import atexit, os, signal, sys, threading, time
 import tvm_serenity.text as home
-from tvm_serenity.cli import main
+from tvm_serenity.cli import run
 
 later, pressed = float(sys.argv.pop(1)), []
 
@@ -126,7 +126,7 @@ def said():
 
 home.parse = parse
 atexit.register(said)
-main()
+run()
 """
 
 

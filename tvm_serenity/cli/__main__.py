@@ -1,5 +1,5 @@
 """``python -m tvm_serenity.cli``."""
 
-from tvm_serenity.cli import main
+from tvm_serenity.cli import run
 
-main()
+run()

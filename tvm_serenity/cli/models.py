@@ -31,7 +31,7 @@ class ModelSource:
     def file(self) -> ModelFile:
         """Return the model with its graph; a zoo network's operators are its fused kernels."""
         if not self.is_zoo:
-            return load(self.spec, self.dims, self.opaque)
+            return _kept(load(self.spec, self.dims, self.opaque))
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)
@@ -65,6 +65,15 @@ class ModelSource:
         except SerenityError as error:
             raise type(error)(one_line(f"{self.spec}: {error}")) from None
         return model
+
+
+def _kept(model: ModelFile) -> ModelFile:
+    """Keep the last model that was read: to take a large one apart delays the end of a command."""
+    _KEPT[:] = [model]
+    return model
+
+
+_KEPT: list[ModelFile] = []
 
 
 def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:

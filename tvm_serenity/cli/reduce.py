@@ -32,8 +32,8 @@ class Meaning:
 
     def file_order(self, reduced: Reduced, order: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``order`` of the scheduled graph as op indices of the file."""
-        first = self.first or 0
-        return tuple(first + op for op in reduced.expand(order))
+        first, found = self.first or 0, reduced.expand(order)
+        return tuple(first + op for op in found) if first else found
 
     def options(self) -> dict[str, object]:
         """Return the choices as JSON has them."""

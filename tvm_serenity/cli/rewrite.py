@@ -5,13 +5,24 @@ from typing import Annotated, Any
 
 import typer
 
-from tvm_serenity.arena import MANY_OPS, place_order
+from tvm_serenity.arena import MANY_OPS, place_in_time
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, TimeLimit
 from tvm_serenity.deadline import within
+from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
-from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
+from tvm_serenity.rewrite import (
+    Net,
+    RewriteOptions,
+    Rewritten,
+    Unrewritten,
+    order_alone,
+    rewrite,
+    rule_names,
+    too_late_to_match,
+)
+from tvm_serenity.rewrite.from_graph import net_of
 from tvm_serenity.schedule import check_schedule
 
 RulesOption = Annotated[
@@ -61,16 +72,20 @@ def run_rewrite(
     align: int = 1,
 ) -> None:
     """Rewrite, order and place a model, and print what came out."""
-    net = read(source(model, dims))
+    opened = source(model, dims)
+    file = None if opened.is_zoo else opened.file().graph
+    given = read(opened) if file is None else file
+    options = RewriteOptions(rules=rules, keep_on_interrupt=True)
+    rule_names(rules)  # refused before any work
     show.warn_without_core()
     searching = None if time_limit is None else SEARCH_SHARE * time_limit
     with within(searching), show.progress("rewriting"):
         with within(None, REWRITE_SHARE):
-            found = rewrite(net, RewriteOptions(rules=rules, keep_on_interrupt=True))
+            found = _found(given, options)
         with within(0.0 if found.interrupted else None):
             plans = placed(found, align)
     if check:
-        check_schedule(found.net.graph, found.best.order, found.best.peak_bytes)
+        check_schedule(found.graph, found.best.order, found.best.peak_bytes)
         if plans[2].is_placed:
             check_plan(plans[2].buffers, plans[2].offsets)
     if json:
@@ -81,11 +96,23 @@ def run_rewrite(
         show.end_interrupted("rewriting")
 
 
+def _found(given: Graph | Net, options: RewriteOptions) -> Rewritten | Unrewritten:
+    """A graph, or the net of a model that is no file, rewritten or where that is too late not."""
+    if isinstance(given, Net):
+        return rewrite(given, options)
+    if too_late_to_match(given):
+        return order_alone(given, options)
+    try:
+        net = net_of(given)
+    except KeyboardInterrupt:
+        with within(0.0):
+            return order_alone(given, options, interrupted=True)
+    return rewrite(net, options)
+
+
 def read(opened: ModelSource) -> Net:
     """Return the net of a model, inputs and outputs counted."""
     if not opened.is_zoo:
-        from tvm_serenity.rewrite.from_graph import net_of
-
         return net_of(opened.file().graph)
     from tvm_serenity.relax.rewrite_read import prepared, read_net
 
@@ -93,40 +120,42 @@ def read(opened: ModelSource) -> Net:
     return net
 
 
-def placed(found: Rewritten, align: int = 1) -> list[Plan]:
+def placed(found: Rewritten | Unrewritten, align: int = 1) -> list[Plan]:
     """Return the plans of the net as given, in its best order, and rewritten.
 
     After Ctrl-C those of many ops are left out.
     """
-    if found.interrupted and len(found.source.nodes) >= MANY_OPS:
+    if found.interrupted and found.ops[2] >= MANY_OPS:
         return [Plan.unplaced()] * 3
-    given = tuple(range(len(found.source.nodes)))
-    known = {given: _place(found.source, given, align)}
+    source = found.source.graph if isinstance(found, Rewritten) else found.graph
+    given = tuple(range(len(source.ops)))
+    known = {given: _place(source, given, align)}
     if found.ordered.order not in known:
-        known[found.ordered.order] = _place(found.source, found.ordered.order, align)
+        known[found.ordered.order] = _place(source, found.ordered.order, align)
     before = [known[given], known[found.ordered.order]]
     if found.best is found.ordered:
         return [*before, before[-1]]
-    return [*before, _place(found.net, found.best.order, align)]
+    return [*before, _place(found.graph, found.best.order, align)]
 
 
-def _place(net: Net, order: Sequence[int], align: int) -> Plan:
+def _place(graph: Graph, order: Sequence[int], align: int) -> Plan:
     options = PlanOptions(time_limit_s=PLAN_SECONDS, keep_on_interrupt=True)
-    return place_order(net.graph, order, align, options)[1]
+    return place_in_time(graph, order, align, options)[1]
 
 
 def rewrite_json(
-    model: str, rules: str, found: Rewritten, plans: Sequence[Plan], check: bool
+    model: str, rules: str, found: Rewritten | Unrewritten, plans: Sequence[Plan], check: bool
 ) -> dict[str, Any]:
     """Return what JSON says of a rewrite run; ``plans`` are those of ``placed``."""
     best, before = found.best, found.ordered
+    given_ops, ops, file_ops = found.ops
     return {
         "model": model,
-        "ops": found.net.count,
-        "nodes": found.net.count,
-        "file_ops": len(found.source.nodes),
+        "ops": ops,
+        "nodes": ops,
+        "file_ops": file_ops,
         "given": {
-            "ops": found.source.count,
+            "ops": given_ops,
             "peak_bytes": found.given_bytes,
             "arena_bytes": show.placed_bytes(plans[0]),
         },
@@ -139,7 +168,8 @@ def rewrite_json(
         "rewrite": {
             "rules": rules,
             "changed": found.changed,
-            "nodes": found.net.count,
+            "nodes": ops,
+            "limit": None if isinstance(found, Rewritten) else _limit(found),
             "region_peak_bytes": list(found.region_peaks),
             **found.report.json(),
             "seconds": found.seconds,
@@ -153,7 +183,7 @@ def rewrite_json(
             "arena_bytes": show.placed_bytes(plans[2]),
             "arena_lower_bound_bytes": plans[2].lower_bound_bytes,
             "arena_outcome": str(plans[2].outcome),
-            "order": [node.name for node in found.net.nodes],
+            "order": found.names,
             "states": best.states,
             "seconds": best.seconds,
         },
@@ -161,20 +191,30 @@ def rewrite_json(
     }
 
 
-def _print(model: str, found: Rewritten, plans: Sequence[Plan], explain: bool) -> None:
+def _limit(found: Unrewritten) -> str:
+    """What kept the rules from being matched."""
+    return "interrupt" if found.interrupted else "time"
+
+
+def _print(
+    model: str, found: Rewritten | Unrewritten, plans: Sequence[Plan], explain: bool
+) -> None:
     best, before = found.best, found.ordered
     less = 1 - best.peak_bytes / max(before.peak_bytes, 1)
     report = found.report
     counts = f"{len(report.applied)} applied, {len(report.rejected)} not worth it"
+    counts = f"{counts}, {len(report.refused)} refused"
+    if isinstance(found, Unrewritten):
+        counts = "none looked for: the time was too short for so many ops"
     show.facts(
-        f"{model}: {found.source.count} ops, {found.net.count} after rewriting",
+        f"{model}: {found.ops[0]} ops, {found.ops[1]} after rewriting",
         {
             "given order": f"peak {found.given_bytes:,} bytes, arena {show.arena_text(plans[0])}",
             "best order": f"peak {before.peak_bytes:,} bytes ({before.outcome}), "
             f"arena {show.arena_text(plans[1])}",
             "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {less:.1%} less), "
             f"arena {show.arena_text(plans[2])}",
-            "rewrites": f"{counts}, {len(report.refused)} refused",
+            "rewrites": counts,
             **_parts(found.region_peaks),
             "search": f"{found.seconds:.3f} s",
         },

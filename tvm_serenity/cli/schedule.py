@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tvm_serenity.arena import ROUNDS, Joint, place_order, schedule_for_arena
+from tvm_serenity.arena import ROUNDS, Joint, place_in_time, schedule_for_arena
 from tvm_serenity.cli import app, onnx_session, program, show
 from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import (
@@ -33,7 +33,7 @@ from tvm_serenity.frontends import READERS, left_beside, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import peak_bytes, profile
+from tvm_serenity.memory import largest_first, peak_bytes, peak_step
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule
@@ -139,7 +139,8 @@ def schedule_command(
         reduced = choices.apply(opened.graph)
         with show.progress(f"ordering {len(reduced.graph.ops)} ops") as report:
             with within(None, GIVEN_SHARE):
-                given = place_order(reduced.graph, None, align, PlanOptions(keep_on_interrupt=True))
+                keeping = PlanOptions(keep_on_interrupt=True)
+                given = place_in_time(reduced.graph, None, align, keeping)
             options = Options(
                 memory_limit_bytes=memory_limit, progress=report, keep_on_interrupt=True
             )
@@ -304,9 +305,10 @@ def _peak_text(graph: Graph, joint: Joint) -> str:
     """The op of the peak and the largest tensors in memory then."""
     if not joint.plan.is_placed:
         return "-"
-    shown = profile(graph, joint.schedule.order, joint.ranges)
-    if shown.peak_step is None:
+    step = peak_step(graph, joint.schedule.order)
+    if step is None:
         return "-"
-    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in shown.peak_ranges[:4])
-    more = f" and {len(shown.peak_ranges) - 4} more" if len(shown.peak_ranges) > 4 else ""
-    return f"{graph.ops[shown.steps[shown.peak_step].op].name}: {tensors}{more}"
+    live = largest_first(joint.ranges, step)
+    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:4])
+    more = f" and {len(live) - 4} more" if len(live) > 4 else ""
+    return f"{graph.ops[joint.schedule.order[step]].name}: {tensors}{more}"

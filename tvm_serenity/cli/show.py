@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -51,8 +52,30 @@ def plain(text: str) -> None:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print ``value`` as JSON on standard output."""
-    json.dump(value, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    sys.stdout.write(f"{json_text(value)}\n")
+
+
+def json_text(value: object, margin: str = "\n") -> str:
+    """Return what ``json.dumps(value, indent=2)`` returns; long lists of numbers at once."""
+    inner = margin + "  "
+    if isinstance(value, dict) and value:
+        pairs = (f"{_key(key)}: {json_text(item, inner)}" for key, item in value.items())
+        return f"{{{inner}{f',{inner}'.join(pairs)}{margin}}}"
+    if isinstance(value, list | tuple) and value:
+        items: Iterable[str]
+        kinds = set(map(type, value))
+        if kinds == {int}:
+            items = map(repr, value)
+        elif kinds == {str}:
+            items = map(encode_basestring_ascii, value)
+        else:
+            items = (json_text(item, inner) for item in value)
+        return f"[{inner}{f',{inner}'.join(items)}{margin}]"
+    return json.dumps(value)
+
+
+def _key(key: object) -> str:
+    return json.dumps(key if isinstance(key, str) else json.dumps(key))
 
 
 def bytes_text(count: int | None) -> str:

@@ -1,16 +1,24 @@
 """The address-true trace: which blocks of the arena each op reads and writes."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.offchip.accesses import (
+    MODIFY,
+    READ,
+    WRITE,
+    Accesses,
+    Bytes8,
+    Ints,
+    Spans,
+    streamed,
+)
 from tvm_serenity.offchip.model import InputPlace, Model
-from tvm_serenity.offchip.storages import MODIFY, READ, WRITE, Bytes8, Ints, OpAccesses, piece_of
-
-Names = tuple[tuple[int, str], ...]
 
 
 def addressed(
@@ -19,13 +27,12 @@ def addressed(
     ranges: Sequence[LiveRange],
     offsets: Sequence[int],
     model: Model,
-) -> tuple[Ints, Bytes8, Bytes8, Bytes8, Names]:
-    """Return blocks, kinds, home, kept and where each op starts, for placed live ranges."""
+) -> tuple[Ints, Bytes8, Bytes8, Bytes8, Accesses]:
+    """Return blocks, kinds, home, kept and what each op accesses, for placed live ranges."""
     arena = _Arena(graph, ranges, offsets, model.block_bytes or 1, len(order))
     blocks: list[Ints] = []
     kinds: list[Bytes8] = []
     home = np.zeros(arena.blocks, np.uint8)
-    names: list[tuple[int, str]] = []
     for index, found in enumerate(ranges):
         if graph.producer[found.tensors[0]] < 0 if found.tensors else False:
             if model.inputs is InputPlace.OFF_CHIP:
@@ -35,19 +42,19 @@ def addressed(
                 blocks.append(written)
                 partly = arena.shared(written, 0)
                 kinds.append(np.where(partly, MODIFY, WRITE).astype(np.uint8))
-    for step, op in enumerate(order):
-        names.append((sum(map(len, blocks)), graph.ops[op].name))
-        piece = _piece(graph, op, arena)
-        shared = arena.shared(piece.block, step)
-        blocks.append(piece.block)
-        kinds.append(np.where((piece.kind == WRITE) & shared, MODIFY, piece.kind).astype(np.uint8))
+    accesses = _accesses(graph, order, arena)
+    for step, (begin, end) in enumerate(pairwise(accesses.begin.tolist())):
+        own, kind = accesses.block[begin:end], accesses.kind[begin:end]
+        shared = arena.shared(own, step)
+        blocks.append(own)
+        kinds.append(np.where((kind == WRITE) & shared, MODIFY, kind).astype(np.uint8))
     kept = np.zeros(arena.blocks, np.uint8)
     for index, found in enumerate(ranges):
         if found.tensors and found.stop >= len(order) and _returned(graph, found):
             kept[arena.span(index)] = 1
     block = np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
     kind_of = np.concatenate(kinds) if kinds else np.zeros(0, np.uint8)
-    return _opened(block, kind_of, home), kind_of, home, kept, tuple(names)
+    return _opened(block, kind_of, home), kind_of, home, kept, accesses
 
 
 class _Arena:
@@ -88,11 +95,27 @@ class _Arena:
         return np.asarray(count[numbers] > 1)
 
 
-def _piece(graph: Graph, op: int, arena: _Arena) -> OpAccesses:
-    """What an op accesses, in the same streaming order as by storage."""
+def _accesses(graph: Graph, order: Sequence[int], arena: _Arena) -> Accesses:
+    """What the op of each step accesses, in the same streaming order as by storage."""
+    spans = [
+        (step, arena.span(i).start, arena.span(i).stop, kind)
+        for step, op in enumerate(order)
+        for i, kind in _operands(graph, op, arena)
+    ]
+    work = [
+        (step, arena.span(arena.workspace[op]).start, arena.span(arena.workspace[op]).stop, WRITE)
+        for step, op in enumerate(order)
+        if op in arena.workspace
+    ]
+    none = np.zeros(len(order), np.int64)
+    return streamed(len(order), Spans.of(spans), Spans.of(work), False, none)
+
+
+def _operands(graph: Graph, op: int, arena: _Arena) -> list[tuple[int, int]]:
+    """The ranges that an op reads, and then those it writes, with what it does to them."""
     node = graph.ops[op]
     if op in graph.constant_ops:
-        return piece_of([], [], False, 0)
+        return []
     read = dict.fromkeys(arena.of_tensor[t] for t in node.inputs if t in arena.of_tensor)
     made = dict.fromkeys(arena.of_tensor[t] for t in node.outputs if t in arena.of_tensor)
     kind = WRITE
@@ -100,10 +123,7 @@ def _piece(graph: Graph, op: int, arena: _Arena) -> OpAccesses:
         shown, kind = arena.of_tensor.get(node.view_of, -1), MODIFY
         read.pop(shown, None)
         made = dict.fromkeys([shown] if shown >= 0 and read else [])
-    spans = [(arena.span(i).start, arena.span(i).stop, READ) for i in read]
-    spans += [(arena.span(i).start, arena.span(i).stop, kind) for i in made]
-    work = arena.numbers(arena.workspace[op]).tolist() if op in arena.workspace else []
-    return piece_of(spans, work, False, 0)
+    return [*((i, READ) for i in read), *((i, kind) for i in made)]
 
 
 def _returned(graph: Graph, found: LiveRange) -> bool:

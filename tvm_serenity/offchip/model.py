@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from tvm_serenity.errors import InputError
 
 MAX_BLOCKS = 2**28
+
+T = TypeVar("T", int, npt.NDArray[np.int64])
 
 
 class Memory(StrEnum):
@@ -48,8 +54,6 @@ class Model:
         if self.block_bytes is None and self.memory is Memory.CACHE:
             raise InputError("whole tensors are placed by software: use the scratchpad with them")
 
-    def blocks(self, size_bytes: int) -> int:
-        """Return the number of blocks of a tensor of ``size_bytes``."""
-        if self.block_bytes is None:
-            return int(size_bytes > 0)
-        return -(-size_bytes // self.block_bytes)
+    def blocks(self, size_bytes: T) -> T:
+        """Return the number of blocks of a tensor of ``size_bytes``; or of each of an array."""
+        return -(-size_bytes // self.block_bytes) if self.block_bytes else 1 * (size_bytes > 0)

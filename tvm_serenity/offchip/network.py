@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.graph import Graph, complete_order
+from tvm_serenity.offchip.accesses import WRITE, sums
 from tvm_serenity.offchip.policies import native
 from tvm_serenity.offchip.storages import Storages
 
@@ -38,20 +39,21 @@ def network_of(storages: Storages) -> NativeNetwork:
     """Return the native network of ``storages``; the native core must be there."""
     assert native is not None
     graph = storages.graph
-    ops = [op for op in range(len(graph.ops)) if len(storages.pieces[op].block)]
-    pieces = [storages.pieces[op] for op in ops]
+    found, preamble = storages.accesses, storages.preamble
+    lengths = np.diff(found.begin)
+    ops = np.flatnonzero(lengths).tolist()
     before = _kept_predecessors(graph, ops)
-    if len(storages.preamble.block):
-        pieces.insert(0, storages.preamble)
-        before = [[], *([0, *(p + 1 for p in found)] for found in before)]
+    lengths = lengths[ops]
+    if len(preamble):
+        lengths = np.concatenate([[len(preamble)], lengths])
+        before = [[], *([0, *(p + 1 for p in ops_before)] for ops_before in before)]
         ops.insert(0, -1)
-    empty = np.zeros(0, np.int32)
-    begins = np.cumsum([0, *(len(p.block) for p in pieces)]).tolist()
+    begins = sums(lengths).tolist()
     core = native.Network(
         begins,
-        np.concatenate([empty, *(p.block for p in pieces)]),
-        np.concatenate([empty.astype(np.uint8), *(p.kind for p in pieces)]),
-        list(storages.first),
+        np.concatenate([preamble, found.block]),
+        np.concatenate([np.full(len(preamble), WRITE, np.uint8), found.kind]),
+        storages.first.tolist(),
         storages.size,
         storages.kept,
         storages.home,

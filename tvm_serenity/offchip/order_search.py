@@ -19,7 +19,7 @@ from tvm_serenity.offchip.policies import native, simulate
 from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 from tvm_serenity.offchip.trace import trace_of_storages
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.schedule import Options, schedule
+from tvm_serenity.schedule import Options, schedule, too_late_for
 
 CHUNK_ACCESSES = 1_000_000
 """Work between two looks at how much of the time is left."""
@@ -32,6 +32,8 @@ PEAK_TIME_LIMIT_S = 20.0
 PEAK_SHARE = 0.25
 """Of what is left until the deadline: for the order of least peak, before the search."""
 BOUND_SHARE = 0.25
+NETWORK_S = 6e-6
+"""Seconds an op, of many, until the native searches have a graph."""
 COARSE_SHARE = 0.75
 """Of accesses and time: local search in coarse blocks, where there are two levels of them."""
 
@@ -128,8 +130,10 @@ def traffic_order(
 
 
 def _least_peak(graph: Graph) -> Mapping[str, Sequence[int]]:
-    """The orders to start from."""
+    """The orders to start from; the given one alone where it is too late to look for another."""
     with within(None, PEAK_SHARE):
+        if too_late_for(len(graph.ops)):
+            return {"given": range(len(graph.ops))}
         peak = schedule(graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
     return {"given": range(len(graph.ops)), "serenity": peak.order}
 
@@ -142,6 +146,8 @@ def _improve(work: "_Work", starts: Mapping[str, Sequence[int]], totals: dict[st
         totals[name] = work.offer(order, seconds_left())
     if native is None or work.best_bytes <= work.bound_bytes:
         return
+    if too_late_for(len(work.storages.graph.ops), NETWORK_S):
+        raise TimeoutError
     work.raise_bound()
     if work.best_bytes > work.bound_bytes and _search(work, list(starts.values())):
         work.bound_bytes = work.best_bytes
@@ -200,10 +206,9 @@ def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
                 _climb(work, network, slots, order, options.seed * 8 + seed, budget)
             if work.best_bytes <= work.bound_bytes:
                 return True
-    network = network_of(fine)
-    if cached != model or len(network.ops) > options.exact_ops or slots == 0:
+    if cached != model or fine.count_ops > options.exact_ops or slots == 0:
         return False
-    return _branch(work, network, slots, cached.block_bytes or 1)
+    return _branch(work, network_of(fine), slots, cached.block_bytes or 1)
 
 
 def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
@@ -212,8 +217,8 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
     Each comes with its share of the budget. What would take too much memory is left out.
     """
     block = fine.model.block_bytes or 1
-    accesses = sum(len(p.block) for p in fine.pieces)
-    states = len(fine.pieces) * fine.count_blocks
+    accesses = len(fine.accesses.block)
+    states = len(fine.graph.ops) * fine.count_blocks
     slots = work.capacity_bytes // block
     factor = 1
     while (accesses > COARSE_ACCESSES * factor and slots >= COARSE_SLOTS * 2 * factor) or (

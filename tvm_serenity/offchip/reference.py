@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from math import inf
 
-from tvm_serenity.offchip.storages import READ, WRITE, Bytes8, Ints, Longs
+from tvm_serenity.offchip.accesses import READ, WRITE, Bytes8, Ints, Longs
 
 Row = tuple[int, int, int, int, int]
 

@@ -1,44 +1,33 @@
-"""What moves: the storages of a graph, what each op does to them, and the order within an op.
+"""What moves: the storages of a graph, and what each op does to them.
 
 A storage is a tensor and its views: one piece of data, read whole. Where ops write parts of it (a
 ``Subject`` says which), every part is a storage. Tensors in the caller's memory are storages too:
 they start or end off-chip.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from tvm_serenity.arrays import Pairs, ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Role
+from tvm_serenity.offchip.accesses import (
+    MODIFY,
+    READ,
+    WRITE,
+    Accesses,
+    Bytes8,
+    Ints,
+    Longs,
+    Spans,
+    runs,
+    streamed,
+    sums,
+)
 from tvm_serenity.offchip.model import MAX_BLOCKS, InputPlace, Memory, Model
-
-READ, WRITE, MODIFY = 1, 2, 3
-
-SHORT_BLOCKS = 64
-"""Accesses of ops of so few blocks are kept by their shape: many ops are alike."""
-
-Part = tuple[int, int, int]
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Bytes8 = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class OpAccesses:
-    """Accesses of one op: blocks, kinds, and where each group ends; ``reserve`` is not for blocks.
-
-    A group is what a scratchpad must hold at once; a cache takes accesses one by one.
-    """
-
-    block: Ints
-    kind: Bytes8
-    group_end: Longs
-    reserve_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,18 +41,21 @@ class Subject:
     writes: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Storages:
     """The storages of a subject cut into blocks under ``model``.
 
-    Storage s is ``parts[s]``: bytes of a tensor, or of op u's workspace where the tensor is
-    ``-1 - u``. It has the blocks ``first[s]`` to before ``first[s + 1]``; the last may be short.
+    Storage s is the bytes ``lower[s]`` to before ``upper[s]`` of ``tensor[s]``, ascending, or of
+    op u's workspace where the tensor is ``-1 - u``; these come last. It has the blocks
+    ``first[s]`` to before ``first[s + 1]``; the last may be short.
     """
 
     subject: Subject
     model: Model
-    parts: tuple[Part, ...]
-    first: tuple[int, ...]
+    tensor: Longs
+    lower: Longs
+    upper: Longs
+    first: Longs
 
     @property
     def graph(self) -> Graph:
@@ -71,45 +63,52 @@ class Storages:
         return self.subject.graph
 
     @cached_property
-    def of_tensor(self) -> dict[int, list[int]]:
-        """The storages of each tensor that has any."""
-        found: dict[int, list[int]] = {}
-        for s, (tensor, _, _) in enumerate(self.parts):
-            found.setdefault(tensor, []).append(s)
-        return {t: found[root] for t, root in enumerate(self.graph.storage) if root in found}
+    def of_root(self) -> tuple[Longs, Longs]:
+        """For each tensor the first storage of its own bytes, and how many there are."""
+        count = np.zeros(len(self.graph.tensors), dtype=np.int64)
+        np.add.at(count, self.tensor[self.tensor >= 0], 1)
+        return sums(count)[:-1], count
+
+    def of_tensor(self, tensor: int) -> range:
+        """Return the storages of a tensor: those of the tensor it shows."""
+        first, count = (int(found[self.graph.root[tensor]]) for found in self.of_root)
+        return range(first, first + count)
 
     @property
     def count_blocks(self) -> int:
         """The number of blocks."""
-        return self.first[-1]
+        return int(self.first[-1])
 
     @cached_property
     def size(self) -> Longs:
         """Bytes in each block."""
-        sizes = np.zeros(self.count_blocks, np.int64)
-        for s, (_, lower, upper) in enumerate(self.parts):
-            begin, end, total = self.first[s], self.first[s + 1], upper - lower
-            if begin < end:
-                sizes[begin:end] = self.model.block_bytes or total
-                sizes[end - 1] = total - int(sizes[begin : end - 1].sum())
+        count, total = np.diff(self.first), self.upper - self.lower
+        whole = total if self.model.block_bytes is None else self.model.block_bytes + 0 * total
+        sizes = np.repeat(whole, count)
+        some = count > 0
+        sizes[self.first[1:][some] - 1] = (total - (count - 1) * whole)[some]
         return sizes
-
-    def _flags(self, tensors: set[int]) -> Bytes8:
-        flags = np.zeros(self.count_blocks, np.uint8)
-        for tensor in tensors:
-            for s in self.of_tensor.get(tensor, ()):
-                flags[self.first[s] : self.first[s + 1]] = 1
-        return flags
 
     @cached_property
     def kept(self) -> Bytes8:
         """Blocks whose content must be off-chip at the end."""
-        return self._flags(set(self.graph.outputs))
+        returned = np.zeros(len(self.graph.tensors) + 1, np.uint8)
+        returned[self.graph.root[ints(self.graph.outputs)]] = 1
+        return self._blockwise(returned[np.maximum(self.tensor, -1)])
 
     @cached_property
     def start(self) -> Bytes8:
         """Blocks of what nothing in the graph makes."""
-        return self._flags({t for t, _, _ in self.parts if t >= 0 and self.graph.producer[t] < 0})
+        return self._blockwise(self._given)
+
+    @cached_property
+    def _given(self) -> Bytes8:
+        """Storages of what nothing in the graph makes."""
+        given = np.append(self.graph.arrays.maker < 0, False)
+        return given[np.maximum(self.tensor, -1)].astype(np.uint8)
+
+    def _blockwise(self, flags: Bytes8) -> Bytes8:
+        return np.repeat(flags, np.diff(self.first))
 
     @property
     def home(self) -> Bytes8:
@@ -119,66 +118,96 @@ class Storages:
         return self.start
 
     @cached_property
-    def pieces(self) -> tuple[OpAccesses, ...]:
-        """What each op accesses; it does not depend on the order of the ops."""
-        return tuple(self._piece(op) for op in range(len(self.graph.ops)))
-
-    @cached_property
-    def preamble(self) -> OpAccesses:
-        """The writes that bring in inputs which start on-chip, before the first op."""
+    def preamble(self) -> Ints:
+        """The blocks written before the first op: inputs which start on-chip."""
         wanted = self.model.inputs is InputPlace.ON_CHIP
-        block = np.flatnonzero(self.start if wanted else 0 * self.start).astype(np.int32)
-        ends = np.arange(1, len(block) + 1, dtype=np.int64)
-        return OpAccesses(block, np.full(len(block), WRITE, np.uint8), ends)
+        return np.flatnonzero(self.start if wanted else 0 * self.start).astype(np.int32)
 
-    def _piece(self, op: int) -> OpAccesses:
-        node = self.graph.ops[op]
-        read = [] if op in self.graph.constant_ops else self._known(node.inputs)
-        made = [] if op in self.graph.constant_ops else self._written(op)
-        if node.view_of is not None:
-            shown = self._known((node.view_of,))
-            read = [s for s in read if s not in shown]
-            if op not in self._limits:
-                made = shown if read else []  # an op that adds to it, or a view that does nothing
-        kinds = {s: WRITE if self._first_writer.get(s) == op else MODIFY for s in made}
+    @cached_property
+    def accesses(self) -> Accesses:
+        """What each op accesses; it does not depend on the order of the ops."""
+        count = len(self.graph.ops)
         scratchpad = self.model.memory is Memory.SCRATCHPAD
-        work = self.of_workspace.get(op)
-        spans = [(self.first[s], self.first[s + 1], READ) for s in read]
-        spans += [(self.first[s], self.first[s + 1], kind) for s, kind in kinds.items()]
-        around = [] if work is None else list(range(self.first[work], self.first[work + 1]))
-        runs = scratchpad and op not in self.graph.constant_ops
-        return piece_of(spans, around, scratchpad, node.workspace_bytes if runs else 0)
+        reserve = self.graph.arrays.workspace.copy() if scratchpad else np.zeros(count, np.int64)
+        reserve[list(self.graph.constant_ops)] = 0
+        work = np.flatnonzero(self.tensor < 0)
+        scratch = self._spans(-1 - self.tensor[work], work, np.full(len(work), WRITE, np.uint8))
+        return streamed(count, self._operands(), scratch, scratchpad, reserve)
 
-    @cached_property
-    def _limits(self) -> dict[int, tuple[int, int]]:
-        return {op: (lower, upper) for op, lower, upper in self.subject.writes}
+    @property
+    def count_ops(self) -> int:
+        """The number of ops that access anything, inputs that are brought in being one."""
+        return int(np.count_nonzero(np.diff(self.accesses.begin))) + bool(len(self.preamble))
 
-    @cached_property
-    def _first_writer(self) -> dict[int, int]:
-        """The op that brings each storage into being; others that write it change it."""
-        found: dict[int, int] = {}
-        for op in range(len(self.graph.ops)):
-            if op not in self.graph.constant_ops:
-                for s in self._written(op):
-                    if self.graph.producer[self.parts[s][0]] >= 0:
-                        found.setdefault(s, op)
-        return found
+    def _spans(self, op: Longs, storage: Longs, kind: Bytes8) -> Spans:
+        return Spans(op, self.first[storage], np.diff(self.first)[storage], kind)
 
-    def _written(self, op: int) -> list[int]:
-        """The storages that an op writes: all of its outputs, or the part that it says."""
-        made = self._known(self.graph.ops[op].outputs)
-        if op not in self._limits:
+    def _operands(self) -> Spans:
+        """What ops read, each storage once, and then what they write."""
+        read, made = self._known(self.graph.arrays.read), self._written()
+        first_writer = np.full(len(self.tensor), len(self.graph.ops))
+        own = self._given[made.tensor] == 0
+        np.minimum.at(first_writer, made.tensor[own], made.op[own])
+        read, made = self._through_views(read, made)
+        op = np.concatenate([read.op, made.op])
+        place = np.argsort(op, kind="stable")
+        writes = np.where(first_writer[made.tensor] == made.op, WRITE, MODIFY)
+        kind = np.concatenate([np.full(len(read.op), READ), writes]).astype(np.uint8)
+        storage = np.concatenate([read.tensor, made.tensor])
+        return self._spans(op[place], storage[place], kind[place])
+
+    def _written(self) -> Pairs:
+        """The storages that ops write: all of their outputs, or the part that they say."""
+        made = self._known(self.graph.arrays.made)
+        if not self.subject.writes:
             return made
-        lower, upper = self._limits[op]
-        return [s for s in made if lower <= self.parts[s][1] and self.parts[s][2] <= upper]
+        least = np.zeros(len(self.graph.ops), dtype=np.int64)
+        most = np.full(len(self.graph.ops), np.iinfo(np.int64).max)
+        for op, lower, upper in self.subject.writes:
+            least[op], most[op] = lower, upper
+        inside = (least[made.op] <= self.lower[made.tensor]) & (
+            self.upper[made.tensor] <= most[made.op]
+        )
+        return Pairs(made.op[inside], made.tensor[inside])
 
-    @cached_property
-    def of_workspace(self) -> dict[int, int]:
-        """The storage of each op's workspace, where it has blocks of its own."""
-        return {-1 - t: s for s, (t, _, _) in enumerate(self.parts) if t < 0}
+    def _through_views(self, read: Pairs, made: Pairs) -> tuple[Pairs, Pairs]:
+        """A view does nothing; an op that reads more than what it shows adds to that."""
+        if not any(op.view_of is not None for op in self.graph.sharing):
+            return read, made
+        ops = [i for i, op in enumerate(self.graph.ops) if op.view_of is not None]
+        sources = [self.graph.ops[i].view_of or 0 for i in ops]
+        shown, count = self._known(Pairs(ints(ops), ints(sources))), len(self.tensor)
+        apart = ~np.isin(read.op * count + read.tensor, shown.op * count + shown.tensor)
+        read = Pairs(read.op[apart], read.tensor[apart])
+        whole = np.setdiff1d(ints(ops), ints(op for op, _, _ in self.subject.writes))
+        adding = np.isin(shown.op, np.intersect1d(whole, read.op))
+        other = ~np.isin(made.op, whole)
+        op = np.concatenate([made.op[other], shown.op[adding]])
+        tensor = np.concatenate([made.tensor[other], shown.tensor[adding]])
+        place = np.argsort(op, kind="stable")
+        return read, Pairs(op[place], tensor[place])
 
-    def _known(self, tensors: tuple[int, ...]) -> list[int]:
-        return list(dict.fromkeys(s for t in tensors for s in self.of_tensor.get(t, ())))
+    def _known(self, pairs: Pairs) -> Pairs:
+        """The storages (in place of tensors) that ops access, in their order, each once."""
+        first, count = self.of_root
+        root = self.graph.root[pairs.tensor]
+        op, several = pairs.op, count[root]
+        if several.min(initial=1) < 1:
+            some = several > 0
+            op, root, several = op[some], root[some], several[some]
+        storage = first[root]
+        if several.max(initial=1) > 1:
+            op, storage = np.repeat(op, several), runs(storage, several)
+        key = op * max(len(self.tensor), 1) + storage
+        kept = np.ones(len(op), dtype=np.bool_)
+        if (np.diff(key) <= 0).any():
+            place = np.argsort(key, kind="stable")
+            kept[place[1:][np.diff(key[place]) == 0]] = False
+        elif not self.graph.constant_ops:
+            return Pairs(op, storage)
+        if self.graph.constant_ops:
+            kept &= ~np.isin(op, ints(self.graph.constant_ops))
+        return Pairs(op[kept], storage[kept])
 
 
 def storages_of(subject: Subject | Graph, model: Model) -> Storages:
@@ -189,115 +218,58 @@ def storages_of(subject: Subject | Graph, model: Model) -> Storages:
     if isinstance(subject, Graph):
         subject = Subject(subject)
     graph = _with_callers(subject.graph)
-    used = {graph.storage[t] for op in graph.ops for t in (*op.inputs, *op.outputs)}
-    used |= {graph.storage[t] for t in graph.outputs}
-    cuts: dict[int, set[int]] = {}
-    for op, lower, upper in subject.writes:
-        cuts.setdefault(graph.storage[graph.ops[op].outputs[0]], set()).update((lower, upper))
-    parts: list[Part] = []
-    for tensor in sorted(t for t in used if graph.in_profile[t]):
-        edges = sorted({0, graph.tensors[tensor].size_bytes} | cuts.get(tensor, set()))
-        parts += [(tensor, a, b) for a, b in pairwise(edges)]
+    subject = replace(subject, graph=graph)
+    tensor, lower, upper = _parts(subject)
     if model.memory is Memory.CACHE:
-        parts += [
-            (-1 - i, 0, op.workspace_bytes)
-            for i, op in enumerate(graph.ops)
-            if op.workspace_bytes and i not in graph.constant_ops
-        ]
-    first = list(accumulate((model.blocks(b - a) for _, a, b in parts), initial=0))
+        needed = graph.arrays.workspace.copy()
+        needed[list(graph.constant_ops)] = 0
+        ops = np.flatnonzero(needed)
+        tensor = np.concatenate([tensor, -1 - ops])
+        lower = np.concatenate([lower, 0 * ops])
+        upper = np.concatenate([upper, needed[ops]])
+    first = sums(model.blocks(upper - lower))
     if first[-1] > MAX_BLOCKS:
         raise InputError(
             f"{graph.name}: {first[-1]:,} blocks of {model.block_bytes} bytes; "
             f"take larger ones, up to {MAX_BLOCKS:,} are possible"
         )
-    return Storages(replace(subject, graph=graph), model, tuple(parts), tuple(first))
+    return Storages(subject, model, tensor, lower, upper, first)
+
+
+def _parts(subject: Subject) -> tuple[Longs, Longs, Longs]:
+    """The tensors that ops access or the graph returns, cut where ops write parts of them."""
+    graph = subject.graph
+    used = np.zeros(len(graph.tensors), dtype=np.bool_)
+    for found in (graph.arrays.read.tensor, graph.arrays.made.tensor, ints(graph.outputs)):
+        used[graph.root[found]] = True
+    used &= graph.counted
+    cuts: dict[int, set[int]] = {}
+    for op, lower, upper in subject.writes:
+        root = graph.storage[graph.ops[op].outputs[0]]
+        cuts.setdefault(root, {0, graph.tensors[root].size_bytes}).update((lower, upper))
+    parts = [(t, a, b) for t, edges in cuts.items() if used[t] for a, b in pairwise(sorted(edges))]
+    used[list(cuts)] = False
+    used &= graph.arrays.size > 0
+    whole = np.flatnonzero(used)
+    table = np.array(parts, dtype=np.int64).reshape(-1, 3).T
+    tensor = np.concatenate([whole, table[0]])
+    lower_of = np.concatenate([0 * whole, table[1]])
+    upper_of = np.concatenate([graph.arrays.size[whole], table[2]])
+    place = np.argsort(tensor, kind="stable")
+    return tensor[place], lower_of[place], upper_of[place]
 
 
 def _with_callers(graph: Graph) -> Graph:
     """The graph with tensors in the caller's memory as inputs and outputs of its own."""
-    if not any(t.role is Role.EXTERNAL for t in graph.tensors):
+    external = np.flatnonzero(graph.with_role(Role.EXTERNAL))
+    if not len(external):
         return graph
-    made = [
-        t
-        for t, tensor in enumerate(graph.tensors)
-        if tensor.role is Role.EXTERNAL and graph.producer[t] >= 0
-    ]
-    given = [
-        t
-        for t, tensor in enumerate(graph.tensors)
-        if tensor.role is Role.EXTERNAL and graph.producer[t] < 0
-    ]
+    made = graph.arrays.maker[external] >= 0
     return graph.replace(
         tensors=tuple(
             replace(t, role=Role.ACTIVATION) if t.role is Role.EXTERNAL else t
             for t in graph.tensors
         ),
-        inputs=tuple(dict.fromkeys([*graph.inputs, *given])),
-        outputs=tuple(dict.fromkeys([*graph.outputs, *made])),
+        inputs=tuple(dict.fromkeys([*graph.inputs, *external[~made].tolist()])),
+        outputs=tuple(dict.fromkeys([*graph.outputs, *external[made].tolist()])),
     )
-
-
-def _rows(spans: list[tuple[int, int, int]]) -> Iterator[tuple[Longs, Longs, Longs]]:
-    """For each operand the step, the operand's rank and the number of each block."""
-    steps = max((end - begin for begin, end, _ in spans), default=0)
-    for rank, (begin, end, _) in enumerate(spans):
-        count = end - begin
-        # block b of n is accessed in the step in which b / n of the longest operand is reached
-        step = np.arange(count, dtype=np.int64) * steps // max(count, 1)
-        yield step, np.full(count, rank, np.int64), np.arange(begin, end, dtype=np.int64)
-
-
-def piece_of(
-    spans: list[tuple[int, int, int]], around: list[int], scratchpad: bool, reserve: int
-) -> OpAccesses:
-    """Scratch is written; all operands are streamed in lockstep; scratch is read.
-
-    ``spans``: first block, last + 1 and kind of each operand.
-    """
-    begins = tuple(begin for begin, _, _ in spans)
-    counts, kinds = tuple(e - b for b, e, _ in spans), tuple(kind for _, _, kind in spans)
-    short = sum(counts) + len(around) <= SHORT_BLOCKS
-    made = (_known_piece if short else _piece)(counts, kinds, len(around), scratchpad)
-    bases = np.array((*begins, around[0] if around else 0), np.int32)
-    return OpAccesses(made.block + bases[made.operand], made.kind, made.group_end, reserve)
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    """A piece but for where its operands begin; scratch comes after the operands."""
-
-    operand: Longs
-    block: Ints
-    kind: Bytes8
-    group_end: Longs
-
-
-def _piece(
-    counts: tuple[int, ...], kinds: tuple[int, ...], scratch: int, scratchpad: bool
-) -> _Pattern:
-    spans = [(0, count, kind) for count, kind in zip(counts, kinds, strict=True)]
-    rows = list(_rows(spans))
-    step = np.concatenate([r[0] for r in rows]) if rows else np.zeros(0, np.int64)
-    rank = np.concatenate([r[1] for r in rows]) if rows else np.zeros(0, np.int64)
-    block = np.concatenate([r[2] for r in rows]) if rows else np.zeros(0, np.int64)
-    order = np.lexsort((block, rank, step))
-    kind = np.array(kinds or [READ], np.uint8)[rank[order]]
-    middle, rank, step = block[order], rank[order], step[order]
-    work = np.arange(scratch)
-    around = np.full(scratch, len(counts))
-    whole = np.concatenate([work, middle, work]).astype(np.int32)
-    if scratchpad:
-        ends = np.append(np.flatnonzero(np.diff(step)) + 1, len(step)) if len(step) else step
-    else:
-        ends = np.arange(1, len(whole) + 1)
-    return _Pattern(
-        np.concatenate([around, rank, around]),
-        whole,
-        np.concatenate(
-            [np.full(len(work), WRITE, np.uint8), kind, np.full(len(work), READ, np.uint8)]
-        ),
-        ends.astype(np.int64),
-    )
-
-
-_known_piece = lru_cache(maxsize=4096)(_piece)

@@ -1,27 +1,17 @@
 """Traces: the accesses of a graph under an order, by storage or by address in an arena."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Role, is_order
 from tvm_serenity.memory import live_ranges
+from tvm_serenity.offchip.accesses import MODIFY, READ, WRITE, Accesses, Bytes8, Ints, Longs
 from tvm_serenity.offchip.model import Memory, Model, Weights
-from tvm_serenity.offchip.storages import (
-    MODIFY,
-    READ,
-    WRITE,
-    Bytes8,
-    Ints,
-    Longs,
-    OpAccesses,
-    Storages,
-    Subject,
-    storages_of,
-)
+from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,7 +21,7 @@ class Trace:
     ``size`` are the bytes that moving each block takes, ``slot_bytes`` what it occupies (None: its
     size). ``home``: content is off-chip at the start; ``kept``: it must be at the end. Groups
     end before ``group_end`` and are on-chip at once in a scratchpad, beside ``reserve`` bytes.
-    ``streamed_bytes`` are weights, read past the on-chip memory. ``op_of_group`` names culprits.
+    ``streamed_bytes`` are weights, read past the on-chip memory. ``name_of_group`` names culprits.
     """
 
     block: Ints
@@ -44,7 +34,7 @@ class Trace:
     slot_bytes: int | None
     memory: Memory = Memory.CACHE
     streamed_bytes: int = 0
-    op_of_group: tuple[tuple[int, str], ...] = ()
+    name_of_group: Callable[[int], str] = "".format
 
     @property
     def is_cache(self) -> bool:
@@ -61,12 +51,13 @@ class Trace:
     @cached_property
     def compulsory_bytes(self) -> int:
         """Traffic with unlimited on-chip memory: first reads from off-chip, outputs, weights."""
-        seen, first = np.unique(self.block, return_index=True)
-        read = self.home[seen].astype(bool) & (self.kind[first] != WRITE)
+        first = np.full(len(self.size), WRITE, np.uint8)
+        first[self.block[::-1]] = self.kind[::-1]  # of several accesses, the first in time stays
+        read = self.home.astype(bool) & (first != WRITE)
         dirty = np.zeros(len(self.size), bool)
         dirty[self.block[self.kind != READ]] = True
         writes = self.size[dirty & self.kept.astype(bool)].sum()
-        return int(self.size[seen[read]].sum() + writes) + self.streamed_bytes
+        return int(self.size[read].sum() + writes) + self.streamed_bytes
 
     @cached_property
     def need_bytes(self) -> tuple[int, str]:
@@ -81,8 +72,7 @@ class Trace:
         if not len(needs):
             return 0, ""
         worst = int(np.argmax(needs))
-        name = next((name for begin, name in reversed(self.op_of_group) if begin <= worst), "")
-        return int(needs[worst]), name
+        return int(needs[worst]), self.name_of_group(worst)
 
 
 def trace_of(
@@ -102,23 +92,24 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
     order = range(len(graph.ops)) if order is None else order
     if not is_order(graph, order):
         raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
-    pieces = [storages.preamble, *(storages.pieces[op] for op in order)]
-    names = ["graph inputs", *(graph.ops[op].name for op in order)]
-    block, kind, ends, reserve, starts = _joined(pieces, names)
+    found, before = storages.accesses.in_order(order), storages.preamble
+    block = np.concatenate([before, found.block])
+    groups = np.diff(found.group)
+    ends = found.ends + np.repeat(found.begin[:-1], groups) + len(before)
     if model.memory is Memory.SCRATCHPAD:
         block = _taken_over(storages, order)[block]
     return Trace(
         block=block,
-        kind=kind,
+        kind=np.concatenate([np.full(len(before), WRITE, np.uint8), found.kind]),
         size=storages.size,
         home=storages.home,
         kept=storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
-        group_end=ends,
-        reserve=reserve,
+        group_end=np.concatenate([np.arange(1, len(before) + 1), ends]),
+        reserve=np.concatenate([np.zeros(len(before), np.int64), np.repeat(found.reserve, groups)]),
         slot_bytes=model.block_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        op_of_group=starts,
+        name_of_group=partial(_name_of, graph, order, found, len(before)),
     )
 
 
@@ -155,7 +146,7 @@ def addressed_trace(
         raise InputError(f"{graph.name}: {len(ranges)} live ranges need as many offsets from 0 up")
     from tvm_serenity.offchip.address import addressed
 
-    block, kind, home, kept, names = addressed(graph, order, ranges, offsets, model)
+    block, kind, home, kept, found = addressed(graph, order, ranges, offsets, model)
     arena = max((o + r.size_bytes for o, r in zip(offsets, ranges, strict=True)), default=0)
     sizes = np.full(model.blocks(arena), model.block_bytes, np.int64)
     return Trace(
@@ -169,37 +160,25 @@ def addressed_trace(
         slot_bytes=model.block_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        op_of_group=names,
+        name_of_group=partial(_name_of, graph, order, found, len(block) - len(found.block)),
     )
 
 
-def _joined(
-    pieces: list[OpAccesses], names: list[str]
-) -> tuple[Ints, Bytes8, Longs, Longs, tuple[tuple[int, str], ...]]:
-    block = np.concatenate([p.block for p in pieces])
-    kind = np.concatenate([p.kind for p in pieces])
-    offset, group, ends, reserve, starts = 0, 0, [], [], []
-    for piece, name in zip(pieces, names, strict=True):
-        groups = len(piece.group_end)
-        if not groups and piece.reserve_bytes:  # scratch alone
-            ends.append(np.array([offset], np.int64))
-            reserve.append(np.array([piece.reserve_bytes], np.int64))
-            groups = 1
-        else:
-            ends.append(piece.group_end + offset)
-            reserve.append(np.full(groups, piece.reserve_bytes, np.int64))
-        starts.append((group, name))
-        offset, group = offset + len(piece.block), group + groups
-    return block, kind, np.concatenate(ends), np.concatenate(reserve), tuple(starts)
+def _name_of(graph: Graph, order: Sequence[int], found: Accesses, before: int, group: int) -> str:
+    """The op of a group, of which ``before`` come ahead of the first op's."""
+    if group < before:
+        return "graph inputs"
+    step = int(np.searchsorted(found.group, group - before, side="right")) - 1
+    return graph.ops[order[step]].name
 
 
 def _taken_over(storages: Storages, order: Sequence[int]) -> Ints:
     """For each block the one whose room it takes over under this order: itself, or in place."""
     result = np.arange(storages.count_blocks, dtype=np.int32)
     for found in live_ranges(storages.graph, order):
-        heads = storages.of_tensor.get(found.tensors[0], []) if found.tensors else []
+        heads = storages.of_tensor(found.tensors[0]) if found.tensors else range(0)
         for tensor in found.tensors:
-            members = storages.of_tensor.get(tensor, [])
+            members = storages.of_tensor(tensor)
             if len(members) == len(heads) == 1:  # storages written in parts stay by themselves
                 begin, end = storages.first[members[0]], storages.first[members[0] + 1]
                 start = storages.first[heads[0]]

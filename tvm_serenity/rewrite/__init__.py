@@ -17,8 +17,15 @@ A rule is a file with its specification, its pattern, its refusals and the rewri
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Entry, Report
-from tvm_serenity.rewrite.result import RewriteOptions, Rewritten
-from tvm_serenity.rewrite.rewrite import RULES, apply_everywhere, rewrite, rule_names
+from tvm_serenity.rewrite.result import RewriteOptions, Rewritten, Unrewritten
+from tvm_serenity.rewrite.rewrite import (
+    RULES,
+    apply_everywhere,
+    order_alone,
+    rewrite,
+    rule_names,
+    too_late_to_match,
+)
 
 __all__ = [
     "RULES",
@@ -29,7 +36,10 @@ __all__ = [
     "RewriteOptions",
     "Rewritten",
     "Rule",
+    "Unrewritten",
     "apply_everywhere",
+    "order_alone",
     "rewrite",
     "rule_names",
+    "too_late_to_match",
 ]

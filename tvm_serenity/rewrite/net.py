@@ -236,6 +236,9 @@ def as_owned(graph: Graph) -> Graph:
 
     Nothing of ours becomes his by being written over.
     """
+    external = graph.with_role(Role.EXTERNAL).any()
+    if not external and not any(op.in_place for op in graph.sharing):
+        return graph
     tensors = list(graph.tensors)
     for value in graph.outputs:
         root = graph.storage[value]

@@ -1,8 +1,9 @@
 """What a rewrite run is asked and what it answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Report
 from tvm_serenity.schedule import Schedule
@@ -63,6 +64,65 @@ class Rewritten:
         return bool(self.report.applied)
 
     @property
+    def graph(self) -> Graph:
+        """The instance of which ``best`` is an order."""
+        return self.net.graph
+
+    @property
+    def ops(self) -> tuple[int, int, int]:
+        """How many ops run as given, how many after, and how many the file has."""
+        return self.source.count, self.net.count, len(self.source.nodes)
+
+    @property
+    def names(self) -> list[str]:
+        """The ops after rewriting in their best order."""
+        return [node.name for node in self.net.nodes]
+
+    @property
     def source_in_order(self) -> Net:
         """The net before rewriting, in its best order."""
         return self.source.ordered(self.ordered.order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unrewritten:
+    """A graph of so many ops that there was no time to look for rewrites: its order alone.
+
+    It says the same as :class:`Rewritten` where nothing was applied. ``interrupted``: Ctrl-C ended
+    the search, or came before it.
+    """
+
+    graph: Graph
+    given_bytes: int
+    ordered: Schedule
+    seconds: float
+    interrupted: bool
+    report: Report = field(default_factory=Report)
+    changed: bool = False
+
+    @property
+    def best(self) -> Schedule:
+        """The best order, which is the one before rewriting."""
+        return self.ordered
+
+    @property
+    def rewrite_only_bytes(self) -> int:
+        """The peak of the given order."""
+        return self.given_bytes
+
+    @property
+    def region_peaks(self) -> tuple[int, ...]:
+        """The peak of the best order: it is one part."""
+        return (self.ordered.peak_bytes,)
+
+    @property
+    def ops(self) -> tuple[int, int, int]:
+        """How many ops run, twice, and how many the file has."""
+        views = sum(op.view_of is not None for op in self.graph.sharing)
+        count = len(self.graph.ops)
+        return count - views, count - views, count
+
+    @property
+    def names(self) -> list[str]:
+        """The ops in their best order."""
+        return [self.graph.ops[op].name for op in self.ordered.order]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rewrite import (
     channelwise,
@@ -19,10 +20,10 @@ from tvm_serenity.rewrite import (
 from tvm_serenity.rewrite.candidates import Clock, candidate, everywhere
 from tvm_serenity.rewrite.choose import Search, rejected
 from tvm_serenity.rewrite.match import Match, Rule
-from tvm_serenity.rewrite.net import Net
+from tvm_serenity.rewrite.net import Net, as_owned
 from tvm_serenity.rewrite.regions import regions, stitched
 from tvm_serenity.rewrite.report import Entry, Report
-from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten
+from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 
 RULES: Mapping[str, Rule] = {
@@ -56,6 +57,29 @@ def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
     names = rule_names(options.rules)
     with within(limit):
         return _rewritten(net, names, options, limit)
+
+
+def order_alone(graph: Graph, options: RewriteOptions, interrupted: bool = False) -> Unrewritten:
+    """Return the best order of a graph that there is no time to rewrite.
+
+    ``interrupted``: Ctrl-C came before; it says so.
+    """
+    started, owned = time.perf_counter(), as_owned(graph)
+    limits = Options(time_limit_s=options.time_limit_s, keep_on_interrupt=options.keep_on_interrupt)
+    ordered = schedule(owned, "auto", limits)
+    return Unrewritten(
+        graph=owned,
+        given_bytes=peak_bytes(owned),
+        ordered=ordered,
+        seconds=time.perf_counter() - started,
+        interrupted=interrupted or ordered.interrupted,
+    )
+
+
+def too_late_to_match(graph: Graph) -> bool:
+    """Whether a graph is too large for any rule to be matched in the time that is left."""
+    plain = not any(op.over for op in graph.sharing)  # nets know nothing of what lies over
+    return plain and too_late_for(len(graph.ops), MATCH_S)
 
 
 def _rewritten(

@@ -48,6 +48,8 @@ AUTO_TIME_LIMIT_S = 60.0
 LARGE_OPS = 20_000
 PREPARE_S = 3e-5
 """Graphs of so many ops are not searched where less time is left an op than reading them takes."""
+PREPARE_PROBLEMS = 3
+"""What is left of that once the problem is there, in times what it took: machines are busy."""
 
 Method = Callable[[Problem, Options], Schedule]
 
@@ -69,7 +71,11 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
         if too_late_for(len(graph.ops)):
             return _as_given(graph, method)
         try:
+            began = time.monotonic()
             problem = problem_of(graph)
+            each_s = (time.monotonic() - began) / max(len(graph.ops), 1)
+            if too_late_for(len(graph.ops), PREPARE_PROBLEMS * each_s):
+                return _as_given(graph, method)
             found = METHODS[method](problem, options)
             order = complete_order(graph, [problem.ops[i] for i in found.order])
         except KeyboardInterrupt:

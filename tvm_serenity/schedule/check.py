@@ -1,14 +1,25 @@
-"""An openly naive referee for schedules; it shares no code with any scheduler or with memory.py.
+"""A referee for schedules, by the definitions in ``graph.py``: O(V log V + E).
 
-It walks the order once with the bytes in memory, by the definitions in ``graph.py``: O(V + E).
+It shares no code with any scheduler, with ``memory.py`` or with the arrays that those read: it
+lists the operators' tensors again. ``tests/schedule/walk.py`` is the same one op at a time.
 """
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+
+import numpy as np
+import numpy.typing as npt
 
 from tvm_serenity.errors import CheckError
-from tvm_serenity.graph import Graph, Role
+from tvm_serenity.graph import Graph, Op, Role
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NEVER = np.iinfo(np.int64).max
+"""The last read of a result."""
 
 
 def check_schedule(graph: Graph, order: Sequence[int], peak_bytes: int) -> None:
@@ -19,91 +30,154 @@ def check_schedule(graph: Graph, order: Sequence[int], peak_bytes: int) -> None:
 
 
 def naive_peak(graph: Graph, order: Sequence[int]) -> int:
-    """Return the peak of ``order`` in bytes, one op at a time."""
-    if sorted(order) != list(range(len(graph.ops))):
+    """Return the peak of ``order`` in bytes; :class:`CheckError` where it is no valid order."""
+    count = len(graph.ops)
+    steps = np.asarray(list(order))
+    if len(steps) != count or (count and not (np.sort(steps) == np.arange(count)).all()):
         raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
-    when = {op: step for step, op in enumerate(order)}
-    _check_precedence(graph, when)
-    _check_states(graph, when)
-    storage = _storages(graph)
-    last = _last_reads(graph, when, storage)
-    constant = {i for i, t in enumerate(graph.tensors) if t.role is Role.CONSTANT}
-    elsewhere = {i for i, t in enumerate(graph.tensors) if t.role in (Role.STATE, Role.EXTERNAL)}
-    memory = {t for t in graph.inputs if t in last and t not in elsewhere}
-    live = peak = sum(graph.tensors[t].size_bytes for t in memory)
-    for step, index in enumerate(order):
-        op = graph.ops[index]
-        if op.inputs and all(t in constant for t in op.inputs):
-            constant.update(op.outputs)
-            continue
-        made = [
-            t
-            for t in op.outputs
-            if storage[t] == t and op.view_of is None and not (t in elsewhere or t in constant)
-        ]
-        dying = {storage[t] for t in op.inputs if last[storage[t]] == step} & memory
-        need = live + op.workspace_bytes + sum(graph.tensors[t].size_bytes for t in made)
-        if made and made[0] == op.outputs[0] and any(storage[t] in dying for t in op.in_place):
-            need -= graph.tensors[made[0]].size_bytes
-        if made and made[0] == op.outputs[0] and any(storage[t] in dying for t in op.over):
-            need -= op.over_bytes
-        peak = max(peak, need)
-        gone = dying | {t for t in made if t not in last}
-        memory.update(made)
-        memory -= gone
-        live += sum(graph.tensors[t].size_bytes for t in made)
-        live -= sum(graph.tensors[t].size_bytes for t in gone)
-    return peak
+    when = np.zeros(count, dtype=np.int64)
+    when[steps.astype(np.int64)] = np.arange(count)
+    facts = _Facts.of(graph, when)
+    _check_precedence(graph, facts)
+    _check_states(graph, facts)
+    return _peak(graph, facts)
 
 
-def _storages(graph: Graph) -> list[int]:
-    """Return for every tensor the one whose storage it shows: itself, or what its view is of.
+@dataclass(frozen=True)
+class _Facts:
+    """Which op reads and makes which tensor, and when; tensors by role and by storage."""
+
+    when: Ints
+    reader: Ints
+    read: Ints
+    maker: Ints
+    made: Ints
+    size: Ints
+    constant: Flags
+    state: Flags
+    external: Flags
+    storage: Ints
+
+    @staticmethod
+    def of(graph: Graph, when: Ints) -> "_Facts":
+        reader, read = _listed(graph.ops, attrgetter("inputs"))
+        maker, made = _listed(graph.ops, attrgetter("outputs"))
+        role = [tensor.role for tensor in graph.tensors]
+        size = _ints(tensor.size_bytes for tensor in graph.tensors)
+        constant, state, external = (
+            np.array([own is one for own in role], dtype=np.bool_)
+            for one in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
+        )
+        storage = _storages(graph, size)
+        return _Facts(when, reader, read, maker, made, size, constant, state, external, storage)
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _listed(ops: Sequence[Op], tensors: Callable[[Op], tuple[int, ...]]) -> tuple[Ints, Ints]:
+    """Pairs of an op and a tensor that it lists, as two arrays."""
+    lists = [tensors(op) for op in ops]
+    owner = np.repeat(np.arange(len(ops)), _ints(len(listed) for listed in lists))
+    return owner, _ints(chain.from_iterable(lists))
+
+
+def _storages(graph: Graph, size: Ints) -> Ints:
+    """For every tensor the one whose storage it shows: itself, or what its view is of.
 
     What has no bytes shows none.
     """
-    shows = {
-        t: op.view_of
-        for op in graph.ops
-        if op.view_of is not None
-        for t in op.outputs
-        if graph.tensors[t].size_bytes
-    }
-    found = list(range(len(graph.tensors)))
-    for tensor in found:
-        while found[tensor] in shows:
-            found[tensor] = shows[found[tensor]]
+    found = np.arange(len(size))
+    for op in graph.ops:
+        if op.view_of is not None:
+            for tensor in op.outputs:
+                found[tensor] = op.view_of if size[tensor] else tensor
+    while (found[found] != found).any():
+        found = found[found]
     return found
 
 
-def _last_reads(graph: Graph, when: Mapping[int, int], storage: Sequence[int]) -> dict[int, float]:
-    """Return the step after which a storage is not needed; of a result it is never."""
-    last: dict[int, float] = {}
+def _check_precedence(graph: Graph, facts: _Facts) -> None:
+    made_at = np.full(len(graph.tensors), -1)
+    lasting = ~facts.state[facts.made]
+    np.maximum.at(made_at, facts.made[lasting], facts.when[facts.maker[lasting]])
+    early = np.flatnonzero(made_at[facts.read] >= facts.when[facts.reader])
+    if len(early):
+        op, tensor = graph.ops[facts.reader[early[0]]], graph.tensors[facts.read[early[0]]]
+        raise CheckError(f"op {op.name!r} runs before {tensor.name!r} is made")
+
+
+def _check_states(graph: Graph, facts: _Facts) -> None:
+    """The ops that touch a variable must run as they are given."""
+    op = np.concatenate([facts.reader, facts.maker])
+    tensor = np.concatenate([facts.read, facts.made])
+    touching = facts.state[tensor]
+    op, tensor = op[touching], tensor[touching]
+    place = np.lexsort((op, tensor))
+    op, tensor = op[place], tensor[place]
+    changed = (np.diff(tensor) == 0) & (np.diff(facts.when[op]) < 0)
+    if changed.any():
+        name = graph.tensors[tensor[:-1][changed][0]].name
+        raise CheckError(f"ops that touch the variable {name!r} changed their order")
+
+
+def _peak(graph: Graph, facts: _Facts) -> int:
+    """The most bytes at any step, of a valid order."""
+    count, when, size = len(graph.ops), facts.when, facts.size
+    folded, constant = _folded(graph, facts)
+    last = np.full(len(graph.tensors), -1)
+    np.maximum.at(last, facts.storage[facts.read], when[facts.reader])
+    last[facts.storage[list(graph.outputs)]] = NEVER
+    elsewhere = facts.state | facts.external
+    given = np.unique(_ints(graph.inputs))
+    given = given[(last[given] >= 0) & ~elsewhere[given]]
+    views = np.array([op.view_of is not None for op in graph.ops], dtype=np.bool_)
+    own = (facts.storage[facts.made] == facts.made) & ~(elsewhere | constant)[facts.made]
+    own &= ~views[facts.maker] & ~folded[facts.maker]
+    maker, made = facts.maker[own], facts.made[own]
+    counted = np.zeros(len(graph.tensors), dtype=np.bool_)
+    counted[given] = counted[made] = True
+    at = np.argsort(when)  # the op of each step
+    comes, goes = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    np.add.at(comes, when[maker], size[made])
+    dying = np.flatnonzero(counted & (last >= 0) & (last < NEVER))
+    dying = dying[~folded[at[last[dying]]]]
+    np.add.at(goes, last[dying], size[dying])
+    unread = last[made] < 0
+    np.add.at(goes, when[maker[unread]], size[made[unread]])
+    start = int(size[given].sum())
+    before = start + np.cumsum(comes - goes) - (comes - goes)
+    workspace = _ints(op.workspace_bytes for op in graph.ops)[at]
+    need = before + comes + np.where(folded[at], 0, workspace)
+    died = np.full(len(graph.tensors), -1)
+    died[dying] = last[dying]
+    need -= _credit(graph, facts, set(made.tolist()), died)
+    return max(start, int(need.max(initial=0)))
+
+
+def _folded(graph: Graph, facts: _Facts) -> tuple[Flags, Flags]:
+    """The ops that make constants from constants alone, and all constants then."""
+    constant, folded = facts.constant.copy(), np.zeros(len(graph.ops), dtype=np.bool_)
+    if not constant[facts.read].any():
+        return folded, constant
+    for index in np.argsort(facts.when).tolist():
+        op = graph.ops[index]
+        if op.inputs and constant[list(op.inputs)].all():
+            folded[index] = True
+            constant[list(op.outputs)] = True
+    return folded, constant
+
+
+def _credit(graph: Graph, facts: _Facts, own: set[int], died: Ints) -> Ints:
+    """For each step the bytes of a result that lie where an operand dies."""
+    saved = np.zeros(len(graph.ops), dtype=np.int64)
     for index, op in enumerate(graph.ops):
-        for tensor in op.inputs:
-            last[storage[tensor]] = max(last.get(storage[tensor], -1), when[index])
-    return last | {storage[t]: math.inf for t in graph.outputs}
-
-
-def _check_precedence(graph: Graph, when: Mapping[int, int]) -> None:
-    makers = defaultdict(list)
-    for index, op in enumerate(graph.ops):
-        for tensor in op.outputs:
-            if graph.tensors[tensor].role is not Role.STATE:
-                makers[tensor].append(index)
-    for reader, op in enumerate(graph.ops):
-        for tensor in op.inputs:
-            if any(when[maker] >= when[reader] for maker in makers[tensor]):
-                name = graph.tensors[tensor].name
-                raise CheckError(f"op {op.name!r} runs before {name!r} is made")
-
-
-def _check_states(graph: Graph, when: Mapping[int, int]) -> None:
-    touching = defaultdict(list)
-    for index, op in enumerate(graph.ops):
-        for tensor in {*op.inputs, *op.outputs}:
-            if graph.tensors[tensor].role is Role.STATE:
-                touching[tensor].append(when[index])
-    for tensor, steps in touching.items():
-        if steps != sorted(steps):
-            name = graph.tensors[tensor].name
-            raise CheckError(f"ops that touch the variable {name!r} changed their order")
+        if not (op.in_place or op.over) or op.outputs[0] not in own:
+            continue
+        step = facts.when[index]
+        if any(died[facts.storage[t]] == step for t in op.in_place):
+            saved[step] += graph.tensors[op.outputs[0]].size_bytes
+        if any(died[facts.storage[t]] == step for t in op.over):
+            saved[step] += op.over_bytes
+    return saved
