@@ -13,7 +13,7 @@ from tvm_serenity.errors import InputError
 tvm = pytest.importorskip("tvm")
 
 from tvm_serenity.kernels import measured  # noqa: E402
-from tvm_serenity.kernels.dot_units import Tile  # noqa: E402
+from tvm_serenity.kernels.dot_shapes import Tile  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.measured import Form, Known, Measured, class_of, key_of  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR, Tiling, tiling_for  # noqa: E402

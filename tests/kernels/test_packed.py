@@ -18,7 +18,7 @@ from tests.rows.nets import model
 tvm = pytest.importorskip("tvm")
 
 from tvm_serenity import tvm_targets  # noqa: E402
-from tvm_serenity.kernels import dot_tiles, dot_units, packed  # noqa: E402
+from tvm_serenity.kernels import dot_shapes, dot_tiles, dot_units, packed  # noqa: E402
 from tvm_serenity.kernels.dot_units import Unit, units_of  # noqa: E402
 from tvm_serenity.kernels.records import Convolution, Dense, Packed, Requantise  # noqa: E402
 from tvm_serenity.operators.weighted import requantised  # noqa: E402
@@ -273,7 +273,7 @@ def test_tiles_fit_into_the_registers() -> None:
         for columns in (1, 2, 5, 7, 32, 125, 3000):
             for channels in (1, 2, 3, 5, 16):
                 for extra in (False, True):
-                    tile = dot_units.tile_for(unit, columns, channels, extra)
+                    tile = dot_shapes.tile_for(unit, columns, channels, extra)
                     assert 1 <= tile.columns <= columns
                     assert 1 <= tile.vectors <= channels
                     held = tile.columns * (tile.vectors + extra) + tile.vectors + 2

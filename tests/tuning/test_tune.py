@@ -19,7 +19,7 @@ import tvm_ffi  # noqa: E402
 from tvm import tirx  # noqa: E402
 
 from tvm_serenity.kernels import dot_tiles, packed  # noqa: E402
-from tvm_serenity.kernels.dot_units import Tile  # noqa: E402
+from tvm_serenity.kernels.dot_shapes import Tile  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
 from tvm_serenity.kernels.measured import (  # noqa: E402
     Form,

@@ -13,7 +13,8 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
-from tvm_serenity.kernels.dot_units import Tile, Unit
+from tvm_serenity.kernels.dot_shapes import Tile
+from tvm_serenity.kernels.dot_units import Unit
 from tvm_serenity.kernels.packed import TapRow, correction, row_of, unit_of, zero_of
 from tvm_serenity.kernels.records import Packed
 

@@ -22,6 +22,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.dot_shapes import Tile, best_tile, tiles_for
 from tvm_serenity.kernels.dot_steps import (
     Place,
     Sums,
@@ -31,7 +32,6 @@ from tvm_serenity.kernels.dot_steps import (
     has_extra,
     settled,
 )
-from tvm_serenity.kernels.dot_units import Tile, best_tile, tiles_for
 from tvm_serenity.kernels.packed import (
     correction,
     finish_of,

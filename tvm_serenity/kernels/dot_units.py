@@ -13,7 +13,7 @@ with two channels. It takes a vector of four channels in two parts; the sums of 
 register only when they are settled.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,78 +257,3 @@ def units_of(target: tvm.target.Target) -> tuple[Unit, ...]:
         return ()
     own = [u for u in UNITS if u.intrinsic.startswith(_NEON) == is_aarch64(target)]
     return tuple(u for u in own if all(has_feature(target, f) for f in u.features))
-
-
-MOST_VECTORS = 4
-
-
-@dataclass(frozen=True)
-class Tile:
-    """How many columns and vectors of channels are summed up at once."""
-
-    columns: int
-    vectors: int
-
-
-def tile_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> Tile:
-    """Return the tile that computes ``columns`` x ``channels`` (vectors) in the fewest cycles.
-
-    ``extra``: a column needs one more sum, of its values.
-    """
-    return best_tile(unit, columns, channels, extra)[1]
-
-
-def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[float, Tile]:
-    """Return the cycles of a step of all columns and channels, and the tile of the fewest.
-
-    Of the widest tiles that registers hold.
-    """
-    widest: dict[int, Tile] = {}
-    for tile in _tiles(unit, columns, channels, extra):
-        widest.setdefault(tile.vectors, tile)
-    found = ((_whole_cycles(unit, t, (columns, channels), extra), t) for t in widest.values())
-    return min(found, key=lambda pair: pair[0])
-
-
-def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> list[Tile]:
-    """Return all tiles, that of :func:`tile_for` first, then those of fewest cycles."""
-    first = tile_for(unit, columns, channels, extra)
-    others = sorted(
-        dict.fromkeys(_tiles(unit, columns, channels, extra)),
-        key=lambda tile: _whole_cycles(unit, tile, (columns, channels), extra),
-    )
-    return [first, *(tile for tile in others if tile != first)]
-
-
-def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Tile]:
-    """The tiles that registers hold, the widest first; columns are cut into about equal parts.
-
-    Columns that are loaded in several groups stay in registers.
-    """
-    for held in range(1, min(MOST_VECTORS, channels) + 1):
-        most = (unit.registers - held - unit.temporary) // (held + extra + (unit.at_once > 1))
-        for width in range(min(most - most % unit.columns, columns), 0, -1):
-            yield Tile(-(-columns // -(-columns // width)), held)
-
-
-def _whole_cycles(unit: Unit, tile: Tile, size: tuple[int, int], extra: bool) -> float:
-    """Cycles of a step of all columns and channels (vectors): ``size``."""
-    columns, channels = size
-    tiles = -(-columns // tile.columns) * -(-channels // tile.vectors)
-    return _cycles(unit, tile, extra) * tiles
-
-
-def _cycles(unit: Unit, tile: Tile, extra: bool) -> float:
-    """Cycles of a step: two units multiply, or move values; two loads are done a cycle.
-
-    On Arm two instructions of any kind.
-    """
-    shared = -(-tile.columns // unit.columns)
-    sums = shared * (unit.columns * tile.vectors + extra)
-    loads = tile.vectors * unit.columns + tile.columns / unit.at_once
-    if unit.at_once == 1:
-        return max((sums + tile.columns) / 2, loads / 2, unit.in_flight / 2)
-    if unit.kind == "smull":  # two instructions a sum; values are spread
-        return max((2 * sums + tile.columns + loads) / 2, unit.in_flight / 2)
-    moves = shared if unit.columns > 1 else 0
-    return max((sums + moves + loads) / 2, unit.in_flight / 2)

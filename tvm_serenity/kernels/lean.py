@@ -25,8 +25,8 @@ import tvm
 from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.dot_tiles import dot_tiles
-from tvm_serenity.kernels.dot_units import Tile
 from tvm_serenity.kernels.dynamic import wide_ends
 from tvm_serenity.kernels.dynamic_records import BatchSteps
 from tvm_serenity.kernels.loops import applied as _try

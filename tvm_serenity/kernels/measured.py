@@ -20,7 +20,7 @@ from tvm import tirx
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.kernels.dot_units import Tile
+from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.lean import LEAN, lean, may_change
 from tvm_serenity.kernels.tile import Tiling
 from tvm_serenity.kernels.workspace import workspace_of

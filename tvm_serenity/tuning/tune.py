@@ -21,8 +21,8 @@ import tvm
 
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError
+from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.dot_tiles import tiles_of
-from tvm_serenity.kernels.dot_units import Tile
 from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.measured import CLEAR, Form, Measured, key_of
 from tvm_serenity.kernels.records import Packed
