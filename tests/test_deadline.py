@@ -11,6 +11,7 @@ from tvm_serenity.deadline import limit_left, seconds_left, spending, within
 from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
+from tvm_serenity.rewrite import RewriteOptions, order_alone, too_late_to_match
 from tvm_serenity.rewrite.from_graph import net_of
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.text import parse
@@ -131,3 +132,20 @@ def test_a_search_without_a_limit_of_its_own_ends_with_the_block() -> None:
     with within(1.0):
         schedule(graph, "exact")
     assert time.monotonic() - began < 20
+
+
+def test_what_there_is_no_time_for_is_left_out_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse(_hard(10) + "\noutput y")
+    monkeypatch.setattr(import_module("tvm_serenity.schedule"), "LARGE_OPS", 0)
+    with within(0.0):
+        late = schedule_for_arena(graph)
+        assert too_late_to_match(graph)
+        alone = order_alone(graph, RewriteOptions())
+    assert not late.plan.is_placed
+    assert (late.plan.statistics["limit"], late.interrupted) == ("time", False)
+    assert alone.given_bytes == alone.best.peak_bytes == late.schedule.peak_bytes
+    assert alone.ops == (len(graph.ops),) * 3
+    assert alone.names == [op.name for op in graph.ops]
+    with within(1000.0):
+        assert not too_late_to_match(graph)
+        assert schedule_for_arena(graph).plan.is_placed
