@@ -13,6 +13,7 @@ constexpr Bytes kNever = std::numeric_limits<Bytes>::max();
 constexpr double kWorth = 64;               // of a buffer whose area's root is the mean one
 constexpr std::uint64_t kLooks = 200'000;   // at buffers, between two looks at the clock
 constexpr int kNearest = 512, kFarthest = 2;  // parts of the way to the goal that a target takes
+constexpr int kImpatience = 4;  // buffers for each turn in which no fewer wait, before more room
 
 }  // namespace
 
@@ -139,7 +140,7 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
   Bytes arena = arena_of(in, best);
   for (int i = 0; i < in.count(); ++i)
     if (!ejection.movable(i)) goal = std::max(goal, best[i] + in.size[i]);
-  std::uint64_t gained = 0, patience = in.count();
+  std::uint64_t gained = 0, patience = in.count() / kImpatience;
   int share = kFarthest;
   bool fresh = true;
   while (arena > goal && ejection.turns() - gained < turns && !limit.now()) {
