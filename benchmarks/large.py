@@ -1,13 +1,14 @@
 """Large graphs and placements: seconds, what the limit was, the gap, memory.
 
     python benchmarks/large.py [graphs] [placements] [certificates] [parts]
-                               [--ops N ...] [--limit S]
+                               [--ops N ...] [--limit S] [--minimalloc PROGRAM]
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
-10^5 buffers, beside omnimalloc where it is installed. *certificates*: of 200 random graphs of 3,000
-to 4,000 ops, each tampered with too. *parts*: of ten graphs whose optimum is proved and checked,
-which part of a gap after one second is the order's and which the bound's, beside other methods.
+10^5 buffers, beside omnimalloc where it is installed, and beside MiniMalloc where the path of its
+program is given. *certificates*: of 200 random graphs of 3,000 to 4,000 ops, each tampered too.
+*parts*: of ten graphs whose optimum is proved and checked, which part of a gap after one second is
+the order's and which the bound's, beside other methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
@@ -16,27 +17,41 @@ import json
 import multiprocessing
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.placements import supermalloc
-from tests.large_graphs import FAMILIES, step_trace, trace
+from tests.large_graphs import FAMILIES, steady_trace, step_trace, trace
 from tests.large_methods import beam, cuts
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity import text
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import profile
-from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, plan
+from tvm_serenity.plan import (
+    Buffer,
+    PlanOptions,
+    check_plan,
+    lower_bound,
+    plan,
+    read_csv,
+)
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.schedule.certificate import certificate, check_certificate
+
+WITHIN = 0.005
+"""How far above the bound is close to it."""
+
+TRACES = {"plateau": trace, "steady": steady_trace, "training step": step_trace}
 
 CHECK_STATES = 20_000
 """Of each way in which the checker solves a window again."""
@@ -82,11 +97,12 @@ def graphs(sizes: Sequence[int], limit: float) -> None:
                 print(pool.apply(one_graph, (family, ops, limit)), flush=True)
 
 
-def placements(_sizes: Sequence[int], limit: float) -> None:
-    """Generated traces by the planner, and by the omnimalloc package where it is installed."""
+def placements(_sizes: Sequence[int], limit: float, minimalloc: Path | None = None) -> None:
+    """Generated traces by the planner, and by other planners where these are there."""
     columns = ("trace", "buffers", "limit s", "seconds", "bound", "gap", "found by")
-    print("| " + " | ".join(columns) + " | omnimalloc's gap, seconds |\n|" + "---|" * 8)
-    for name, make in (("plateau", trace), ("training step", step_trace)):
+    print("| " + " | ".join(columns), end=" | omnimalloc's gap, seconds | ")
+    print(f"MiniMalloc within {WITHIN:.1%} |\n|" + "---|" * 9)
+    for name, make in TRACES.items():
         for count in (10_000, 18_692, 28_526, 62_185):
             buffers = make(count)
             found = plan(buffers, options=PlanOptions(time_limit_s=limit))
@@ -94,7 +110,8 @@ def placements(_sizes: Sequence[int], limit: float) -> None:
             print(
                 f"| {name} | {count:,} | {limit:g} | {found.seconds:.1f} | "
                 f"{found.lower_bound_bytes:,} | {found.gap:.2%} | "
-                f"{found.statistics['found_by']} | {_other(buffers, limit)} |",
+                f"{found.statistics['found_by']} | {_other(buffers, limit)} | "
+                f"{_decided(minimalloc, buffers, limit)} |",
                 flush=True,
             )
 
@@ -109,6 +126,26 @@ def _other(buffers: Sequence[Buffer], limit: float) -> str:
     check_plan(buffers, offsets)
     arena = max(at + b.size_bytes for b, at in zip(buffers, offsets, strict=True))
     return f"{arena / lower_bound(buffers) - 1:.2%}, {took:.1f}"
+
+
+def _decided(program: Path | None, buffers: Sequence[Buffer], limit: float) -> str:
+    """Whether MiniMalloc, which decides, places all close to the bound, and its seconds."""
+    if program is None:
+        return "-"
+    capacity = int(lower_bound(buffers) * (1 + WITHIN))
+    with tempfile.TemporaryDirectory() as folder:
+        given, placed = Path(folder) / "given.csv", Path(folder) / "placed.csv"
+        rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in buffers)
+        given.write_text("id,lower,upper,size\n" + "\n".join(rows) + "\n")
+        began = time.perf_counter()
+        options = (f"--input={given}", f"--output={placed}", f"--timeout={limit}s")
+        subprocess.run([program, f"--capacity={capacity}", *options], check=False)
+        took = time.perf_counter() - began
+        offsets = [b.offset for b in read_csv(placed)] if placed.exists() else []
+    if not offsets or None in offsets:
+        return f"no, {took:.1f}"
+    check_plan(buffers, [at for at in offsets if at is not None], capacity)
+    return f"yes, {took:.1f}"
 
 
 def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None:
@@ -169,9 +206,11 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=list(TABLES), metavar="TABLE")
     parser.add_argument("--ops", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--minimalloc", type=Path, metavar="PROGRAM")
     chosen = parser.parse_args()
+    tables = TABLES | {"placements": partial(placements, minimalloc=chosen.minimalloc)}
     for table in chosen.tables:
-        TABLES[table](chosen.ops, chosen.limit)
+        tables[table](chosen.ops, chosen.limit)
         print()
 
 

@@ -1,5 +1,6 @@
 """Generated graphs and traces of 10^3 to 10^6 operators and buffers, by family."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -130,4 +131,19 @@ def step_trace(count: int, seed: int = 0) -> list[Buffer]:
     while len(made) < count:
         start = rng.randrange(2 * layers)
         add(start, start + 1 + int(2 ** rng.uniform(0, 9)), rng.choice(sizes) // 8 + 512)
+    return made
+
+
+def steady_trace(count: int, seed: int = 0) -> list[Buffer]:
+    """Starts uniform over the run, so that much the same is live everywhere.
+
+    Lifetimes are log-uniform up to half of the run, sizes of 60 classes with a heavy tail that is
+    cut at a hundredth of the arena or so.
+    """
+    rng, steps = random.Random(seed), 2 * count
+    sizes = [64 * min(300, math.ceil(rng.paretovariate(0.4))) for _ in range(60)]
+    made = []
+    for i in range(count):
+        life, start = 1 + int((steps / 2) ** rng.random()), rng.randrange(steps)
+        made.append(Buffer(f"b{i}", start, start + life, rng.choice(sizes)))
     return made

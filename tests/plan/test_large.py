@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.large_graphs import steady_trace
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, native, plan
 from tvm_serenity.plan.problem import prepare
@@ -92,3 +93,20 @@ def test_a_placement_moved_by_a_byte_is_rejected() -> None:
         except CheckError:
             rejected += 1
     assert rejected >= 15  # a buffer with room on one side may move there
+
+
+@needs_native
+@pytest.mark.parametrize(("align", "fixed"), [(1, 0), (64, 4)])
+def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
+    align: int, fixed: int
+) -> None:
+    buffers = [replace(b, alignment=align) for b in steady_trace(MANY, seed=3)]
+    at = 0
+    for i in range(fixed):
+        buffers[i] = replace(buffers[i], offset=at)
+        at += buffers[i].size_bytes + 192
+    options = PlanOptions(steps=125_000, time_limit_s=None)
+    first, again = (plan(buffers, options=options) for _ in range(2))
+    check_plan(buffers, first.offsets, first.arena_bytes)
+    assert first.offsets == again.offsets
+    assert first.gap <= 0.01

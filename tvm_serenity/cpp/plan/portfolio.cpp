@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "plan/core.hpp"
 #include "plan/ejection.hpp"
 #include "plan/greedy.hpp"
 #include "plan/many.hpp"
@@ -133,9 +134,7 @@ class Solver {
 
   Answer run() {
     std::vector<int> order = greedy();
-    if (!done() && large() && !limit_.now())
-      lower(in_, answer_.offsets, goal(), kTurns, request_.seed, limit_,
-            [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); });
+    if (!done() && large() && !limit_.now()) eject();
     const bool exact = request_.exact && fits_exact(in_);
     if (!done() && !order.empty() && (!exact || !large()))
       local(order, exact ? kLocalRounds : kLongRounds);
@@ -179,6 +178,13 @@ class Solver {
       if (best.empty() || answer_.arena < before) best = std::move(order);
     }
     return best;
+  }
+
+  void eject() {
+    const Found found = [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); };
+    if (!shares(in_)) lower_core(in_, answer_.offsets, goal(), request_.seed, limit_, found);
+    if (!done() && !limit_.now())
+      lower(in_, answer_.offsets, goal(), kTurns, request_.seed, limit_, found);
   }
 
   void local(const std::vector<int>& order, int rounds) {
