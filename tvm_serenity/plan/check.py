@@ -1,9 +1,13 @@
-"""An independent check of placements: pair by pair, from the definition.
+"""An independent check of placements: in order of time, each buffer beside those that are live.
 
-Naive on purpose; it shares nothing with the planners but the :class:`Buffer` it is given.
+It shares nothing with the planners but the :class:`Buffer` it is given. As long as no two share
+bytes, what is live lies apart, so of all that do not ask to share only the neighbours of a new
+buffer can reach into it: O(n log n) comparisons. ``tests/plan/pairs.py`` compares all pairs.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan.buffers import Buffer, Region
@@ -17,13 +21,27 @@ def check_plan(
         raise CheckError(f"{len(buffers)} buffers have {len(offsets)} offsets")
     for buffer, offset in zip(buffers, offsets, strict=True):
         _check_alone(buffer, offset, capacity)
+    named = {buffer.may_overlap for buffer in buffers} - {None}
     taking = [(b.lower, i) for i, b in enumerate(buffers) if b.size_bytes > 0 and b.lower < b.upper]
-    live: list[int] = []
+    apart: list[tuple[int, int]] = []  # offsets and indices of what is live and lies alone
+    shared: list[int] = []  # what is live and may share bytes, or is asked to
+    ends: list[tuple[int, int]] = []
     for lower, index in sorted(taking):
-        live = [other for other in live if buffers[other].upper > lower]
-        for other in live:
-            _check_pair(buffers[other], offsets[other], buffers[index], offsets[index])
-        live.append(index)
+        while ends and ends[0][0] <= lower:
+            gone = heappop(ends)[1]
+            apart.pop(bisect_left(apart, (offsets[gone], gone)))
+        shared = [other for other in shared if buffers[other].upper > lower]
+        buffer, offset = buffers[index], offsets[index]
+        after = bisect_left(apart, (offset, -1))
+        for at, other in apart[max(0, after - 1) : after + 1]:
+            _check_pair(buffers[other], at, buffer, offset)
+        for other in shared:
+            _check_pair(buffers[other], offsets[other], buffer, offset)
+        if buffer.may_overlap is not None or buffer.name in named:
+            shared.append(index)
+        else:
+            insort(apart, (offset, index))
+            heappush(ends, (buffer.upper, index))
 
 
 def check_regions(

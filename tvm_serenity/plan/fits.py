@@ -1,5 +1,7 @@
 """Whether buffers fit a capacity: by bound, by greedy, by exact search."""
 
+import numpy as np
+
 from tvm_serenity.plan import native
 from tvm_serenity.plan.bound import problem_bound
 from tvm_serenity.plan.greedy import ORDERS, Shelf, arena_of, place_in_order
@@ -22,7 +24,7 @@ def fits(
 def fixed_clash(problem: PlacementProblem) -> tuple[str, str] | None:
     """The names of two buffers whose fixed offsets contradict each other, if there are any."""
     shelf = Shelf(problem)
-    for i in (i for i in range(len(problem.index)) if problem.fixed[i] >= 0):
+    for i in np.flatnonzero(problem.fixed >= 0).tolist():
         if not shelf.clear(i, int(problem.fixed[i])):
             for j in (int(j) for j in shelf.placed):
                 alone = Shelf(problem)

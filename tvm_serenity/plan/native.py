@@ -26,13 +26,9 @@ def _instance(problem: PlacementProblem) -> Any:
         raise MissingPartError(
             "the exact placement search needs the native core: install with a C++17 compiler"
         )
-    pairs = [
-        (i, j, anywhere)
-        for i, partners in enumerate(problem.partners)
-        for j, anywhere in partners
-        if i < j
-    ]
-    rises = [(i, j, rise) for i, found in enumerate(problem.below) for j, rise in found.items()]
+    sharing = sorted(problem.sharing)
+    pairs = [(i, j, anywhere) for i in sharing for j, anywhere in problem.partners[i] if i < j]
+    rises = [(i, j, rise) for i in sharing for j, rise in problem.below[i].items()]
     return _plan.instance(
         problem.sections,
         problem.lower.tolist(),

@@ -5,9 +5,11 @@ set are kept: two buffers meet at some step if and only if they meet in one of t
 maximal cliques of the interval graph), so nothing about conflicts or bounds is lost.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -113,49 +115,57 @@ class PlacementProblem:
 
     def restore(self, placed: Iterable[int]) -> tuple[int, ...]:
         """Offsets for all ``buffers``; those that cost nothing are at 0 or where they are fixed."""
+        given = map(int, placed)
+        if len(self.index) == len(self.buffers):
+            return tuple(given)
         offsets = [buffer.offset or 0 for buffer in self.buffers]
-        for i, offset in zip(self.index, placed, strict=True):
-            offsets[i] = int(offset)
+        for i, offset in zip(self.index, given, strict=True):
+            offsets[i] = offset
         return tuple(offsets)
 
 
 def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
     """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
     check_buffers(buffers, alignment)
-    index = tuple(i for i, buffer in enumerate(buffers) if buffer.costs)
-    chosen = [buffers[i] for i in index]
-    lower, upper, sections = _sections(chosen)
+    size, first, last = (_ints(buffers, name) for name in ("size_bytes", "lower", "upper"))
+    costs = (size > 0) & (first < last)
+    index = tuple(np.flatnonzero(costs).tolist())
+    chosen = buffers if len(index) == len(buffers) else [buffers[i] for i in index]
+    lower, upper, sections = _sections(first[costs], last[costs])
+    fixed = [-1 if b.offset is None else b.offset for b in chosen]
     return PlacementProblem(
         buffers=tuple(buffers),
         index=index,
         lower=lower,
         upper=upper,
-        size=_ints(b.size_bytes for b in chosen),
-        alignment=_ints(_common(b.alignment, alignment) for b in chosen),
-        fixed=_ints(-1 if b.offset is None else b.offset for b in chosen),
+        size=size[costs],
+        alignment=_aligned(_ints(chosen, "alignment"), alignment),
+        fixed=np.array(fixed, dtype=np.int64),
         partners=_partners(chosen),
         sections=sections,
         below=_below(chosen),
     )
 
 
-def _ints(values: object) -> Ints:
-    return np.fromiter(values, dtype=np.int64)  # type: ignore[call-overload, no-any-return]
+def _ints(buffers: Sequence[Buffer], name: str) -> Ints:
+    return np.fromiter(map(attrgetter(name), buffers), dtype=np.int64, count=len(buffers))
 
 
-def _common(one: int, two: int) -> int:
-    """The least alignment that honours both."""
-    return int(np.lcm(one, two, dtype=object)) if one % two and two % one else max(one, two)
+def _aligned(alignment: Ints, least: int) -> Ints:
+    """The least alignments that honour both."""
+    if (alignment == alignment[:1]).all():  # of one value, or none
+        return np.full(len(alignment), math.lcm(least, *alignment[:1].tolist()), dtype=np.int64)
+    return np.array([math.lcm(one, least) for one in alignment.tolist()], dtype=np.int64)
 
 
-def _sections(buffers: Sequence[Buffer]) -> tuple[Ints, Ints, int]:
+def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
     """Lifetimes counted in maximal live sets, and how many there are.
 
     Walking through time, a live set is maximal if it ends (somebody leaves) after somebody has
     come since the last maximal one.
     """
-    count = len(buffers)
-    time = np.concatenate([_ints(b.upper for b in buffers), _ints(b.lower for b in buffers)])
+    count = len(lower)
+    time = np.concatenate([upper, lower])
     comes = np.arange(2 * count) >= count
     events = np.lexsort((comes, time))  # whoever leaves goes before whoever comes
     came = comes[events]
@@ -183,9 +193,9 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
 
 def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
     """For each buffer those it may reach from below, each with the least distance."""
-    found: list[dict[int, int]] = [{} for _ in buffers]
     if all(buffer.may_overlap is None for buffer in buffers):
-        return tuple(found)
+        return ({},) * len(buffers)
+    found: list[dict[int, int]] = [{} for _ in buffers]
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     for i, buffer in enumerate(buffers):
         if buffer.may_overlap is None or buffer.overlap is not Overlap.BELOW:
