@@ -15,7 +15,7 @@ tvm = pytest.importorskip("tvm")
 from tvm_serenity.kernels import measured  # noqa: E402
 from tvm_serenity.kernels.dot_shapes import Tile  # noqa: E402
 from tvm_serenity.kernels.lean import lean  # noqa: E402
-from tvm_serenity.kernels.measured import Form, Known, Measured, class_of, key_of  # noqa: E402
+from tvm_serenity.kernels.measured import Form, KnownForms, Measured, class_of, key_of  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR, Tiling, tiling_for  # noqa: E402
 from tvm_serenity.kernels.workspace import workspace_of  # noqa: E402
 
@@ -86,7 +86,7 @@ def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
 def test_only_clearly_faster_forms_are_used() -> None:
     kernel = KERNELS["NCHW"]
     for seconds, wanted in ((0.94, TWO), (0.96, HOST)):
-        known = Known("test", "plain", {key_of(kernel): Measured(1.0, (Form(TWO, seconds),))})
+        known = KnownForms("test", "plain", {key_of(kernel): Measured(1.0, (Form(TWO, seconds),))})
         assert _same(known.leanest(HOST)(kernel), lean(kernel, wanted))
         other = KERNELS["depthwise"]
         assert _same(known.leanest(HOST)(other), lean(other, HOST))
@@ -95,7 +95,7 @@ def test_only_clearly_faster_forms_are_used() -> None:
 def test_forms_of_scratch_are_left_to_who_knows_the_arena() -> None:
     kernel = KERNELS["NCHW"]
     assert workspace_of(kernel) > 0
-    known = Known("test", "plain", {key_of(kernel): Measured(1.0, (Form(None, 0.1, 9),))})
+    known = KnownForms("test", "plain", {key_of(kernel): Measured(1.0, (Form(None, 0.1, 9),))})
     assert _same(known.leanest(HOST)(kernel), lean(kernel, HOST))
 
 

@@ -12,6 +12,7 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
 
 from tvm_serenity.errors import WrongResultError  # noqa: E402
+from tvm_serenity.kernels import measured  # noqa: E402
 from tvm_serenity.plan import PlanOptions, plan  # noqa: E402
 from tvm_serenity.relax import lean_kernels, plan_memory  # noqa: E402
 from tvm_serenity.replay import replay  # noqa: E402
@@ -50,7 +51,13 @@ def lean_but(change: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return ``lean`` with its result changed where it has stores into a result."""
     from tvm_serenity.kernels.lean import lean
 
-    return lambda kernel, *rest: change(lean(kernel, *rest))
+    return lambda kernel, *rest, **named: change(lean(kernel, *rest, **named))
+
+
+def break_kernels(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    """Change all lean kernels, whether forms were measured for this machine or not."""
+    for module in (lean_kernels, measured):
+        monkeypatch.setattr(module, "lean", lean_but(change))
 
 
 def stores_changed(kernel: Any, change: Callable[[Any], Any]) -> Any:
@@ -119,7 +126,7 @@ def far_outside(kernel: Any) -> Any:
 def test_a_wrong_kernel_is_named_and_shown_again(
     mutant: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lean_kernels, "lean", lean_but(mutant))
+    break_kernels(monkeypatch, mutant)
     with pytest.raises(WrongResultError, match=said) as found:
         compiled(tmp_path)
     (file,) = tmp_path.iterdir()
@@ -177,7 +184,7 @@ def test_another_order_than_scheduled_is_found(
 
 def test_results_that_were_never_written_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without validation of kernels, too: the two runs start from different garbage."""
-    monkeypatch.setattr(lean_kernels, "lean", lean_but(dropped_row))
+    break_kernels(monkeypatch, dropped_row)
     with pytest.raises(WrongResultError, match="computes something else than the given order"):
         compile_and_compare(network_of(), checks=Checks(kernels=False))
 

@@ -11,7 +11,7 @@ from tvm_serenity.cli.options import Dims, Json, Model, Target
 from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for
 
 if TYPE_CHECKING:
-    from tvm_serenity.tuning.tune import Tuned
+    from tvm_serenity.tuning.tune import TunedKernel
 
 USUAL = "as it is"
 
@@ -77,7 +77,7 @@ def tune_command(
     )
 
 
-def _json(one: "Tuned") -> dict[str, Any]:
+def _json(one: "TunedKernel") -> dict[str, Any]:
     return {
         "kernel": one.kernel,
         "trials": one.trials,
@@ -91,7 +91,7 @@ def _json(one: "Tuned") -> dict[str, Any]:
     }
 
 
-def _text(one: "Tuned") -> str:
+def _text(one: "TunedKernel") -> str:
     usual = f"{one.measured.seconds * 1e6:,.1f} us {USUAL}"
     return "; ".join(
         [usual]

@@ -20,7 +20,7 @@ from tvm_serenity.kernels.records import Packed
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePlace:
     """What a tile computes: row ``(n, y)``, columns from ``x``, vectors from ``first``.
 
     ``inside``: of each column and tap along the row whether it lies in the image; None: all do.
@@ -67,7 +67,7 @@ class TiledKernel:
 
 
 @dataclass(frozen=True)
-class Sums:
+class TileSums:
     """A tile's registers: ``totals[column][vector]``, up to a multiple of the unit's columns.
 
     ``values``: what the values of a column add up to, where weights are corrected by a multiple of
@@ -78,7 +78,7 @@ class Sums:
     values: tuple[Any, ...]
 
 
-def begun(kernel: TiledKernel, place: Place) -> Sums:
+def begun(kernel: TiledKernel, place: TilePlace) -> TileSums:
     """Emit the registers of a tile, which begin with the bias, and return them."""
     tile, unit = place.tile, kernel.unit
     every, shared = tirx.Ramp(0, 1, unit.lanes), range(-(-tile.columns // unit.columns))
@@ -91,10 +91,10 @@ def begun(kernel: TiledKernel, place: Place) -> Sums:
             T.buffer_store(column[v], unit.begun(held, j % unit.columns), [every])
     for value in values:
         T.buffer_store(value, tirx.Broadcast(i32(0), unit.lanes), [every])
-    return Sums(totals, values)
+    return TileSums(totals, values)
 
 
-def settled(kernel: TiledKernel, sums: Sums) -> Sums:
+def settled(kernel: TiledKernel, sums: TileSums) -> TileSums:
     """Emit what brings all sums of a column together, and return them."""
     unit = kernel.unit
     if unit.columns == 1:
@@ -111,7 +111,7 @@ def settled(kernel: TiledKernel, sums: Sums) -> Sums:
         shared = list(zip(*sums.totals[first : first + unit.columns], strict=True))
         totals += [tuple(of(parts, i) for parts in shared) for i in range(unit.columns)]
     values = [of([v] * unit.columns, i) for v in sums.values for i in range(unit.columns)]
-    return Sums(tuple(totals), tuple(values))
+    return TileSums(tuple(totals), tuple(values))
 
 
 def _register(lanes: int) -> Any:
@@ -119,7 +119,7 @@ def _register(lanes: int) -> Any:
     return T.alloc_buffer((lanes,), "int32")
 
 
-def add_taps(kernel: TiledKernel, place: Place, sums: Sums, ky: Any, row: Any) -> None:
+def add_taps(kernel: TiledKernel, place: TilePlace, sums: TileSums, ky: Any, row: Any) -> None:
     """Emit the taps of one row of the window; ``row`` None: all are outside."""
     spec, group, cut = kernel.spec, kernel.unit.group, row_of(kernel.spec)
     whole = len(cut.channels) == 1 and cut.channels[0] % group == 0
@@ -136,7 +136,7 @@ def add_taps(kernel: TiledKernel, place: Place, sums: Sums, ky: Any, row: Any) -
             _step(kernel, where, sums, i32(full), partial)
 
 
-def _full_steps(kernel: TiledKernel, run: "_Steps", sums: Sums, count: int) -> None:
+def _full_steps(kernel: TiledKernel, run: "_Steps", sums: TileSums, count: int) -> None:
     """Emit the steps of a run that are of whole groups, as many at once as are loaded at once."""
     unit, row = kernel.unit, row_of(kernel.spec)
     several = unit.at_once if _all_within(kernel, run) else 1
@@ -164,14 +164,14 @@ def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
 class _Steps:
     """A run of steps: of which tile, row of the input, piece, tap; ``at`` in the weights."""
 
-    place: Place
+    place: TilePlace
     row: Any
     piece: int
     kx: int
     at: Any
 
 
-def _steps(kernel: TiledKernel, run: _Steps, sums: Sums, first: Any, count: int) -> None:
+def _steps(kernel: TiledKernel, run: _Steps, sums: TileSums, first: Any, count: int) -> None:
     """Emit steps of whole groups, which are loaded at once."""
     unit, columns = kernel.unit, range(run.place.tile.columns)
     if count == 1:
@@ -183,14 +183,14 @@ def _steps(kernel: TiledKernel, run: _Steps, sums: Sums, first: Any, count: int)
         _add(kernel, run, sums, first + i, ([words[i] for words in held], unit.group))
 
 
-def _step(kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, count: int) -> None:
+def _step(kernel: TiledKernel, run: _Steps, sums: TileSums, step: Any, count: int) -> None:
     """Emit one step of all columns and vectors."""
     columns = range(run.place.tile.columns)
     _add(kernel, run, sums, step, ([_values(kernel, run, j, step, count) for j in columns], count))
 
 
 def _add(
-    kernel: TiledKernel, run: _Steps, sums: Sums, step: Any, given: tuple[list[Any], int]
+    kernel: TiledKernel, run: _Steps, sums: TileSums, step: Any, given: tuple[list[Any], int]
 ) -> None:
     """Emit the products of a step; ``given``: a group of each column, how many are values."""
     (words, count), unit, dtype = given, kernel.unit, kernel.spec.dtype

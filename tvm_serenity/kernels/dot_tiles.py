@@ -9,7 +9,7 @@
 
 Columns whose window hangs over the image's left or right end are tiles of their own, where each
 tap is known to be inside or not; rows above and below are asked for once a row of taps. Outside,
-taps read the stored zero. Sums wrap around, so their order is no matter: results are those of
+taps read the stored zero. TileSums wrap around, so their order is no matter: results are those of
 ``kernels.packed`` bit for bit. No memory is used beside the tensors.
 """
 
@@ -24,9 +24,9 @@ from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.dot_shapes import Tile, best_tile, tiles_for
 from tvm_serenity.kernels.dot_steps import (
-    Place,
-    Sums,
     TiledKernel,
+    TilePlace,
+    TileSums,
     add_taps,
     begun,
     has_extra,
@@ -127,13 +127,13 @@ def _rows(kernel: TiledKernel) -> None:
     with T.serial(images) as n, T.serial(rows) as y:
         if whole:
             with T.serial(whole) as block:
-                _row(kernel, Place(n, y, i32(0), block * tile.vectors, tile))
+                _row(kernel, TilePlace(n, y, i32(0), block * tile.vectors, tile))
         if rest:
             last = replace(tile, vectors=rest)
-            _row(kernel, Place(n, y, i32(0), i32(whole * tile.vectors), last))
+            _row(kernel, TilePlace(n, y, i32(0), i32(whole * tile.vectors), last))
 
 
-def _row(kernel: TiledKernel, place: Place) -> None:
+def _row(kernel: TiledKernel, place: TilePlace) -> None:
     """Emit the tiles of one row: those at the ends one by one, the others in a loop."""
     width, columns = place.tile.columns, kernel.result[2]
     starts = [min(x, columns - width) for x in range(0, columns, width)]
@@ -160,7 +160,7 @@ def _table(kernel: TiledKernel, start: int, width: int) -> tuple[tuple[bool, ...
     return None if all(map(all, table)) else table
 
 
-def _tile(kernel: TiledKernel, place: Place) -> None:
+def _tile(kernel: TiledKernel, place: TilePlace) -> None:
     """Emit one tile: begin with the bias, sum up, finish."""
     sums = begun(kernel, place)
     spec = kernel.spec
@@ -193,7 +193,7 @@ def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], No
             otherwise()
 
 
-def _finish(kernel: TiledKernel, place: Place, sums: Sums) -> None:
+def _finish(kernel: TiledKernel, place: TilePlace, sums: TileSums) -> None:
     """Emit what stores the sums of a tile."""
     spec, lanes = kernel.spec, kernel.unit.lanes
     finish = finish_of(spec, kernel.steps, kernel.constants)
@@ -211,7 +211,7 @@ def _finish(kernel: TiledKernel, place: Place, sums: Sums) -> None:
             _stored(kernel, value, at, (used, count * lanes))
 
 
-def _together(kernel: TiledKernel, place: Place) -> list[tuple[int, int]]:
+def _together(kernel: TiledKernel, place: TilePlace) -> list[tuple[int, int]]:
     """First vectors, and counts, of those that are stored at once: a power of two of whole ones."""
     found, first, end = [], 0, place.tile.vectors
     whole = end - (_lanes_of(kernel, place, end - 1) < kernel.unit.lanes)
@@ -223,7 +223,7 @@ def _together(kernel: TiledKernel, place: Place) -> list[tuple[int, int]]:
     return found
 
 
-def _joined(kernel: TiledKernel, sums: Sums, column: int, which: tuple[int, int]) -> Any:
+def _joined(kernel: TiledKernel, sums: TileSums, column: int, which: tuple[int, int]) -> Any:
     """The corrected sums of a column and of vectors next to each other, in one buffer."""
     (first, count), lanes = which, kernel.unit.lanes
     every, totals = tirx.Ramp(0, 1, lanes), sums.totals[column][first : first + count]
@@ -255,7 +255,7 @@ def _stored(
         T.buffer_store(kernel.out, made[lane], [at + lane])
 
 
-def _lanes_of(kernel: TiledKernel, place: Place, v: int) -> int:
+def _lanes_of(kernel: TiledKernel, place: TilePlace, v: int) -> int:
     """How many lanes of a tile's vector are channels: of the last one, which no loop makes, few."""
     lanes, rest = kernel.unit.lanes, kernel.spec.channels % kernel.unit.lanes
     last = isinstance(place.first, tirx.IntImm) and int(place.first) + v == vectors(kernel.spec) - 1

@@ -74,7 +74,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownForms:
     """What was measured of kernels on targets of one class, by ``key_of``; ``source``: the file."""
 
     source: str
@@ -87,13 +87,13 @@ class Known:
             return None
         return self.kernels.get(key_of(kernel))
 
-    def in_tiles(self) -> "Known":
+    def in_tiles(self) -> "KnownForms":
         """Return the same without forms of TVM's own schedule, which run in one thread."""
         kernels = {
             key: Measured(one.seconds, tuple(f for f in one.forms if f.tile is not None))
             for key, one in self.kernels.items()
         }
-        return Known(self.source, self.target_class, kernels)
+        return KnownForms(self.source, self.target_class, kernels)
 
     def leanest(self, tiling: Tiling) -> Callable[[Any], Any]:
         """Return ``kernel -> its fastest tile that needs no more scratch than the usual form``."""
@@ -127,13 +127,13 @@ def class_of(target: tvm.target.Target) -> str:
     return next((name for name in CLASSES if has_feature(target, name)), PLAIN)
 
 
-def known_for(source: str | Path, target: tvm.target.Target) -> Known:
+def known_for(source: str | Path, target: tvm.target.Target) -> KnownForms:
     """Return what ``source`` (:data:`SHIPPED`, :data:`NONE`, or a file) holds for a target."""
     name = class_of(target)
     if str(source) == NONE:
-        return Known(NONE, name)
+        return KnownForms(NONE, name)
     found = _shipped() if str(source) == SHIPPED else read(Path(source))
-    return Known(str(source), name, found.get(name, {}))
+    return KnownForms(str(source), name, found.get(name, {}))
 
 
 def read(path: Path) -> dict[str, dict[str, Measured]]:

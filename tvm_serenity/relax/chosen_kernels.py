@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.measured import CLEAR, Form, Known
+from tvm_serenity.kernels.measured import CLEAR, Form, KnownForms
 from tvm_serenity.kernels.tile import Tiling
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.relax.plan_memory import plan_graph
@@ -42,7 +42,7 @@ class _Wish:
 
 
 def with_faster(
-    mod: tvm.IRModule, plain: tvm.IRModule, known: Known, tiling: Tiling
+    mod: tvm.IRModule, plain: tvm.IRModule, known: KnownForms, tiling: Tiling
 ) -> tuple[Any, tuple[ChosenForm, ...]]:
     """Return ``mod``, of kernels of ``known.leanest``, with faster forms that there is room for.
 
@@ -54,7 +54,7 @@ def with_faster(
 
 
 def _wishes(
-    mod: tvm.IRModule, plain: tvm.IRModule, known: Known, tiling: Tiling
+    mod: tvm.IRModule, plain: tvm.IRModule, known: KnownForms, tiling: Tiling
 ) -> tuple[list[_Wish], list[ChosenForm]]:
     """The faster forms that are not there yet, and those that are."""
     found = {

@@ -17,7 +17,7 @@ import tvm
 from tvm_serenity import compat, tvm_targets
 from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
-from tvm_serenity.kernels.measured import NONE, SHIPPED, Known, known_for
+from tvm_serenity.kernels.measured import NONE, SHIPPED, KnownForms, known_for
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import PlanOptions
@@ -138,7 +138,7 @@ class Prepared:
         return self.rows is not None or rewritten or self.folded.gone > 0
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> KnownForms:
         """What was measured of kernels for the target, as the steps say; nothing of other tiles."""
         wanted = self.steps.measured if self.steps.takes_measured else NONE
         known = known_for(wanted, self.target)

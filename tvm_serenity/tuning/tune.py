@@ -41,7 +41,7 @@ Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedKernel:
     """A kernel and what was found of it; how many forms were measured beside the usual one."""
 
     kernel: str
@@ -52,7 +52,7 @@ class Tuned:
 
 def tune(
     made: Prepared, trials: int, seed: int = 0, notify: Notify = lambda _text: None
-) -> list[Tuned]:
+) -> list[TunedKernel]:
     """Return what was measured of each distinct kernel of ``made``, of up to ``trials`` tiles each.
 
     ``made``: prepared with nothing known (``tuned="none"``), in the tiles of its target.
@@ -119,11 +119,11 @@ def shapes(tiling: Tiling) -> list[Tiling]:
     return found
 
 
-def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tuned:
+def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> TunedKernel:
     tiles, count = _tiles(case.reference, target, trials, seed)
     packed = kind_of(case.reference) == Packed.__name__
     measured = raced(case, tiles if packed else [*tiles, None], target, seed)
-    return Tuned(case.kernel, key_of(case.reference), measured, count)
+    return TunedKernel(case.kernel, key_of(case.reference), measured, count)
 
 
 def _covers(faster: Form, other: Form) -> bool:
