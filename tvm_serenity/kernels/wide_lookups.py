@@ -22,7 +22,6 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.arithmetic import i32
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.records import Lookup
-from tvm_serenity.kernels.spec import described
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.tvm_targets import has_feature, is_aarch64
 
@@ -86,8 +85,8 @@ def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
         "table": ((ENTRIES,), spec.result),
         "out": (spec.shape, spec.result),
     }
-    made = described(written(held, partial(_emit, spec, chooser)), spec)
-    return made.with_attr(dict(kernel.attrs.items()))
+    made = written(held, partial(_emit, spec, chooser))
+    return made.with_attr(dict(kernel.attrs.items()))  # its record, its symbol, that it is lean
 
 
 def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:

@@ -29,11 +29,7 @@ def lean_module(
     """
     mod = lowered(mod, target)
     form = tuned or (lambda kernel: lean(kernel, tiling))
-    functions = {
-        name: form(f) if compat.is_prim_func(f) and compat.has_blocks(f) else f
-        for name, f in mod.functions.items()
-    }
-    return tvm.IRModule(functions, attrs=mod.attrs)
+    return _each(mod, lambda f: form(f) if compat.has_blocks(f) else f)
 
 
 def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
