@@ -1,9 +1,9 @@
 #include "plan/sweep.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace plan {
 
@@ -11,111 +11,170 @@ namespace {
 
 constexpr int kShares[] = {256, 64, 16, 4};  // of all sections: who lives longer is placed apart
 constexpr int kLooks = 8;                    // at gaps, where alignment makes one too narrow
+constexpr int kPolled = 1024;                // buffers, between two looks at the clock
+constexpr int kNone = -1;
 
-// The gaps below what is placed, by size and by start; two that touch are one.
-class Gaps {
+// An address range: blocks and the gaps between them, each knowing its neighbours; gaps by size as
+// well. Two gaps that touch are one.
+class Strip {
  public:
-  explicit Gaps(Bytes floor) : top_(floor) {}
+  explicit Strip(Bytes floor) : top_(floor) {}
 
-  Bytes top() const { return top_; }
+  Bytes top() const { return top_; }  // the highest end that any block has had
+  Bytes start(int block) const { return pieces_[block].start; }
 
-  // The start of a block in the narrowest gap that holds it, else at the top.
-  Bytes take(Bytes size, Bytes step) {
-    auto gap = by_size_.lower_bound({size, 0});
-    for (int looks = 0; looks < kLooks && gap != by_size_.end(); ++looks, ++gap) {
-      const Bytes start = gap->second, end = start + gap->first, at = align_up(start, step);
-      if (at + size > end) continue;
-      remove(start, end);
-      add(start, at), add(at + size, end);
-      return at;
+  // A block in the narrowest gap that holds it, else at the top.
+  int take(Bytes size, Bytes step) {
+    auto gap = gaps_.lower_bound({size, 0, 0});
+    for (int looks = 0; looks < kLooks && gap != gaps_.end(); ++looks, ++gap) {
+      const int piece = std::get<2>(*gap);
+      const Bytes at = align_up(pieces_[piece].start, step);
+      if (at + size > pieces_[piece].end) continue;
+      gaps_.erase(gap);
+      cut(piece, at, at + size);
+      return piece;
     }
-    Bytes start = top_;
-    if (!by_start_.empty() && by_start_.rbegin()->second == top_) {
-      start = by_start_.rbegin()->first;
-      remove(start, top_);
-    }
-    const Bytes at = align_up(start, step);
-    add(start, at);
-    top_ = at + size;
-    return at;
+    if (last_ == kNone || !pieces_[last_].free) insert(last_, top_, top_);
+    else gaps_.erase(key(last_));
+    const int piece = last_;
+    const Bytes at = align_up(pieces_[piece].start, step);
+    top_ = pieces_[piece].end = std::max(top_, at + size);
+    cut(piece, at, at + size);
+    return piece;
   }
 
-  void give(Bytes start, Bytes end) {
-    const auto next = by_start_.lower_bound(start);
-    Bytes low = start, high = end;
-    if (next != by_start_.end() && next->first == end) high = next->second;
-    if (next != by_start_.begin() && std::prev(next)->second == start) low = std::prev(next)->first;
-    if (high > end) remove(end, high);
-    if (low < start) remove(low, start);
-    add(low, high);
+  void give(int block) {
+    const int before = pieces_[block].before, after = pieces_[block].after;
+    if (before != kNone && pieces_[before].free) {
+      gaps_.erase(key(before));
+      pieces_[block].start = pieces_[before].start;
+      drop(before);
+    }
+    if (after != kNone && pieces_[after].free) {
+      gaps_.erase(key(after));
+      pieces_[block].end = pieces_[after].end;
+      drop(after);
+    }
+    set_free(block);
   }
 
  private:
-  void add(Bytes start, Bytes end) {
-    if (start >= end) return;
-    by_start_[start] = end;
-    by_size_.insert({end - start, start});
+  struct Piece {
+    Bytes start, end;
+    int before, after;
+    bool free;
+  };
+  using Key = std::tuple<Bytes, Bytes, int>;  // size, start, piece
+
+  Key key(int gap) const {
+    return {pieces_[gap].end - pieces_[gap].start, pieces_[gap].start, gap};
   }
-  void remove(Bytes start, Bytes end) {
-    by_start_.erase(start);
-    by_size_.erase({end - start, start});
+
+  void set_free(int piece) {
+    pieces_[piece].free = true;
+    gaps_.insert(key(piece));
+  }
+
+  // What is left of a piece at both sides of a block is free.
+  void cut(int piece, Bytes start, Bytes end) {
+    const Bytes first = pieces_[piece].start, last = pieces_[piece].end;
+    if (first < start) set_free(insert(pieces_[piece].before, first, start));
+    if (end < last) set_free(insert(piece, end, last));
+    pieces_[piece].start = start, pieces_[piece].end = end, pieces_[piece].free = false;
+  }
+
+  int insert(int before, Bytes start, Bytes end) {
+    int piece = static_cast<int>(pieces_.size());
+    if (unused_.empty()) pieces_.emplace_back();
+    else piece = unused_.back(), unused_.pop_back();
+    const int after = before == kNone ? first_ : pieces_[before].after;
+    pieces_[piece] = {start, end, before, after, false};
+    (before == kNone ? first_ : pieces_[before].after) = piece;
+    (after == kNone ? last_ : pieces_[after].before) = piece;
+    return piece;
+  }
+
+  void drop(int piece) {
+    const int before = pieces_[piece].before, after = pieces_[piece].after;
+    (before == kNone ? first_ : pieces_[before].after) = after;
+    (after == kNone ? last_ : pieces_[after].before) = before;
+    unused_.push_back(piece);
   }
 
   Bytes top_;
-  std::map<Bytes, Bytes> by_start_;
-  std::set<std::pair<Bytes, Bytes>> by_size_;
+  int first_ = kNone, last_ = kNone;
+  std::vector<Piece> pieces_;
+  std::vector<int> unused_;
+  std::set<Key> gaps_;
 };
 
-// Who comes in which section and who leaves, forward or backward through time.
+// `order`, sorted by a key of 0..most; equal ones stay in their order.
+template <class Key>
+std::vector<int> sorted(const std::vector<int>& order, int most, Key key) {
+  std::vector<int> place(most + 2), found(order.size());
+  for (int i : order) ++place[key(i) + 1];
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  for (int i : order) found[place[key(i)]++] = i;
+  return found;
+}
+
+// Buffers as they come, the longer-lived first, and as they leave: forward or backward in time.
 class Passage {
  public:
-  Passage(const Instance& in, bool backward) : in_(in), come_(in.sections), leave_(in.sections + 1) {
-    std::vector<int> order(in.count());
-    std::iota(order.begin(), order.end(), 0);
-    const auto longer = [&](int i, int j) {
-      return in.upper[i] - in.lower[i] > in.upper[j] - in.lower[j];
-    };
-    std::stable_sort(order.begin(), order.end(), longer);
-    for (int i : order) {
-      come_[backward ? in.sections - in.upper[i] : in.lower[i]].push_back(i);
-      leave_[backward ? in.sections - in.lower[i] : in.upper[i]].push_back(i);
+  Passage(const Instance& in, const std::vector<int>& longest_first, bool backward) {
+    const auto come = [&](int i) { return backward ? in.sections - in.upper[i] : in.lower[i]; };
+    for (int i : sorted(longest_first, in.sections, come)) {
+      const int from = come(i);
+      blocks_.push_back({in.size[i], in.alignment[i], from, from + in.upper[i] - in.lower[i], i});
     }
+    leaving_.resize(blocks_.size());
+    std::iota(leaving_.begin(), leaving_.end(), 0);
+    leaving_ = sorted(leaving_, in.sections, [&](int k) { return blocks_[k].leave; });
   }
 
   // Places those with lifetimes of more than `least` sections and at most `most`, above `floor`;
-  // returns the end of the last one.
-  Bytes place(Bytes floor, int least, int most, std::vector<Bytes>& offsets) const {
-    Gaps gaps(floor);
-    const auto chosen = [&](int i) {
-      const int life = in_.upper[i] - in_.lower[i];
-      return life > least && life <= most;
-    };
-    for (int s = 0; s < in_.sections; ++s) {
-      for (int i : leave_[s])
-        if (chosen(i)) gaps.give(offsets[i], offsets[i] + in_.size[i]);
-      for (int i : come_[s])
-        if (chosen(i)) offsets[i] = gaps.take(in_.size[i], in_.alignment[i]);
+  // returns the end of the last one. Without meaning once `limit` has stopped it.
+  Bytes place(Bytes floor, int least, int most, std::vector<Bytes>& offsets, Limit* limit) const {
+    Strip strip(floor);
+    std::vector<int> taken(blocks_.size(), kNone);
+    auto leaving = leaving_.begin();
+    for (std::size_t k = 0; k < blocks_.size(); ++k) {
+      const Block& block = blocks_[k];
+      if (k % kPolled == 0 && limit != nullptr && limit->now()) break;
+      if (block.leave - block.come <= least || block.leave - block.come > most) continue;
+      for (; blocks_[*leaving].leave <= block.come; ++leaving)
+        if (taken[*leaving] != kNone) strip.give(taken[*leaving]);
+      taken[k] = strip.take(block.size, block.alignment);
+      offsets[block.buffer] = strip.start(taken[k]);
     }
-    return gaps.top();
+    return strip.top();
   }
 
  private:
-  const Instance& in_;
-  std::vector<std::vector<int>> come_, leave_;
+  struct Block {
+    Bytes size, alignment;
+    int come, leave, buffer;
+  };
+  std::vector<Block> blocks_;
+  std::vector<int> leaving_;
 };
 
 }  // namespace
 
 std::vector<Bytes> sweep(const Instance& in, Limit& limit) {
   std::vector<Bytes> best, offsets(in.count());
+  std::vector<int> order(in.count());
+  std::iota(order.begin(), order.end(), 0);
+  order = sorted(order, in.sections, [&](int i) { return in.sections - in.upper[i] + in.lower[i]; });
   Bytes least = -1;
   for (const bool backward : {false, true}) {
-    const Passage passage(in, backward);
+    const Passage passage(in, order, backward);
     for (int k = -1; k < int(std::size(kShares)); ++k) {
-      if (!best.empty() && limit.now()) return best;
+      Limit* asked = best.empty() ? nullptr : &limit;  // there is always a first placement
       const int apart = k < 0 ? in.sections : in.sections / kShares[k];
-      const Bytes below = passage.place(0, apart, in.sections, offsets);
-      const Bytes top = passage.place(below, 0, apart, offsets);
+      const Bytes below = k < 0 ? 0 : passage.place(0, apart, in.sections, offsets, asked);
+      const Bytes top = passage.place(below, 0, apart, offsets, asked);
+      if (asked != nullptr && limit.now()) return best;
       if (least < 0 || top < least) least = top, best = offsets;
     }
   }
