@@ -30,14 +30,13 @@ def crowd(count: int, seed: int, align: int = 1, fixed: int = 0) -> list[Buffer]
     return made
 
 
+@pytest.mark.parametrize("step", [1, 10**12])
 @pytest.mark.parametrize("seed", range(20))
-def test_sections_are_the_largest_sets_of_buffers_that_live_together(seed: int) -> None:
+def test_sections_are_the_largest_sets_of_buffers_that_live_together(seed: int, step: int) -> None:
     rng = random.Random(seed)
-    starts = [rng.randrange(12) for _ in range(rng.randint(0, 9))]
-    buffers = [Buffer(f"b{i}", s, s + rng.randint(1, 6), 8) for i, s in enumerate(starts)]
-    alive = [
-        frozenset(i for i, b in enumerate(buffers) if b.lower <= t < b.upper) for t in range(20)
-    ]
+    lives = [(s := rng.randrange(-6, 6), s + rng.randint(1, 6)) for _ in range(rng.randint(0, 9))]
+    buffers = [Buffer(f"b{i}", s * step, e * step, 8) for i, (s, e) in enumerate(lives)]
+    alive = [frozenset(i for i, (s, e) in enumerate(lives) if s <= t < e) for t in range(-6, 12)]
     largest = [one for one in alive if one and not any(one < other for other in alive)]
     found = prepare(buffers)
     assert [frozenset(live) for live in found.live] == list(dict.fromkeys(largest))

@@ -31,11 +31,11 @@ def _instance(problem: PlacementProblem) -> Any:
     rises = [(i, j, rise) for i in sharing for j, rise in problem.below[i].items()]
     return _plan.instance(
         problem.sections,
-        problem.lower.tolist(),
-        problem.upper.tolist(),
-        problem.size.tolist(),
-        problem.alignment.tolist(),
-        problem.fixed.tolist(),
+        problem.lower,
+        problem.upper,
+        problem.size,
+        problem.alignment,
+        problem.fixed,
         pairs,
         *([rises] if rises else []),
     )
@@ -70,7 +70,6 @@ def solve(
         None if progress is None else report,
         options.keep_on_interrupt,
     )
-    result["offsets"] = np.array(result["offsets"], dtype=np.int64)
     return result
 
 
@@ -86,4 +85,4 @@ def decide(
     if answer is None:
         return None, None
     fits, offsets = answer
-    return fits, np.array(offsets, dtype=np.int64) if fits else None
+    return fits, offsets if fits else None

@@ -6,7 +6,7 @@ maximal cliques of the interval graph), so nothing about conflicts or bounds is 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -113,9 +113,9 @@ class PlacementProblem:
             int(i) for i in np.flatnonzero((self.lower <= section) & (self.upper > section))
         )
 
-    def restore(self, placed: Iterable[int]) -> tuple[int, ...]:
+    def restore(self, placed: Sequence[int] | Ints) -> tuple[int, ...]:
         """Offsets for all ``buffers``; those that cost nothing are at 0 or where they are fixed."""
-        given = map(int, placed)
+        given = np.asarray(placed).tolist()
         if len(self.index) == len(self.buffers):
             return tuple(given)
         offsets = [buffer.offset or 0 for buffer in self.buffers]
@@ -162,17 +162,26 @@ def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
     """Lifetimes counted in maximal live sets, and how many there are.
 
     Walking through time, a live set is maximal if it ends (somebody leaves) after somebody has
-    come since the last maximal one.
+    come since the last maximal one. At a step, whoever leaves goes before whoever comes.
     """
+    lower, upper, steps = _close_together(lower, upper)
+    comes, leaves = (np.bincount(at, minlength=steps) > 0 for at in (lower, upper))
+    events = np.flatnonzero(comes | leaves)
+    came = np.concatenate([[False], comes[events]])[:-1]
+    ended = np.zeros(steps, dtype=np.int64)
+    ended[events] = leaves[events] & came
+    section = np.cumsum(ended)
+    return section[lower], section[upper], int(ended.sum())
+
+
+def _close_together(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
+    """The same lifetimes in steps from 0, and how many there are: not many more than buffers."""
     count = len(lower)
-    time = np.concatenate([upper, lower])
-    comes = np.arange(2 * count) >= count
-    events = np.lexsort((comes, time))  # whoever leaves goes before whoever comes
-    came = comes[events]
-    maximal = ~came & np.concatenate([[False], came])[:-1]
-    section = np.empty(2 * count, dtype=np.int64)
-    section[events] = np.cumsum(maximal)
-    return section[count:], section[:count], int(maximal.sum())
+    first, last = int(lower.min(initial=0)), int(upper.max(initial=0))
+    if last - first > 8 * count:
+        at, steps = np.unique(np.concatenate([lower, upper]), return_inverse=True)
+        return steps[:count], steps[count:], len(at)
+    return lower - first, upper - first, last - first + 1
 
 
 def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], ...]:

@@ -1,7 +1,6 @@
 // Python bindings of the cache simulators and the traffic search; offchip/reference.py is the
 // simulator in plain Python.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +10,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "arrays.hpp"
 #include "offchip/search.hpp"
 #include "offchip/simulate.hpp"
 #include "offchip/stack.hpp"
@@ -20,8 +20,6 @@ using namespace offchip;
 
 namespace {
 
-template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Row = std::tuple<Bytes, Bytes, Bytes, Bytes, Bytes>;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 

@@ -9,8 +9,9 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "plan/greedy.hpp"
+#include "arrays.hpp"
 #include "plan/portfolio.hpp"
 
 namespace nb = nanobind;
@@ -55,22 +56,21 @@ class PythonLimit : public Limit {
   bool interrupted_ = false;
 };
 
-Instance make_instance(int sections, std::vector<int> lower, std::vector<int> upper,
-                       std::vector<Bytes> size, std::vector<Bytes> alignment,
-                       std::vector<Bytes> fixed, const Pairs& pairs, const Rises& rises) {
+Instance make_instance(int sections, const Array<Bytes>& lower, const Array<Bytes>& upper,
+                       const Array<Bytes>& size, const Array<Bytes>& alignment,
+                       const Array<Bytes>& fixed, const Pairs& pairs, const Rises& rises) {
+  const std::size_t n = size.size();
+  if (lower.size() != n || upper.size() != n || alignment.size() != n || fixed.size() != n)
+    throw std::invalid_argument("the columns of the instance differ in length");
+  for (std::size_t i = 0; i < n; ++i)
+    if (lower.data()[i] < 0 || lower.data()[i] >= upper.data()[i] || upper.data()[i] > sections ||
+        size.data()[i] <= 0 || alignment.data()[i] <= 0)
+      throw std::invalid_argument("a buffer of the instance is out of range");
   Instance in;
   in.sections = sections;
-  in.lower = std::move(lower), in.upper = std::move(upper), in.size = std::move(size);
-  in.alignment = std::move(alignment), in.fixed = std::move(fixed);
-  const std::size_t n = in.size.size();
-  if (in.lower.size() != n || in.upper.size() != n || in.alignment.size() != n ||
-      in.fixed.size() != n)
-    throw std::invalid_argument("the columns of the instance differ in length");
+  in.lower = copied<int>(lower), in.upper = copied<int>(upper), in.size = copied<Bytes>(size);
+  in.alignment = copied<Bytes>(alignment), in.fixed = copied<Bytes>(fixed);
   in.partners.resize(n);
-  for (std::size_t i = 0; i < n; ++i)
-    if (in.lower[i] < 0 || in.lower[i] >= in.upper[i] || in.upper[i] > sections ||
-        in.size[i] <= 0 || in.alignment[i] <= 0)
-      throw std::invalid_argument("a buffer of the instance is out of range");
   for (const auto& [i, j, anywhere] : pairs) {
     in.partners.at(i).push_back({j, anywhere});
     in.partners.at(j).push_back({i, anywhere});
@@ -95,9 +95,9 @@ Rules make_rules(const nb::dict& names) {
   return rules;
 }
 
-nb::dict to_dict(const Answer& answer) {
+nb::dict to_dict(Answer answer) {
   nb::dict result;
-  result["offsets"] = answer.offsets;
+  result["offsets"] = made(std::move(answer.offsets));
   result["arena"] = answer.arena;
   result["bound"] = answer.bound;
   result["nodes"] = answer.nodes;
@@ -135,7 +135,7 @@ nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity
     if (!interrupted) throw nb::python_error();
     PyErr_Clear();
   }
-  nb::dict result = to_dict(answer);
+  nb::dict result = to_dict(std::move(answer));
   result["interrupted"] = interrupted;
   return result;
 }
@@ -152,7 +152,7 @@ nb::object decide_from_python(const Instance& instance, Bytes capacity, const nb
   }
   if (PyErr_Occurred()) throw nb::python_error();
   if (verdict == Verdict::kStopped) return nb::none();
-  return nb::make_tuple(verdict == Verdict::kPlaced, offsets);
+  return nb::make_tuple(verdict == Verdict::kPlaced, made(std::move(offsets)));
 }
 
 }  // namespace
@@ -171,10 +171,4 @@ NB_MODULE(_plan, module) {
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
              nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),
              "(True, offsets), (False, []) where proved impossible, None where out of time.");
-  module.def(
-      "place_in_order",
-      [](const Instance& instance, const std::vector<int>& order) {
-        return place_in_order(instance, order);
-      },
-      nb::arg("instance"), nb::arg("order"), "Offsets of first fit along an order.");
 }

@@ -1,7 +1,6 @@
 // Python bindings of the I/O simulator and the searches for orders; sparse/reference.py is the
 // simulator in plain Python.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "sparse/anneal.hpp"
 #include "sparse/greedy.hpp"
 #include "sparse/simulate.hpp"
@@ -22,23 +22,6 @@ namespace nb = nanobind;
 using namespace sparse;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Made = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Made<T> made(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Made<T>(kept->data(), {kept->size()}, owner);
-}
-
-template <class T, class From>
-std::vector<T> copied(const Array<From>& array) {
-  return {array.data(), array.data() + array.size()};
-}
 
 void check_numbers(const std::vector<int>& values, std::size_t count) {
   for (int v : values)
