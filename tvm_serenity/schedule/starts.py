@@ -23,9 +23,9 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
             yield order
     if not any(instance.in_place) and seconds_left() > 0:
         last = instance.count - 1
-        backward = instance if walk else reverse(instance)
+        back, turned_walk = (instance, walk.reversed()) if walk else (reverse(instance), None)
         for newest_first in (False, True):
-            if order := _greedy(backward, newest_first, walk and walk.reversed()):
+            if order := _greedy(back, newest_first, turned_walk):
                 yield [last - op for op in reversed(order)]
 
 

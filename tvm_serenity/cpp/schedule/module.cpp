@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <stdexcept>
 #include <tuple>
 
 #include "schedule/beam.hpp"
@@ -26,17 +27,39 @@ const char* name_of(Status status) {
   }
 }
 
-using Lists = std::vector<std::vector<int>>;
+// Tuples of tuples, read as they are: of a million, vectors of vectors take a second.
+Lists lists_of(const nb::tuple& sets) {
+  const auto length = [](PyObject* tuple) {
+    const Py_ssize_t found = PyTuple_Size(tuple);
+    if (found < 0) throw nb::python_error();
+    return found;
+  };
+  Lists lists;
+  for (Py_ssize_t i = 0, count = length(sets.ptr()); i < count; ++i) {
+    PyObject* set = PyTuple_GetItem(sets.ptr(), i);
+    for (Py_ssize_t k = 0, size = length(set); k < size; ++k) {
+      const long item = PyLong_AsLong(PyTuple_GetItem(set, k));
+      if (item == -1 && PyErr_Occurred()) throw nb::python_error();
+      if (item != static_cast<int>(item)) throw std::invalid_argument("a number is out of range");
+      lists.add(static_cast<int>(item));
+    }
+    lists.close();
+  }
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  return lists;
+}
 
-Instance instance_of(Lists predecessors, std::vector<Bytes> sizes, Lists producers, Lists consumers,
-                     std::vector<Bytes> workspace, Lists in_place, std::vector<Bytes> takeover) {
+Instance instance_of(const nb::tuple& predecessors, std::vector<Bytes> sizes,
+                     const nb::tuple& producers, const nb::tuple& consumers,
+                     std::vector<Bytes> workspace, const nb::tuple& in_place,
+                     std::vector<Bytes> takeover) {
   Instance instance;
-  instance.predecessors = std::move(predecessors);
+  instance.predecessors = lists_of(predecessors);
   instance.sizes = std::move(sizes);
-  instance.producers = std::move(producers);
-  instance.consumers = std::move(consumers);
+  instance.producers = lists_of(producers);
+  instance.consumers = lists_of(consumers);
   instance.workspace = std::move(workspace);
-  instance.in_place = std::move(in_place);
+  instance.in_place = lists_of(in_place);
   instance.takeover = std::move(takeover);
   return instance;
 }
@@ -107,13 +130,13 @@ NB_MODULE(_schedule, module) {
   nb::class_<Core>(module, "Core")
       .def(
           "__init__",
-          [](Core* self, Lists predecessors, std::vector<Bytes> sizes, Lists producers,
-             Lists consumers, std::vector<Bytes> workspace, Lists in_place,
+          [](Core* self, const nb::tuple& predecessors, std::vector<Bytes> sizes,
+             const nb::tuple& producers, const nb::tuple& consumers,
+             std::vector<Bytes> workspace, const nb::tuple& in_place,
              std::vector<Bytes> takeover, bool blocks, bool commit, bool visited) {
             new (self) Core(
-                instance_of(std::move(predecessors), std::move(sizes), std::move(producers),
-                            std::move(consumers), std::move(workspace), std::move(in_place),
-                            std::move(takeover)),
+                instance_of(predecessors, std::move(sizes), producers, consumers,
+                            std::move(workspace), in_place, std::move(takeover)),
                 Rules{blocks, commit, visited});
           },
           nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
@@ -130,13 +153,13 @@ NB_MODULE(_schedule, module) {
   nb::class_<Walk>(module, "Walk")
       .def(
           "__init__",
-          [](Walk* self, Lists predecessors, std::vector<Bytes> sizes, Lists producers,
-             Lists consumers, std::vector<Bytes> workspace, Lists in_place,
+          [](Walk* self, const nb::tuple& predecessors, std::vector<Bytes> sizes,
+             const nb::tuple& producers, const nb::tuple& consumers,
+             std::vector<Bytes> workspace, const nb::tuple& in_place,
              std::vector<Bytes> takeover) {
             new (self) Walk(
-                instance_of(std::move(predecessors), std::move(sizes), std::move(producers),
-                            std::move(consumers), std::move(workspace), std::move(in_place),
-                            std::move(takeover)));
+                instance_of(predecessors, std::move(sizes), producers, consumers,
+                            std::move(workspace), in_place, std::move(takeover)));
           },
           nb::arg("predecessors"), nb::arg("sizes"), nb::arg("producers"), nb::arg("consumers"),
           nb::arg("workspace"), nb::arg("in_place"), nb::arg("takeover"))

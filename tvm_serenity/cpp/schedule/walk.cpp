@@ -9,32 +9,28 @@ namespace schedule {
 
 namespace {
 
-std::vector<std::vector<int>> by_op(int count, const std::vector<std::vector<int>>& sets) {
-  std::vector<std::vector<int>> result(count);
-  for (int t = 0; t < int(sets.size()); ++t)
-    for (int op : sets[t]) result[op].push_back(t);
-  return result;
-}
-
-std::vector<std::vector<int>> mirrored(std::vector<std::vector<int>> sets, int last) {
-  for (auto& ops : sets) {
-    std::reverse(ops.begin(), ops.end());
-    for (int& op : ops) op = last - op;
+Lists mirrored(const Lists& sets, int last) {
+  Lists result;
+  for (std::size_t t = 0; t < sets.size(); ++t) {
+    const Lists::Range ops = sets[t];
+    for (std::size_t k = ops.size(); k-- > 0;) result.add(last - ops[k]);
+    result.close();
   }
-  return sets;
+  return result;
 }
 
 // One greedy order in the making.
 class Greedy {
  public:
-  Greedy(const Instance& in, const std::vector<std::vector<int>>& made,
-         const std::vector<std::vector<int>>& read, bool newest_first)
+  Greedy(const Instance& in, const Lists& made, const Lists& read, bool newest_first)
       : in_(in), made_(made), read_(read), newest_first_(newest_first), done_(in.count),
         growth_(in.count) {
-    for (const auto& readers : in.consumers) waiting_.push_back(int(readers.size()));
-    for (const auto& makers : in.producers) exists_.push_back(makers.empty());
-    for (const auto& before : in.predecessors) blocked_.push_back(int(before.size()));
+    for (std::size_t t = 0; t < in.sizes.size(); ++t) {
+      waiting_.push_back(int(in.consumers[t].size()));
+      exists_.push_back(in.producers[t].empty());
+    }
     for (int op = 0; op < in.count; ++op) {
+      blocked_.push_back(int(in.predecessors[op].size()));
       for (int t : made[op]) growth_[op] += in.sizes[t];
       for (int t : read[op])
         if (waiting_[t] == 1) growth_[op] -= in.sizes[t];
@@ -89,7 +85,7 @@ class Greedy {
 
   using Entry = std::tuple<Bytes, std::int64_t, int>;
   const Instance& in_;
-  const std::vector<std::vector<int>>&made_, &read_;
+  const Lists &made_, &read_;
   bool newest_first_;
   std::vector<char> done_, exists_;
   std::vector<Bytes> growth_;
@@ -102,15 +98,17 @@ class Greedy {
 
 Walk::Walk(Instance instance) : in_(std::move(instance)) {
   in_.finish();
-  made_ = by_op(in_.count, in_.producers);
-  read_ = by_op(in_.count, in_.consumers);
+  made_ = in_.producers.turned(in_.count);
+  read_ = in_.consumers.turned(in_.count);
 }
 
 OrderProfile Walk::profile(const std::vector<int>& order) const {
   std::vector<int> waiting;
   std::vector<char> exists;
-  for (const auto& readers : in_.consumers) waiting.push_back(int(readers.size()));
-  for (const auto& makers : in_.producers) exists.push_back(makers.empty());
+  for (std::size_t t = 0; t < in_.sizes.size(); ++t) {
+    waiting.push_back(int(in_.consumers[t].size()));
+    exists.push_back(in_.producers[t].empty());
+  }
   OrderProfile result;
   result.need.reserve(order.size());
   result.live.reserve(order.size() + 1);
@@ -137,9 +135,11 @@ std::vector<int> Walk::greedy(bool newest_first, Limits& limits) const {
 Walk Walk::reversed() const {
   const int last = in_.count - 1;
   Instance back;
-  back.predecessors.resize(in_.count);
-  for (int op = last; op >= 0; --op)
-    for (int other : in_.predecessors[op]) back.predecessors[last - other].push_back(last - op);
+  for (int op = last; op >= 0; --op) {
+    const Lists::Range after = in_.successors[op];
+    for (std::size_t k = after.size(); k-- > 0;) back.predecessors.add(last - after[k]);
+    back.predecessors.close();
+  }
   back.sizes = in_.sizes;
   back.producers = mirrored(in_.consumers, last);
   back.consumers = mirrored(in_.producers, last);

@@ -30,7 +30,7 @@ class Walk {
 
  private:
   Instance in_;
-  std::vector<std::vector<int>> made_, read_;  // storages by op, ascending
+  Lists made_, read_;  // storages by op, ascending
 };
 
 }  // namespace schedule
