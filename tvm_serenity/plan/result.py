@@ -47,7 +47,7 @@ class PlanOptions:
     the same however busy the machine is. ``rules`` turns pruning rules of the exact search off
     (``{"memo": False}``); they are named and argued in :data:`RULES`.
     ``keep_on_interrupt``: Ctrl-C ends the native searches as a time limit does, with the best
-    placement so far, instead of raising ``KeyboardInterrupt``.
+    placement so far where there is one, instead of raising ``KeyboardInterrupt``.
     """
 
     capacity_bytes: int | None = None

@@ -51,6 +51,7 @@ class Limit {
     return stopped_ || ((ticks_ & 255) == 0 && poll());
   }
   bool now() { return stopped_ || poll(); }
+  virtual bool interrupted() const { return false; }  // nobody waits for an answer any more
 
  protected:
   virtual bool check() = 0;  // whether to stop

@@ -36,7 +36,7 @@ class PythonLimit : public Limit {
     if (seconds >= 0) deadline_ = started_ + seconds;
   }
   double elapsed() const { return seconds_now() - started_; }
-  bool interrupted() const { return interrupted_; }
+  bool interrupted() const override { return interrupted_; }
   void interrupt() { interrupted_ = true; }
 
  protected:
@@ -132,7 +132,7 @@ nb::dict solve_from_python(const Instance& instance, Bytes bound, Bytes capacity
   bool interrupted = false;
   if (PyErr_Occurred()) {
     interrupted = keep && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
-    if (!interrupted) throw nb::python_error();
+    if (!interrupted || answer.offsets.empty()) throw nb::python_error();
     PyErr_Clear();
   }
   nb::dict result = to_dict(std::move(answer));
@@ -167,7 +167,7 @@ NB_MODULE(_plan, module) {
              nb::arg("capacity"), nb::arg("enough"), nb::arg("rules"), nb::arg("seed"),
              nb::arg("exact"), nb::arg("seconds"), nb::arg("steps"), nb::arg("progress").none(),
              nb::arg("keep") = false,
-             "The best placement found and a proved bound. keep: Ctrl-C ends it with these.");
+             "The best placement found and a proved bound; with keep also where Ctrl-C ends it.");
   module.def("decide", &decide_from_python, nb::arg("instance"), nb::arg("capacity"),
              nb::arg("rules"), nb::arg("seed"), nb::arg("seconds"),
              "(True, offsets), (False, []) where proved impossible, None where out of time.");

@@ -133,14 +133,15 @@ class Passage {
   }
 
   // Places those with lifetimes of more than `least` sections and at most `most`, above `floor`;
-  // returns the end of the last one. Without meaning once `limit` has stopped it.
-  Bytes place(Bytes floor, int least, int most, std::vector<Bytes>& offsets, Limit* limit) const {
+  // returns the end of the last one; -1 where `stop` says so first.
+  template <class Stop>
+  Bytes place(Bytes floor, int least, int most, std::vector<Bytes>& offsets, Stop stop) const {
     Strip strip(floor);
     std::vector<int> taken(blocks_.size(), kNone);
     auto leaving = leaving_.begin();
     for (std::size_t k = 0; k < blocks_.size(); ++k) {
       const Block& block = blocks_[k];
-      if (k % kPolled == 0 && limit != nullptr && limit->now()) break;
+      if (k % kPolled == 0 && stop()) return -1;
       if (block.leave - block.come <= least || block.leave - block.come > most) continue;
       for (; blocks_[*leaving].leave <= block.come; ++leaving)
         if (taken[*leaving] != kNone) strip.give(taken[*leaving]);
@@ -166,15 +167,15 @@ std::vector<Bytes> sweep(const Instance& in, Limit& limit) {
   std::vector<int> order(in.count());
   std::iota(order.begin(), order.end(), 0);
   order = sorted(order, in.sections, [&](int i) { return in.sections - in.upper[i] + in.lower[i]; });
+  const auto stop = [&] { return limit.now() && (!best.empty() || limit.interrupted()); };
   Bytes least = -1;
   for (const bool backward : {false, true}) {
     const Passage passage(in, order, backward);
     for (int k = -1; k < int(std::size(kShares)); ++k) {
-      Limit* asked = best.empty() ? nullptr : &limit;  // there is always a first placement
       const int apart = k < 0 ? in.sections : in.sections / kShares[k];
-      const Bytes below = k < 0 ? 0 : passage.place(0, apart, in.sections, offsets, asked);
-      const Bytes top = passage.place(below, 0, apart, offsets, asked);
-      if (asked != nullptr && limit.now()) return best;
+      Bytes top = k < 0 ? 0 : passage.place(0, apart, in.sections, offsets, stop);
+      if (top >= 0) top = passage.place(top, 0, apart, offsets, stop);
+      if (top < 0) return best;
       if (least < 0 || top < least) least = top, best = offsets;
     }
   }

@@ -7,8 +7,8 @@
 
 namespace plan {
 
-// The best of several such placements, the first one whatever the limit says. Buffers must not
-// share bytes nor be fixed.
+// The best of several such placements, the first one whatever the limit says, but none where Ctrl-C
+// comes before it. Buffers must not share bytes nor be fixed.
 std::vector<Bytes> sweep(const Instance& instance, Limit& limit);
 
 }  // namespace plan
