@@ -24,7 +24,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -100,16 +99,22 @@ class Graph:
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
-        made = Pairs.of(list(map(attrgetter("outputs"), self.ops)))
+        read, made = self._listed
         maker = np.full(len(self.tensors), -1, dtype=np.int64)
         maker[made.tensor] = made.op  # of several, the last
         return Arrays(
-            read=Pairs.of(list(map(attrgetter("inputs"), self.ops))),
+            read=read,
             made=made,
             size=ints(map(attrgetter("size_bytes"), self.tensors), len(self.tensors)),
             workspace=ints(map(attrgetter("workspace_bytes"), self.ops), len(self.ops)),
             maker=maker,
         )
+
+    @cached_property
+    def _listed(self) -> tuple[Pairs, Pairs]:
+        """The tensors that operators read and make, as they list them."""
+        inputs, outputs = (list(map(attrgetter(n), self.ops)) for n in ("inputs", "outputs"))
+        return Pairs.of(inputs), Pairs.of(outputs)
 
     @cached_property
     def producer(self) -> tuple[int, ...]:
@@ -325,9 +330,8 @@ def _check_sizes(graph: Graph) -> None:
 
 def _check_references(graph: Graph) -> None:
     known = range(len(graph.tensors))
-    lists = [*map(attrgetter("inputs"), graph.ops), *map(attrgetter("outputs"), graph.ops)]
-    lists += [graph.inputs, graph.outputs]
-    if all(map(known.__contains__, chain.from_iterable(lists))):
+    listed = (*(pairs.tensor for pairs in graph._listed), ints(graph.inputs), ints(graph.outputs))
+    if all(((found >= 0) & (found < len(known))).all() for found in listed):
         return
 
     def check(where: str, tensors: Iterable[int]) -> None:

@@ -15,8 +15,12 @@ from tvm_serenity import __version__
 class Commands(TyperGroup):
     """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
 
-    Typer's own answer differs between its versions, and newer ones end without a word.
+    Typer's own answer differs between its versions, and newer ones end without a word. ``ended``
+    holds what a command that ended early had in its hands: to take a million objects apart takes
+    longer than anybody waits after Ctrl-C.
     """
+
+    ended: typer.Exit | None = None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that ``ctx`` names."""
@@ -25,6 +29,9 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise typer.Abort from interrupt
+        except typer.Exit as end:
+            self.ended = end
+            raise
 
 
 @contextmanager

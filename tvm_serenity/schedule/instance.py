@@ -233,7 +233,7 @@ def turned(predecessors: Sets) -> Sets:
     for op in range(last, -1, -1):
         for other in predecessors[op]:
             result[last - other].append(last - op)
-    return tuple(map(tuple, result))
+    return tuple([tuple(found) for found in result])
 
 
 def _by_op(count: int, sets: Sets) -> Sets:
@@ -241,4 +241,4 @@ def _by_op(count: int, sets: Sets) -> Sets:
     for storage, ops in enumerate(sets):
         for op in ops:
             result[op].append(storage)
-    return tuple(map(tuple, result))
+    return tuple([tuple(found) for found in result])
