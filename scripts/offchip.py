@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tvm_serenity.cli import main
+from tvm_serenity.cli import run
 
 if __name__ == "__main__":
     sys.argv[1:1] = ["offchip"]
-    main()
+    run()

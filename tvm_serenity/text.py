@@ -68,18 +68,17 @@ def parse(text: str, name: str = "graph") -> Graph:
 def _without_collection() -> Iterator[None]:
     """Keep the collector of cycles from walking a graph over and over while it is read.
 
-    Nor does it walk it afterwards, which takes half a second of a million operators: what is there
-    by then is old.
+    Nor does it walk it right afterwards, which takes half a second of a million operators: what is
+    there by then is old.
     """
-    on, frozen = gc.isenabled(), gc.get_freeze_count()
+    on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if on:
             gc.freeze()
-            if not frozen:
-                gc.unfreeze()
+            gc.unfreeze()  # all is in the oldest generation now
             gc.enable()
 
 

@@ -35,14 +35,18 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def main() -> None:
-    """Run the command line and end the process with its exit status."""
+def main(held: list[BaseException] | None = None) -> None:
+    """Run the command line and end the process with its exit status.
+
+    ``held`` keeps what a command that ends early had in its hands.
+    """
     signal.signal(signal.SIGINT, _interrupted)  # imports take seconds and swallow exceptions
     import typer
 
-    from tvm_serenity.cli._app import app
+    from tvm_serenity.cli._app import Commands, app
     from tvm_serenity.cli.commands import register
 
+    Commands.held = held
     register(sys.argv[1:])
     gc.freeze()  # what is imported stays; large models are many objects without cycles
     gc.set_threshold(200_000, 50, 1000)
@@ -71,8 +75,9 @@ def run() -> None:
     Of a million operators that takes a second. What was registered to run at the end runs; with
     threads that are still at work, or where output cannot be written, it ends as Python does.
     """
+    held: list[BaseException] = []
     try:
-        main()
+        main(held)
     except SystemExit as end:
         if not isinstance(end.code, int) or threading.active_count() > 1:
             raise

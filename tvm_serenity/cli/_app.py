@@ -4,7 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -15,12 +15,12 @@ from tvm_serenity import __version__
 class Commands(TyperGroup):
     """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
 
-    Typer's own answer differs between its versions, and newer ones end without a word. ``ended``
-    holds what a command that ended early had in its hands: to take a million objects apart takes
-    longer than anybody waits after Ctrl-C.
+    Typer's own answer differs between its versions, and newer ones end without a word. ``held``
+    gets how a command ended early, and with it all that it had in its hands: to take a million
+    objects apart takes longer than anybody waits after Ctrl-C.
     """
 
-    ended: typer.Exit | None = None
+    held: ClassVar[list[BaseException] | None] = None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that ``ctx`` names."""
@@ -30,7 +30,8 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as interrupt:
             raise typer.Abort from interrupt
         except typer.Exit as end:
-            self.ended = end
+            if self.held is not None:
+                self.held.append(end)
             raise
 
 

@@ -46,7 +46,7 @@ def network_of(storages: Storages) -> NativeNetwork:
     lengths = lengths[ops]
     if len(preamble):
         lengths = np.concatenate([[len(preamble)], lengths])
-        before = [[], *([0, *(p + 1 for p in ops_before)] for ops_before in before)]
+        before = ((), *[(0, *(p + 1 for p in ops_before)) for ops_before in before])
         ops.insert(0, -1)
     begins = sums(lengths).tolist()
     core = native.Network(
@@ -62,8 +62,10 @@ def network_of(storages: Storages) -> NativeNetwork:
     return NativeNetwork(core, tuple(ops), graph, begins[-1])
 
 
-def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> list[list[int]]:
+def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """For each of ``ops``, by position, those of them that must run before it."""
+    if len(ops) == len(graph.ops):
+        return graph.predecessors
     position = {op: i for i, op in enumerate(ops)}
     nearest: list[set[int]] = []
     for op in range(len(graph.ops)):
@@ -71,4 +73,4 @@ def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> list[list[int]]:
         for p in graph.predecessors[op]:
             found |= {position[p]} if p in position else nearest[p]
         nearest.append(found)
-    return [sorted(nearest[op]) for op in ops]
+    return tuple([tuple(sorted(nearest[op])) for op in ops])

@@ -44,13 +44,13 @@ std::vector<Local> local_storages(const Network& network, int first, int last) {
   std::vector<Local> found;
   for (int s = 0; s < network.storages(); ++s) {
     const int b = network.storage_begin[s];
-    if (network.users[s].size() < 2 || b == network.storage_begin[s + 1]) continue;
+    if (network.operands[s].size() < 2 || b == network.storage_begin[s + 1]) continue;
     if (network.home[b] || network.kept[b]) continue;
-    const int maker = network.users[s][0].first;
+    const int maker = network.user[network.operands[s][0]];
     if (maker < first || maker >= last) continue;
     Local local{maker, {}, network.storage_bytes(s)};
-    for (std::size_t i = 1; i < network.users[s].size(); ++i)
-      local.readers.push_back(network.users[s][i].first);
+    for (std::size_t i = 1; i < network.operands[s].size(); ++i)
+      local.readers.push_back(network.user[network.operands[s][i]]);
     found.push_back(std::move(local));
   }
   return found;

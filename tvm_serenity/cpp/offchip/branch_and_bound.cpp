@@ -23,15 +23,15 @@ BranchAndBound::BranchAndBound(const Network& network, std::int64_t slots, Bytes
     const int b = network.storage_begin[s];
     const bool filled = b < network.storage_begin[s + 1];
     storage_bytes_.push_back(network.storage_bytes(s));
-    users_left_.push_back(int(network.users[s].size()));
+    users_left_.push_back(int(network.operands[s].size()));
     const Bytes tail = filled ? network.size[network.storage_begin[s + 1] - 1] : 0;
     short_home_.push_back(filled && network.home[b] && tail < slot_bytes ? tail : 0);
-    if (!filled || network.users[s].empty() || network.home[b]) continue;
-    const int maker = network.users[s][0].first;
-    for (auto [u, operand] : network.users[s])
-      if (u != maker) op_reads_[u] += storage_bytes_[s];
+    if (!filled || network.operands[s].empty() || network.home[b]) continue;
+    const int maker = network.user[network.operands[s][0]];
+    for (int operand : network.operands[s])
+      if (network.user[operand] != maker) op_reads_[network.user[operand]] += storage_bytes_[s];
     if (network.kept[b]) compulsory_writes_ += storage_bytes_[s];
-    else if (network.users[s].size() > 1) op_writes[maker] += storage_bytes_[s];
+    else if (network.operands[s].size() > 1) op_writes[maker] += storage_bytes_[s];
   }
   for (Bytes& bytes : op_reads_) bytes = std::max<Bytes>(0, bytes - room_);
   for (Bytes bytes : op_writes) writes_of_ops_ += std::max<Bytes>(0, bytes - room_);
@@ -82,15 +82,18 @@ bool BranchAndBound::extend(const Late& late) {
     waiting_[u] = -1;
     prefix_.push_back(u);
     std::vector<int> first;
-    for (const auto& operand : network_.operands[u]) {
-      --users_left_[operand.storage];
-      if (!touched_[operand.storage]) first.push_back(operand.storage);
-      touched_[operand.storage] = 1;
+    const int begin = network_.operand_begin[u], end = network_.operand_begin[u + 1];
+    for (int operand = begin; operand < end; ++operand) {
+      const int s = network_.storage_of[operand];
+      --users_left_[s];
+      if (!touched_[s]) first.push_back(s);
+      touched_[s] = 1;
     }
     for (int s : network_.successors[u]) --waiting_[s];
     finished = extend(late);
     for (int s : network_.successors[u]) ++waiting_[s];
-    for (const auto& operand : network_.operands[u]) ++users_left_[operand.storage];
+    for (int operand = begin; operand < end; ++operand)
+      ++users_left_[network_.storage_of[operand]];
     for (int s : first) touched_[s] = 0;
     prefix_.pop_back();
     waiting_[u] = 0;

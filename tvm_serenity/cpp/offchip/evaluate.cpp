@@ -28,11 +28,13 @@ void Evaluator::place(const std::vector<int>& order, int from, int to) {
 // The step of the storage's next user, kNever if there is none; prefixes leave later users out.
 int Evaluator::next_user(int storage, int step, int* operand) const {
   int best = kNever;
-  for (auto [op, index] : network_.users[storage])
-    if (step_of_[op] > step && step_of_[op] < best) {
-      best = step_of_[op];
-      *operand = index;
+  for (int candidate : network_.operands[storage]) {
+    const int at = step_of_[network_.user[candidate]];
+    if (at > step && at < best) {
+      best = at;
+      *operand = candidate;
     }
+  }
   return best;
 }
 
@@ -48,8 +50,7 @@ void Evaluator::restore(int step) {
       if (!(state_[b] & kResident)) continue;
       if (user < 0) user = next_user(s, step - 1, &operand);
       const int index = b - network_.storage_begin[s];
-      const std::int64_t key =
-          time_[user] + network_.operands[order_[user]][operand].first[index];
+      const std::int64_t key = time_[user] + network_.first_access(operand, index);
       residents_.insert(key);
       owner_[key] = b;
       next_step_[b] = user;
@@ -59,17 +60,18 @@ void Evaluator::restore(int step) {
 
 void Evaluator::run_step(int step, bool prefix) {
   const int op = order_[step];
-  const auto& operands = network_.operands[op];
+  const int first = network_.operand_begin[op];
+  const std::size_t operands = network_.operand_begin[op + 1] - first;
   int next[256], operand[256];
   std::vector<int> more;  // operators with more operands are rare
   int *next_of = next, *operand_of = operand;
-  if (operands.size() > 256) {
-    more.resize(2 * operands.size());
+  if (operands > 256) {
+    more.resize(2 * operands);
     next_of = more.data();
-    operand_of = more.data() + operands.size();
+    operand_of = more.data() + operands;
   }
-  for (std::size_t k = 0; k < operands.size(); ++k)
-    next_of[k] = next_user(operands[k].storage, step, &operand_of[k]);
+  for (std::size_t k = 0; k < operands; ++k)
+    next_of[k] = next_user(network_.storage_of[first + k], step, &operand_of[k]);
   const std::int64_t begin = network_.op_begin[op], end = network_.op_begin[op + 1];
   victim_steps_.clear();
   for (std::int64_t a = begin; a < end; ++a) {
@@ -97,15 +99,15 @@ void Evaluator::run_step(int step, bool prefix) {
       state_[b] = kResident;
     }
     if (dirties(network_.kind[a])) state_[b] |= kDirty;
-    const int k = network_.operand_of[a];
+    const int k = network_.operand_of[a] - first;
     std::int64_t key;
     if (network_.again[a] >= 0) {
       key = time_[step] + network_.again[a];
       next_step_[b] = step;
     } else if (next_of[k] != kNever && !(prefix && next_of[k] >= int(order_.size()))) {
       const int user = next_of[k];
-      const int index = b - network_.storage_begin[operands[k].storage];
-      key = time_[user] + network_.operands[order_[user]][operand_of[k]].first[index];
+      const int index = b - network_.storage_begin[network_.storage_of[first + k]];
+      key = time_[user] + network_.first_access(operand_of[k], index);
       next_step_[b] = user;
     } else if (next_of[k] != kNever) {
       key = network_.accesses() + now;  // used after the prefix: any of these goes first

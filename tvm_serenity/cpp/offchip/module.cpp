@@ -113,21 +113,22 @@ NB_MODULE(_offchip, module) {
       .def("__init__", [](Network* self, std::vector<std::int64_t> op_begin, Array<std::int32_t> block,
                           Array<std::uint8_t> kind, std::vector<std::int32_t> storage_begin,
                           Array<Bytes> size, Array<std::uint8_t> kept, Array<std::uint8_t> home,
-                          std::vector<std::vector<int>> predecessors) {
+                          const nb::tuple& predecessors) {
         trace_of(block, kind, size, kept);
-        if (home.size() != size.size() || op_begin.size() != predecessors.size() + 1 ||
+        if (home.size() != size.size() || op_begin.size() != nb::len(predecessors) + 1 ||
             op_begin.back() != std::int64_t(block.size()))
           throw std::invalid_argument("arrays of a network differ in length");
-        new (self) Network;
-        self->op_begin = std::move(op_begin);
-        self->block.assign(block.data(), block.data() + block.size());
-        self->kind.assign(kind.data(), kind.data() + kind.size());
-        self->storage_begin = std::move(storage_begin);
-        self->size.assign(size.data(), size.data() + size.size());
-        self->kept.assign(kept.data(), kept.data() + kept.size());
-        self->home.assign(home.data(), home.data() + home.size());
-        self->predecessors = std::move(predecessors);
-        self->finish();
+        Network network;
+        network.op_begin = std::move(op_begin);
+        network.block.assign(block.data(), block.data() + block.size());
+        network.kind.assign(kind.data(), kind.data() + kind.size());
+        network.storage_begin = std::move(storage_begin);
+        network.size.assign(size.data(), size.data() + size.size());
+        network.kept.assign(kept.data(), kept.data() + kept.size());
+        network.home.assign(home.data(), home.data() + home.size());
+        network.predecessors = lists_of(predecessors);
+        network.finish(late_after(kForever));
+        new (self) Network(std::move(network));
       })
       .def("traffic", [](const Network& self, std::int64_t slots, const std::vector<int>& order) {
         return Evaluator(self, slots).rebase(order);

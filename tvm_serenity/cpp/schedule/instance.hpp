@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "lists.hpp"
 #include "schedule/bits.hpp"
-#include "schedule/lists.hpp"
 
 namespace schedule {
 

@@ -4,9 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <tuple>
 
+#include "arrays.hpp"
 #include "schedule/beam.hpp"
 #include "schedule/cut.hpp"
 #include "schedule/decide.hpp"
@@ -25,28 +25,6 @@ const char* name_of(Status status) {
     case Status::time: return "time";
     default: return "memory";
   }
-}
-
-// Tuples of tuples, read as they are: of a million, vectors of vectors take a second.
-Lists lists_of(const nb::tuple& sets) {
-  const auto length = [](PyObject* tuple) {
-    const Py_ssize_t found = PyTuple_Size(tuple);
-    if (found < 0) throw nb::python_error();
-    return found;
-  };
-  Lists lists;
-  for (Py_ssize_t i = 0, count = length(sets.ptr()); i < count; ++i) {
-    PyObject* set = PyTuple_GetItem(sets.ptr(), i);
-    for (Py_ssize_t k = 0, size = length(set); k < size; ++k) {
-      const long item = PyLong_AsLong(PyTuple_GetItem(set, k));
-      if (item == -1 && PyErr_Occurred()) throw nb::python_error();
-      if (item != static_cast<int>(item)) throw std::invalid_argument("a number is out of range");
-      lists.add(static_cast<int>(item));
-    }
-    lists.close();
-  }
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  return lists;
 }
 
 Instance instance_of(const nb::tuple& predecessors, std::vector<Bytes> sizes,

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <vector>
 
-namespace schedule {
-
 class Lists {
  public:
   struct Range {
@@ -43,5 +41,3 @@ class Lists {
   std::vector<std::size_t> ends_{0};
   std::vector<int> items_;
 };
-
-}  // namespace schedule
