@@ -12,7 +12,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from tests.large_graphs import layered
+from tests.large_graphs import layered, trace
 from tvm_serenity.frontends import load
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import check_plan, read_csv
@@ -93,38 +93,64 @@ def test_ctrl_c_ends_large_graphs_within_half_a_second(
 ) -> None:
     file = tmp_path / "layered.txt"
     file.write_text(dump(layered(100_000)))
-    run = [sys.executable, "-c", PRESSED_AFTER_READING, str(later), command, str(file), "--json"]
-    process = subprocess.run(run, capture_output=True, text=True, timeout=120)
-    assert process.returncode == 130, process.stderr
-    assert "interrupted; this is the best" in process.stderr
-    assert float(process.stderr.splitlines()[-1].removeprefix("CPU seconds ")) < 0.5
-    found = json.loads(process.stdout)
+    found = json.loads(pressed_after_reading(later, "text.parse", command, str(file), "--json"))
     assert found["schedule"]["outcome"] == "timeout"
     assert found["schedule"]["lower_bound_bytes"] < found["schedule"]["peak_bytes"]
     assert found["schedule"]["peak_bytes"] <= found["given"]["peak_bytes"]
     assert len(found["schedule"]["order"]) == 100_000
 
 
+def test_ctrl_c_ends_a_large_placement_within_half_a_second(tmp_path: Path) -> None:
+    file = tmp_path / "plateau.csv"
+    rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in trace(100_000))
+    file.write_text("\n".join(["id,lower,upper,size", *rows]))
+    found = json.loads(pressed_after_reading(3.0, "plan.read_csv", "plan", str(file), "--json"))
+    assert found["outcome"] == "timeout"
+    assert found["statistics"]["limit"] == "interrupt"
+    assert found["lower_bound_bytes"] < found["arena_bytes"] < 1.5 * found["lower_bound_bytes"]
+
+
+@pytest.mark.parametrize("later", [0.3, 1.2])
+def test_ctrl_c_ends_the_traffic_of_large_graphs_within_half_a_second(
+    later: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "layered.txt"
+    file.write_text(dump(layered(100_000)))
+    asked = ["--order-for", "traffic", "--capacity", "4K", "--block", "64", "--json"]
+    pressed_after_reading(later, "text.parse", "offchip", str(file), *asked)
+
+
+def pressed_after_reading(later: float, reads: str, *words: str) -> str:
+    """Return what a command prints that gets Ctrl-C so many seconds after it has read its file."""
+    run = [sys.executable, "-c", PRESSED_AFTER_READING, str(later), reads, *words]
+    process = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert process.returncode == 130, process.stderr
+    assert "serenity: interrupted" in process.stderr
+    assert float(process.stderr.splitlines()[-1].removeprefix("CPU seconds ")) < 0.5
+    return process.stdout
+
+
 PRESSED_AFTER_READING = """
 import atexit, os, signal, sys, threading, time
-import tvm_serenity.text as home
+from importlib import import_module
 from tvm_serenity.cli import run
 
-later, pressed = float(sys.argv.pop(1)), []
+later, (home, name), pressed = float(sys.argv.pop(1)), sys.argv.pop(1).split("."), []
+home = import_module(f"tvm_serenity.{home}")
 
 def press():
     pressed.append(time.process_time())
     os.kill(os.getpid(), signal.SIGINT)
 
-def parse(*arguments, read=home.parse, **options):
-    graph = read(*arguments, **options)
+def noted(*arguments, read=getattr(home, name), **options):
+    found = read(*arguments, **options)
     threading.Timer(later, press).start()
-    return graph
+    return found
 
 def said():
     print("CPU seconds", time.process_time() - pressed[0], file=sys.stderr)
 
-home.parse = parse
+setattr(home, name, noted)
 atexit.register(said)
 run()
 """

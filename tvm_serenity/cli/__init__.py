@@ -35,10 +35,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def main(held: list[BaseException] | None = None) -> None:
+def main(held: "list[FrameType] | None" = None) -> None:
     """Run the command line and end the process with its exit status.
 
-    ``held`` keeps what a command that ends early had in its hands.
+    ``held`` keeps what a command had in its hands when Ctrl-C came.
     """
     signal.signal(signal.SIGINT, _interrupted)  # imports take seconds and swallow exceptions
     import typer
@@ -75,7 +75,7 @@ def run() -> None:
     Of a million operators that takes a second. What was registered to run at the end runs; with
     threads that are still at work, or where output cannot be written, it ends as Python does.
     """
-    held: list[BaseException] = []
+    held: list[FrameType] = []
     try:
         main(held)
     except SystemExit as end:

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, ClassVar
 
 import typer
@@ -16,32 +17,34 @@ class Commands(TyperGroup):
     """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
 
     Typer's own answer differs between its versions, and newer ones end without a word. ``held``
-    gets how a command ended early, and with it all that it had in its hands: to take a million
-    objects apart takes longer than anybody waits after Ctrl-C.
+    gets the frame in which Ctrl-C came, and with it all that the command has in its hands: to take
+    a million objects apart takes longer than anybody waits then.
     """
 
-    held: ClassVar[list[BaseException] | None] = None
+    held: ClassVar[list[FrameType] | None] = None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that ``ctx`` names."""
         try:
-            with _interrupts_raise():
+            with _interrupts_raise(self.held):
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise typer.Abort from interrupt
-        except typer.Exit as end:
-            if self.held is not None:
-                self.held.append(end)
-            raise
 
 
 @contextmanager
-def _interrupts_raise() -> Iterator[None]:
+def _interrupts_raise(held: list[FrameType] | None) -> Iterator[None]:
     """Raise ``KeyboardInterrupt`` at Ctrl-C (only a main thread may say so), then as before."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if held is not None and frame is not None:
+            held.append(frame)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
