@@ -134,11 +134,11 @@ def limits(sizes: Sequence[int], seconds: Sequence[int]) -> None:
 def _at_size(folder: Path, ops: int, limit: int) -> Iterator[bool]:
     for command, kinds in COMMANDS.items():
         for kind in kinds:
-            words = [command, str(_file(folder, kind, ops)), *WORDS.get(command, ())]
+            words = [command, str(file_of(folder, kind, ops)), *WORDS.get(command, ())]
             yield _limited(words, f"{ops:,} {kind}", limit, str(folder))
 
 
-def _file(folder: Path, kind: str, ops: int) -> Path:
+def file_of(folder: Path, kind: str, ops: int) -> Path:
     """A text file of a graph, or the CSV of a trace."""
     file = folder / f"{kind}-{ops}.{'csv' if kind == 'plateau' else 'txt'}"
     if kind == "plateau":
