@@ -14,7 +14,7 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.plan.buffers import Buffer, Overlap, check_buffers
+from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Overlap, check_buffers
 
 Ints = npt.NDArray[np.int64]
 
@@ -126,24 +126,31 @@ class PlacementProblem:
 
 def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
     """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
-    check_buffers(buffers, alignment)
     size, first, last = (_ints(buffers, name) for name in ("size_bytes", "lower", "upper"))
+    step = _ints(buffers, "alignment")
+    plain = all(b.offset is None and b.may_overlap is None for b in buffers)
+    most = (int(size.max(initial=0)) + int(step.max(initial=1)) + alignment) * len(buffers)
+    names = len(set(map(attrgetter("name"), buffers)))
+    if not plain or most > MAX_BYTES or names < len(buffers):
+        check_buffers(buffers, alignment)
     costs = (size > 0) & (first < last)
     index = tuple(np.flatnonzero(costs).tolist())
     chosen = buffers if len(index) == len(buffers) else [buffers[i] for i in index]
     lower, upper, sections = _sections(first[costs], last[costs])
-    fixed = [-1 if b.offset is None else b.offset for b in chosen]
+    fixed = np.full(len(chosen), -1, dtype=np.int64)
+    if not plain:
+        fixed[:] = [-1 if b.offset is None else b.offset for b in chosen]
     return PlacementProblem(
         buffers=tuple(buffers),
         index=index,
         lower=lower,
         upper=upper,
         size=size[costs],
-        alignment=_aligned(_ints(chosen, "alignment"), alignment),
-        fixed=np.array(fixed, dtype=np.int64),
-        partners=_partners(chosen),
+        alignment=_aligned(step[costs], alignment),
+        fixed=fixed,
+        partners=((),) * len(chosen) if plain else _partners(chosen),
         sections=sections,
-        below=_below(chosen),
+        below=({},) * len(chosen) if plain else _below(chosen),
     )
 
 
@@ -185,8 +192,6 @@ def _close_together(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
 
 
 def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], ...]:
-    if all(buffer.may_overlap is None for buffer in buffers):
-        return ((),) * len(buffers)
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     found: list[dict[int, bool]] = [{} for _ in buffers]
     for i, buffer in enumerate(buffers):
@@ -202,8 +207,6 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
 
 def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
     """For each buffer those it may reach from below, each with the least distance."""
-    if all(buffer.may_overlap is None for buffer in buffers):
-        return ({},) * len(buffers)
     found: list[dict[int, int]] = [{} for _ in buffers]
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     for i, buffer in enumerate(buffers):
