@@ -1,14 +1,14 @@
 """Large graphs and placements: seconds, what the limit was, the gap, memory.
 
     python benchmarks/large.py [graphs] [placements] [certificates] [parts]
-                               [--ops N ...] [--limit S] [--minimalloc PROGRAM]
+                               [--ops N ...] [--limit S] [--minimalloc PROGRAM] [--idealloc PROGRAM]
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
-10^5 buffers, beside omnimalloc where it is installed, and beside MiniMalloc where the path of its
-program is given. *certificates*: of 200 random graphs of 3,000 to 4,000 ops, each tampered too.
-*parts*: of ten graphs whose optimum is proved and checked, which part of a gap after one second is
-the order's and which the bound's, beside other methods.
+10^5 buffers, beside the other planners of ``tests/plan/rivals.py``. *certificates*: of 200 random
+graphs of 3,000 to 4,000 ops, each tampered too. *parts*: of ten graphs whose optimum is proved and
+checked, which part of a gap after one second is the order's and which the bound's, beside other
+methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
@@ -17,39 +17,27 @@ import json
 import multiprocessing
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.placements import supermalloc
+from benchmarks.placements import ours, table
 from tests.large_graphs import FAMILIES, steady_trace, step_trace, trace
 from tests.large_methods import beam, cuts
+from tests.plan.rivals import Planner, add_options, rivals
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity import text
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import profile
-from tvm_serenity.plan import (
-    Buffer,
-    PlanOptions,
-    check_plan,
-    lower_bound,
-    plan,
-    read_csv,
-)
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.schedule.certificate import certificate, check_certificate
-
-WITHIN = 0.005
-"""How far above the bound is close to it."""
 
 TRACES = {"plateau": trace, "steady": steady_trace, "training step": step_trace}
 
@@ -97,55 +85,11 @@ def graphs(sizes: Sequence[int], limit: float) -> None:
                 print(pool.apply(one_graph, (family, ops, limit)), flush=True)
 
 
-def placements(_sizes: Sequence[int], limit: float, minimalloc: Path | None = None) -> None:
+def placements(_sizes: Sequence[int], limit: float, others: Mapping[str, Planner]) -> None:
     """Generated traces by the planner, and by other planners where these are there."""
-    columns = ("trace", "buffers", "limit s", "seconds", "bound", "gap", "found by")
-    print("| " + " | ".join(columns), end=" | omnimalloc's gap, seconds | ")
-    print(f"MiniMalloc within {WITHIN:.1%} |\n|" + "---|" * 9)
-    for name, make in TRACES.items():
-        for count in (10_000, 18_692, 28_526, 62_185):
-            buffers = make(count)
-            found = plan(buffers, options=PlanOptions(time_limit_s=limit))
-            check_plan(buffers, found.offsets, found.arena_bytes)
-            print(
-                f"| {name} | {count:,} | {limit:g} | {found.seconds:.1f} | "
-                f"{found.lower_bound_bytes:,} | {found.gap:.2%} | "
-                f"{found.statistics['found_by']} | {_other(buffers, limit)} | "
-                f"{_decided(minimalloc, buffers, limit)} |",
-                flush=True,
-            )
-
-
-def _other(buffers: Sequence[Buffer], limit: float) -> str:
-    """The gap of omnimalloc's branch and bound, and its seconds."""
-    if find_spec("omnimalloc") is None:
-        return "-"
-    began = time.perf_counter()
-    offsets = supermalloc(buffers, limit)
-    took = time.perf_counter() - began
-    check_plan(buffers, offsets)
-    arena = max(at + b.size_bytes for b, at in zip(buffers, offsets, strict=True))
-    return f"{arena / lower_bound(buffers) - 1:.2%}, {took:.1f}"
-
-
-def _decided(program: Path | None, buffers: Sequence[Buffer], limit: float) -> str:
-    """Whether MiniMalloc, which decides, places all close to the bound, and its seconds."""
-    if program is None:
-        return "-"
-    capacity = int(lower_bound(buffers) * (1 + WITHIN))
-    with tempfile.TemporaryDirectory() as folder:
-        given, placed = Path(folder) / "given.csv", Path(folder) / "placed.csv"
-        rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in buffers)
-        given.write_text("id,lower,upper,size\n" + "\n".join(rows) + "\n")
-        began = time.perf_counter()
-        options = (f"--input={given}", f"--output={placed}", f"--timeout={limit}s")
-        subprocess.run([program, f"--capacity={capacity}", *options], check=False)
-        took = time.perf_counter() - began
-        offsets = [b.offset for b in read_csv(placed)] if placed.exists() else []
-    if not offsets or None in offsets:
-        return f"no, {took:.1f}"
-    check_plan(buffers, [at for at in offsets if at is not None], capacity)
-    return f"yes, {took:.1f}"
+    counts = (10_000, 18_692, 28_526, 62_185)
+    traces = {f"{name}, {n:,}": make(n) for name, make in TRACES.items() for n in counts}
+    table(traces, {"ours": ours, **others}, limit)
 
 
 def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None:
@@ -193,7 +137,7 @@ def parts(_sizes: Sequence[int], limit: float, ops: int = 4_000, beam_width: int
         )
 
 
-TABLES = {
+TABLES: dict[str, Callable[..., None]] = {
     "parts": parts,
     "graphs": graphs,
     "placements": placements,
@@ -206,11 +150,11 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=list(TABLES), metavar="TABLE")
     parser.add_argument("--ops", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--limit", type=float, default=20.0)
-    parser.add_argument("--minimalloc", type=Path, metavar="PROGRAM")
+    add_options(parser)
     chosen = parser.parse_args()
-    tables = TABLES | {"placements": partial(placements, minimalloc=chosen.minimalloc)}
-    for table in chosen.tables:
-        tables[table](chosen.ops, chosen.limit)
+    tables = TABLES | {"placements": partial(placements, others=rivals(chosen))}
+    for name in chosen.tables:
+        tables[name](chosen.ops, chosen.limit)
         print()
 
 

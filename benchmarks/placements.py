@@ -1,12 +1,12 @@
-"""Regenerates the table of placements: our planner beside greedy rules in use and omnimalloc.
+"""Regenerates the table of placements: our planner beside greedy rules in use and other planners.
 
-    python benchmarks/placements.py [--data ../shared/data/dsa] [--repeat 3] [--seconds 30]
+    python benchmarks/placements.py [--data PATH ...] [--repeat 3] [--seconds 30]
+                                    [--minimalloc PROGRAM] [--idealloc PROGRAM]
 
 Every row is one instance, every cell ``arena / lower bound`` and the median of CPU seconds, one
-thread. The greedy rules are restated from the descriptions in their projects; omnimalloc,
-ethos-u-vela and OR-Tools run where they are installed (pip install omnimalloc ethos-u-vela). Where
-CP-SAT finds nothing in time, its cell is the order of allocation. Every placement passes the
-naive checker.
+thread and a process of its own. The greedy rules are restated from the descriptions in their
+projects; ``tests/plan/rivals.py`` says which other planners run. Every placement passes the naive
+checker, or its cell says "invalid".
 """
 
 import argparse
@@ -14,15 +14,18 @@ import math
 import os
 import random
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.plan.rivals import NoPlacement, Planner, add_options, arena_bytes, call, rivals
+from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, plan, read_csv
 
-Planner = Callable[[Sequence[Buffer], float], Sequence[int]]
+LARGE = 5_000
+"""Instances of more buffers are placed once, and not by those that would take hours."""
 
 
 def ours(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
@@ -65,65 +68,6 @@ def in_time_best_fit(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]
     return best_fit(buffers, sorted(range(len(buffers)), key=lambda i: buffers[i].lower))
 
 
-def supermalloc(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
-    """The omnimalloc package's branch and bound, one thread."""
-    import omnimalloc  # type: ignore[import-not-found]
-    from omnimalloc.allocators.supermalloc import SupermallocAllocator  # type: ignore[import-not-found]
-
-    allocations = [
-        omnimalloc.Allocation(id=i, size=b.size_bytes, start=b.lower, end=b.upper)
-        for i, b in enumerate(buffers)
-    ]
-    placed = omnimalloc.allocate(allocations, SupermallocAllocator(seconds, num_threads=1))
-    offset = {a.id: a.offset for a in placed}
-    return [offset[i] for i in range(len(buffers))]
-
-
-def vela(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
-    """The ethos-u-vela package's hill climbing, 2,000 iterations; time in ranks, ends included."""
-    from ethosu.vela.hillclimb_allocation import (  # type: ignore[import-not-found]
-        allocate_live_ranges,
-    )
-
-    steps = sorted({t for b in buffers for t in (b.lower, b.upper)})
-    rank = {t: i for i, t in enumerate(steps)}
-    ranges = [
-        SimpleNamespace(
-            start_time=rank[b.lower],
-            end_time=max(rank[b.lower], rank[b.upper] - 1),
-            size=b.size_bytes,
-            get_alignment=lambda: 1,
-        )
-        for b in buffers
-    ]
-    return [int(at) for at in allocate_live_ranges(ranges, 2_000, 1 << 60)]
-
-
-def cp_sat(buffers: Sequence[Buffer], seconds: float) -> Sequence[int]:
-    """OR-Tools CP-SAT: no two rectangles of time and offset overlap, least height; one worker."""
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    top = sum(b.size_bytes for b in buffers)
-    arena = model.new_int_var(0, top, "arena")
-    offsets = [model.new_int_var(0, top - b.size_bytes, b.name) for b in buffers]
-    spans = [model.new_fixed_size_interval_var(b.lower, b.upper - b.lower, b.name) for b in buffers]
-    places = [
-        model.new_fixed_size_interval_var(at, b.size_bytes, b.name)
-        for at, b in zip(offsets, buffers, strict=True)
-    ]
-    model.add_no_overlap_2d(spans, places)
-    for at, b in zip(offsets, buffers, strict=True):
-        model.add(arena >= at + b.size_bytes)
-    model.minimize(arena)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    solver.parameters.num_workers = 1
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return plan(buffers, "greedy_by_start").offsets
-    return [solver.value(at) for at in offsets]
-
-
 PLANNERS: dict[str, Planner] = {
     "ours": ours,
     "by size, first fit": largest_first,
@@ -142,58 +86,61 @@ def random_instance(count: int, seed: int = 1) -> list[Buffer]:
     ]
 
 
-def instances(data: Path) -> dict[str, Sequence[Buffer]]:
-    """By name: the shared files, then random ones."""
-    paths = [
-        p for folder in ("minimalloc", "small", "traces") for p in (data / folder).glob("*.csv")
-    ]
-    named: dict[str, Sequence[Buffer]] = {p.stem: read_csv(p) for p in sorted(paths)}
+def instances(paths: Sequence[Path]) -> dict[str, Sequence[Buffer]]:
+    """By name: files and what folders hold, then random ones."""
+    files = [f for path in paths for f in (sorted(path.rglob("*.csv")) or [path])]
+    named: dict[str, Sequence[Buffer]] = {f.stem: read_csv(f) for f in files}
     return named | {"random-20000": random_instance(20_000)}
 
 
 def measure(planner: Planner, buffers: Sequence[Buffer], seconds: float, repeat: int) -> str:
-    """``arena / bound`` (the worst of the runs) and the median CPU time."""
+    """``arena / bound`` (the worst of the runs) and the median CPU time, or why there is none."""
     ratios, times = [], []
-    for _ in range(repeat):
-        started = time.process_time()
-        offsets = planner(buffers, seconds)
-        times.append(time.process_time() - started)
-        check_plan(buffers, offsets)
-        arena = max(at + b.size_bytes for b, at in zip(buffers, offsets, strict=True))
-        ratios.append(arena / lower_bound(buffers))
-    return f"{max(ratios):.4f} {statistics.median(times):7.3f} s"
+    try:
+        for _ in range(repeat):
+            offsets, took = call(planner, buffers, seconds)
+            check_plan(buffers, offsets)
+            ratios.append(arena_bytes(buffers, offsets) / lower_bound(buffers))
+            times.append(took)
+    except (NoPlacement, CheckError) as said:
+        return f"invalid: {said}" if isinstance(said, CheckError) else str(said)
+    return f"{max(ratios):.4f} {statistics.median(times):.2f} s"
 
 
-def main() -> None:
+def table(
+    rows: Mapping[str, Sequence[Buffer]],
+    planners: Mapping[str, Planner],
+    seconds: float,
+    repeat: int = 1,
+) -> None:
     """Prints the table, a row as soon as it is measured."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    here = Path(__file__).resolve().parents[1]
-    parser.add_argument("--data", type=Path, default=here / ".." / "shared" / "data" / "dsa")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--only", default="", help="instances whose name holds this")
-    given = parser.parse_args()
-    planners = dict(PLANNERS)
-    if find_spec("omnimalloc") is not None:
-        planners["omnimalloc"] = supermalloc
-    if find_spec("ethosu") is not None:
-        planners["vela hill climbing"] = vela
-    if find_spec("ortools") is not None:
-        planners["CP-SAT"] = cp_sat
-    print("arena / lower bound and CPU seconds; one thread of", os.cpu_count(), "cores")
-    print("| instance | buffers |", " | ".join(planners), "|")
-    print("|---|---|" + "---|" * len(planners))
-    for name, buffers in instances(given.data).items():
-        if given.only not in name:
-            continue
-        large = len(buffers) > 5000
+    print(f"arena / lower bound and CPU seconds; {seconds:g} s at most, of {os.cpu_count()} cores")
+    print("\n| instance | buffers | bound |", " | ".join(planners), "|")
+    print("|---|---|---|" + "---|" * len(planners))
+    for name, buffers in rows.items():
+        large = len(buffers) > LARGE
         cells = [
             "-"
             if large and n.endswith(("best fit", "climbing", "CP-SAT"))
-            else measure(p, buffers, given.seconds, 1 if large else given.repeat)
+            else measure(p, buffers, seconds, 1 if large else repeat)
             for n, p in planners.items()
         ]
-        print(f"| {name} | {len(buffers)} |", " | ".join(cells), "|", flush=True)
+        front = f"| {name} | {len(buffers):,} | {lower_bound(buffers):,} |"
+        print(front, " | ".join(cells), "|", flush=True)
+
+
+def main() -> None:
+    """All instances, by all planners that are there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    shared = Path(__file__).resolve().parents[2] / "shared" / "data" / "dsa"
+    parser.add_argument("--data", type=Path, nargs="+", default=[shared], metavar="PATH")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--only", default="", help="instances whose name holds this")
+    add_options(parser)
+    given = parser.parse_args()
+    rows = {name: b for name, b in instances(given.data).items() if given.only in name}
+    table(rows, PLANNERS | rivals(given), given.seconds, given.repeat)
 
 
 if __name__ == "__main__":
