@@ -4,13 +4,20 @@
 #include <cmath>
 #include <numeric>
 
+#include "plan/greedy.hpp"
 #include "plan/many.hpp"
+#include "plan/part.hpp"
+#include "plan/settle.hpp"
+#include "plan/sweep.hpp"
 
 namespace plan {
 
 namespace {
 
-constexpr int kShare = 4;  // of the buffers one is in the core
+constexpr double kShares[] = {0.9, 0.98, 0.995};  // of the area of all that the cores make up
+constexpr int kLargest = 2;  // parts of all buffers, one of which is the most a later core has
+constexpr int kCoreTurns = 4;  // for each buffer of a core, without a better arena
+constexpr int kAllTurns = 2;   // buffers for each turn of all, without a better arena
 
 // All buffers, fixed ones first, then by size and root of lifetime.
 std::vector<int> by_weight(const Instance& in) {
@@ -25,39 +32,124 @@ std::vector<int> by_weight(const Instance& in) {
   return order;
 }
 
-// The buffers `chosen` alone, in the same sections.
-Instance part_of(const Instance& in, const std::vector<int>& chosen) {
-  Instance part;
-  part.sections = in.sections;
-  for (int i : chosen) {
-    part.lower.push_back(in.lower[i]), part.upper.push_back(in.upper[i]);
-    part.size.push_back(in.size[i]), part.alignment.push_back(in.alignment[i]);
-    part.fixed.push_back(in.fixed[i]);
-  }
-  part.partners.resize(chosen.size()), part.below.resize(chosen.size());
-  part.paired.resize(chosen.size());
-  return part;
+// The buffers at the front, up to a share of the area of all; at least those that are fixed.
+Instance front_of(const Instance& all, double share) {
+  std::vector<double> area;
+  for (int i = 0; i < all.count(); ++i)
+    area.push_back(double(all.size[i]) * (all.upper[i] - all.lower[i]));
+  double left = share * std::accumulate(area.begin(), area.end(), 0.0);
+  std::vector<int> chosen;
+  for (int i = 0; i < all.count() && (left > 0 || all.fixed[i] >= 0); ++i)
+    left -= area[i], chosen.push_back(i);
+  return part_of(all, chosen);
 }
+
+// Those at the front are placed; the others go to the lowest gaps, in turn. Empty where the limit
+// came first, as all placements are here.
+std::vector<Bytes> filled(Instance in, const std::vector<Bytes>& placed, Limit& limit) {
+  std::copy(placed.begin(), placed.end(), in.fixed.begin());
+  std::vector<int> order(in.count());
+  std::iota(order.begin(), order.end(), 0);
+  return place_among_many(in, order, limit);
+}
+
+Bytes most_live(const Instance& in) {
+  std::vector<Bytes> rise(in.sections + 1);
+  for (int i = 0; i < in.count(); ++i)
+    rise[in.lower[i]] += in.size[i], rise[in.upper[i]] -= in.size[i];
+  std::partial_sum(rise.begin(), rise.end(), rise.begin());
+  return *std::max_element(rise.begin(), rise.end());
+}
+
+// The buffers with the heaviest first.
+class Cores {
+ public:
+  Cores(const Instance& all, std::vector<Bytes> offsets, Bytes goal, Limit& limit,
+        const Found& found)
+      : all_(all), best_(std::move(offsets)), goal_(goal), limit_(limit), found_(found) {
+    for (double share : kShares) {
+      if (limit.now()) break;
+      Instance core = front_of(all, share);
+      if (!cores_.empty() && core.count() > all.count() / kLargest) break;
+      cores_.push_back(std::move(core));
+    }
+  }
+
+  void run(std::uint64_t seed) {
+    if (cores_.empty()) return;
+    const int starts = 1 + StaticOrders(cores_.front()).count();
+    for (int round = 0, idle = 0; idle < starts && !ended(); ++round, ++idle) {
+      const Bytes before = arena_of(all_, best_);
+      const std::uint64_t state = mix(seed + mix(round));
+      std::vector<Bytes> placed = first(round % starts, round % 2 == 1 || round == 0);
+      for (const Instance& core : cores_) {
+        if (&core != &cores_.front()) placed = settled(core, filled(core, placed, limit_));
+        if (round == 0 && &core != &cores_.front()) placed = lesser(core, placed);
+        if (placed.empty()) return;
+        placed = lower(core, std::move(placed), most_live(core),
+                       std::uint64_t(kCoreTurns) * core.count(), true, state, limit_,
+                       [](const auto&) {});
+        offer(filled(all_, placed, limit_));
+        if (ended()) return;
+      }
+      lower(all_, best_, goal_, all_.count() / kAllTurns, false, state, limit_,
+            [&](const auto& whole) { offer(whole); });
+      if (arena_of(all_, best_) < before) idle = -1;
+    }
+  }
+
+ private:
+  bool ended() { return limit_.now() || arena_of(all_, best_) <= goal_; }
+
+  void offer(const std::vector<Bytes>& whole) {
+    if (whole.empty() || arena_of(all_, whole) >= arena_of(all_, best_)) return;
+    best_ = whole;
+    found_(best_);
+  }
+
+  // A placement of the first core, one of several; or that of the best of all if it is lower.
+  std::vector<Bytes> first(int which, bool compared) {
+    const Instance& core = cores_.front();
+    std::vector<Bytes> placed;
+    if (core.fixed[0] >= 0 && which == 0) placed = filled(core, {}, limit_);
+    else if (which == 0) placed = sweep(core, limit_);
+    else placed = place_among_many(core, StaticOrders(core).make(which - 1), limit_);
+    placed = settled(core, std::move(placed));
+    return compared ? lesser(core, std::move(placed)) : placed;
+  }
+
+  std::vector<Bytes> settled(const Instance& core, std::vector<Bytes> placed) {
+    if (placed.empty()) return placed;
+    return settle(core, std::move(placed), most_live(core), limit_);
+  }
+
+  std::vector<Bytes> lesser(const Instance& core, std::vector<Bytes> placed) {
+    if (placed.empty()) return placed;
+    std::vector<Bytes> other(best_.begin(), best_.begin() + core.count());
+    other = settled(core, std::move(other));
+    return arena_of(core, other) < arena_of(core, placed) ? other : placed;
+  }
+
+  const Instance& all_;
+  std::vector<Instance> cores_;
+  std::vector<Bytes> best_;
+  Bytes goal_;
+  Limit& limit_;
+  Found found_;
+};
 
 }  // namespace
 
-void lower_core(const Instance& in, const std::vector<Bytes>& offsets, Bytes goal,
-                std::uint64_t seed, Limit& limit, const Found& found) {
+void lower_by_cores(const Instance& in, std::vector<Bytes> offsets, Bytes goal, std::uint64_t seed,
+                    Limit& limit, const Found& found) {
   const std::vector<int> order = by_weight(in);
-  std::ptrdiff_t many = in.count() / kShare, fixed = 0;
-  for (Bytes at : in.fixed) fixed += at >= 0;
-  const std::vector<int> chosen(order.begin(), order.begin() + std::max(many, fixed));
-  const Instance core = part_of(in, chosen);
-  const auto fill = [&](const std::vector<Bytes>& placed) {
-    Instance rest = in;
-    for (std::size_t k = 0; k < chosen.size(); ++k) rest.fixed[chosen[k]] = placed[k];
-    const std::vector<Bytes> all = place_among_many(rest, order, limit);
-    if (!all.empty()) found(all);
+  std::vector<Bytes> sorted;
+  for (int i : order) sorted.push_back(offsets[i]);
+  const Found given = [&](const std::vector<Bytes>& placed) {
+    for (int k = 0; k < in.count(); ++k) offsets[order[k]] = placed[k];
+    found(offsets);
   };
-  std::vector<Bytes> placed;
-  for (int i : chosen) placed.push_back(offsets[i]);
-  if (arena_of(core, placed) <= goal) fill(placed);
-  lower(core, std::move(placed), goal, chosen.size(), seed, limit, fill);
+  Cores(part_of(in, order), std::move(sorted), goal, limit, given).run(seed);
 }
 
 }  // namespace plan

@@ -5,15 +5,18 @@
 #include <functional>
 #include <limits>
 
+#include "plan/part.hpp"
+#include "plan/settle.hpp"
+
 namespace plan {
 
 namespace {
 
-constexpr Bytes kNever = std::numeric_limits<Bytes>::max();
 constexpr double kWorth = 64;               // of a buffer whose area's root is the mean one
 constexpr std::uint64_t kLooks = 200'000;   // at buffers, between two looks at the clock
 constexpr int kNearest = 512, kFarthest = 2;  // parts of the way to the goal that a target takes
-constexpr int kImpatience = 4;  // buffers for each turn in which no fewer wait, before more room
+constexpr int kImpatience = 8;  // buffers for each turn in which no fewer wait, before more room
+constexpr int kAgain = 3;  // times that what is placed is turned twice before that
 
 }  // namespace
 
@@ -40,13 +43,25 @@ void Ejection::start(std::vector<Bytes> offsets, Bytes capacity) {
   for (Worth& one : worth_) one.refused = 1;
 }
 
+void Ejection::compact(Limit& limit) {
+  std::vector<int> chosen;
+  std::vector<Bytes> placed;
+  for (int i = 0; i < in_.count(); ++i)
+    if (offsets_[i] >= 0) chosen.push_back(i), placed.push_back(offsets_[i]);
+  placed = turned_twice(part_of(in_, chosen), std::move(placed), limit);
+  for (std::size_t k = 0; k < placed.size(); ++k) offsets_[chosen[k]] = placed[k];
+  shelves_.fill(offsets_);
+}
+
 bool Ejection::place(Bytes capacity, std::uint64_t patience, Limit& limit) {
   std::size_t fewest = waiting_.size();
   for (std::uint64_t idle = 0; !waiting_.empty(); ++idle, ++turns_) {
     if (waiting_.size() < fewest) fewest = waiting_.size(), idle = 0;
     if (idle > patience || limit.tick()) return false;
-    if (looked_ > kLooks && limit.now()) return false;
-    if (looked_ > kLooks) looked_ = 0;
+    if (shelves_.read() > looked_ + kLooks) {
+      looked_ = shelves_.read();
+      if (limit.now()) return false;
+    }
     const int i = waiting_.back();
     waiting_.pop_back();
     put(i, capacity);
@@ -55,11 +70,10 @@ bool Ejection::place(Bytes capacity, std::uint64_t patience, Limit& limit) {
 }
 
 void Ejection::put(int i, Bytes capacity) {
-  held_ = &shelves_.live(in_.lower[i], in_.upper[i]);
-  looked_ += held_->size() + 1;
   const Bytes last = capacity - in_.size[i];
-  Bytes at = lowest_gap(i);
+  Bytes at = shelves_.lowest_gap(i);
   if (at > last) {
+    held_ = shelves_.live(in_.lower[i], in_.upper[i]);
     ++worth_[i].refused;
     at = cheapest(i, last);
     if (at < 0) {  // only what stays is in the way: others first
@@ -73,56 +87,70 @@ void Ejection::put(int i, Bytes capacity) {
   shelves_.add(i, at);
 }
 
-Bytes Ejection::lowest_gap(int i) const {
-  Bytes at = 0;
-  for (const Shelves::Held& held : *held_) {
-    if (held.end <= at) continue;
-    if (at + in_.size[i] <= held.start) return at;
-    at = align_up(held.end, in_.alignment[i]);
-  }
-  return at;
-}
-
 // The offset up to `last` where what is met is worth least, any of equal ones; -1 where everywhere
-// something that stays is met. Best are 0 or an end of what is held: from elsewhere one may go
-// down, meeting no more, until something that is not met lies right below.
+// something that stays is met. From anywhere one may go up, meeting no more, until something that
+// is not met begins right above: only such spots are compared. From there one may go down again.
 Bytes Ejection::cheapest(int i, Bytes last) {
-  const auto& held = *held_;
-  const Bytes size = in_.size[i], step = in_.alignment[i];
-  const auto later = std::greater<std::pair<Bytes, std::int64_t>>();
+  find_spots(i, last);
+  weigh_spots(i);
   std::int64_t met = 0, least = std::numeric_limits<std::int64_t>::max();
   int staying = 0, equal = 0;
-  const auto count = [&](std::int64_t worth, int sign) {
-    if (worth > 0) met += sign * worth;
-    else staying += sign;
-  };
   Bytes best = -1;
-  ends_.clear();
-  std::size_t in = 0;
-  for (Bytes at = 0, next; at <= last; at = next) {
-    for (; in < held.size() && held[in].start < at + size; ++in) {
-      if (held[in].end <= at) continue;
-      ends_.emplace_back(held[in].end, worth(held[in].buffer));
-      count(ends_.back().second, 1);
-      std::push_heap(ends_.begin(), ends_.end(), later);
-    }
-    while (!ends_.empty() && ends_.front().first <= at) {
-      count(ends_.front().second, -1);
-      std::pop_heap(ends_.begin(), ends_.end(), later);
-      ends_.pop_back();
-    }
-    if (staying == 0 && met < least) least = met, best = at, equal = 1;
-    else if (staying == 0 && met == least && below(++equal) == 0) best = at;
-    next = ends_.empty() ? kNever : align_up(ends_.front().first, step);
-    if (in < held.size()) next = std::min(next, align_up(held[in].start - size + 1, step));
+  for (const Spot& spot : spots_) {
+    met += spot.worth, staying += spot.staying;
+    if (staying > 0 || met > least) continue;
+    if (met < least) least = met, equal = 0;
+    if (below(++equal) == 0) best = spot.at;
   }
-  return best;
+  return best < 0 ? best : slid_down(i, best);
+}
+
+void Ejection::find_spots(int i, Bytes last) {
+  const Bytes size = in_.size[i], step = in_.alignment[i];
+  spots_.clear();
+  for (const Shelves::Held& held : held_) {
+    if (held.start < size) continue;
+    const Bytes at = step == 1 ? held.start - size : (held.start - size) / step * step;
+    if (at >= last) break;
+    if (spots_.empty() || at > spots_.back().at) spots_.push_back({at, 0, 0});
+  }
+  spots_.push_back({last / step * step, 0, 0});
+}
+
+// What is met from a spot on, and from which one on no longer.
+void Ejection::weigh_spots(int i) {
+  int shift = 0;
+  while (spots_.back().at >> shift > Bytes(spots_.size())) ++shift;
+  cells_.clear();
+  for (std::size_t k = 0; k < spots_.size(); ++k)
+    cells_.resize((spots_[k].at >> shift) + 1, int(k));
+  std::size_t in = 0;
+  for (const Shelves::Held& held : held_) {
+    while (in < spots_.size() && spots_[in].at + in_.size[i] <= held.start) ++in;
+    if (in == spots_.size()) break;
+    const std::int64_t one = worth(held.buffer);
+    spots_[in].worth += one, spots_[in].staying += one == 0;
+    if (held.end > spots_.back().at) continue;
+    std::size_t out = cells_[held.end >> shift];
+    while (spots_[out].at < held.end) ++out;
+    spots_[out].worth -= one, spots_[out].staying -= one == 0;
+  }
+}
+
+// The lowest offset above all that ends up to `at`.
+Bytes Ejection::slid_down(int i, Bytes at) const {
+  Bytes lowest = 0;
+  for (const Shelves::Held& held : held_) {
+    if (held.start >= at) break;
+    if (held.end <= at) lowest = std::max(lowest, held.end);
+  }
+  return align_up(lowest, in_.alignment[i]);
 }
 
 // Who is met by a buffer at `at` waits, the one that is worth most first.
 void Ejection::evict(int i, Bytes at) {
   const std::size_t before = waiting_.size();
-  for (const Shelves::Held& held : *held_) {
+  for (const Shelves::Held& held : held_) {
     if (held.start >= at + in_.size[i] || held.end <= at) continue;
     offsets_[held.buffer] = -1;
     shelves_.remove(held.buffer, held.start);
@@ -134,7 +162,7 @@ void Ejection::evict(int i, Bytes at) {
 }
 
 std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal,
-                         std::uint64_t turns, std::uint64_t seed, Limit& limit,
+                         std::uint64_t turns, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found) {
   Ejection ejection(in, seed);
   Bytes arena = arena_of(in, best);
@@ -147,8 +175,14 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
     const Bytes target = arena - std::max<Bytes>(1, (arena - goal) / share);
     if (fresh) ejection.start(best, target);
     fresh = ejection.place(target, patience, limit);
+    for (int again = 0; settled && again < kAgain && !fresh && !limit.now(); ++again) {
+      ejection.compact(limit);
+      fresh = ejection.place(target, patience, limit);
+    }
     if (fresh) {
-      best = ejection.offsets(), arena = arena_of(in, best);
+      best = ejection.offsets();
+      if (settled) best = settle(in, std::move(best), goal, limit);
+      arena = arena_of(in, best);
       gained = ejection.turns();
       share = std::max(kFarthest, share / 2);
       found(best);

@@ -28,6 +28,9 @@ class Ejection {
   // not less.
   bool place(Bytes capacity, std::uint64_t patience, Limit& limit);
 
+  // What is placed is turned twice, so that what is free comes together.
+  void compact(Limit& limit);
+
   const std::vector<Bytes>& offsets() const { return offsets_; }  // -1 for what waits
   bool movable(int i) const { return movable_[i]; }
   std::uint64_t turns() const { return turns_; }
@@ -37,9 +40,19 @@ class Ejection {
     std::int64_t area, refused;  // its root, 0 where it stays; how often it found no room
   };
 
+  // The highest offset at which a buffer ends no higher than another one begins; and by how much
+  // that what it meets there is worth more than at the spot below, and how many more of it stay.
+  struct Spot {
+    Bytes at;
+    std::int64_t worth;
+    int staying;
+  };
+
   void put(int i, Bytes capacity);
-  Bytes lowest_gap(int i) const;
   Bytes cheapest(int i, Bytes last);
+  void find_spots(int i, Bytes last);
+  void weigh_spots(int i);
+  Bytes slid_down(int i, Bytes at) const;
   void evict(int i, Bytes at);
   std::int64_t worth(int i) const { return worth_[i].area * worth_[i].refused; }
   int below(int n) { return int(mix(state_ += 0x9e3779b97f4a7c15ull) % std::uint64_t(n)); }
@@ -48,8 +61,9 @@ class Ejection {
   Shelves shelves_;
   std::vector<char> movable_;
   std::vector<Worth> worth_;
-  const std::vector<Shelves::Held>* held_ = nullptr;  // what meets the buffer to place
-  std::vector<std::pair<Bytes, std::int64_t>> ends_;  // of what is met, and its worth
+  Shelves::Range held_{nullptr, nullptr};  // what meets the buffer to place
+  std::vector<Spot> spots_;   // ascending
+  std::vector<int> cells_;    // the first spot of each cell of offsets
   std::vector<Bytes> offsets_;
   std::vector<int> waiting_;
   std::uint64_t state_, turns_ = 0, looked_ = 0;
@@ -58,10 +72,12 @@ class Ejection {
 using Found = std::function<void(const std::vector<Bytes>&)>;
 
 // Lowers the arena of a placement: what ends above a target half way to the goal waits; where it
-// finds no room, the target rises half of the way back, again and again. Ends at `goal`, after
-// `turns` without a better arena, or at the limit; `found` is called with each better placement.
-// Returns the best one.
+// finds no room, the target rises half of the way back, again and again. `settled`: placements are
+// turned over when they are found and where there is no room; no buffers may share bytes then. Ends
+// at `goal`, after `turns` without a better arena, or at the limit; `found` is called with each
+// better placement. Returns the best one.
 std::vector<Bytes> lower(const Instance& instance, std::vector<Bytes> offsets, Bytes goal,
-                         std::uint64_t turns, std::uint64_t seed, Limit& limit, const Found& found);
+                         std::uint64_t turns, bool settled, std::uint64_t seed, Limit& limit,
+                         const Found& found);
 
 }  // namespace plan

@@ -12,12 +12,7 @@ std::vector<Bytes> place_among_many(const Instance& in, const std::vector<int>& 
   for (int i : order) {
     if (offsets[i] >= 0) continue;
     if (limit.tick()) return {};
-    Bytes at = 0;
-    for (const Shelves::Held& held : shelves.live(in.lower[i], in.upper[i])) {
-      if (held.end <= at) continue;
-      if (at + in.size[i] <= held.start) break;
-      at = align_up(held.end, in.alignment[i]);
-    }
+    const Bytes at = shelves.lowest_gap(i);
     offsets[i] = at;
     shelves.add(i, at);
   }

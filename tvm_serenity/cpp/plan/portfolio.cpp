@@ -182,9 +182,10 @@ class Solver {
 
   void eject() {
     const Found found = [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); };
-    if (!shares(in_)) lower_core(in_, answer_.offsets, goal(), request_.seed, limit_, found);
-    if (!done() && !limit_.now())
-      lower(in_, answer_.offsets, goal(), kTurns, request_.seed, limit_, found);
+    if (shares(in_))
+      lower(in_, answer_.offsets, goal(), kTurns, false, request_.seed, limit_, found);
+    else
+      lower_by_cores(in_, answer_.offsets, goal(), request_.seed, limit_, found);
   }
 
   void local(const std::vector<int>& order, int rounds) {

@@ -45,11 +45,11 @@ void Shelves::fill(const std::vector<Bytes>& offsets) {
     for (auto& list : tier.begun) list.clear();
     for (auto& list : tier.starting) list.clear();
   }
-  found_.clear();
+  std::vector<Held> all;
   for (int i = 0; i < in_.count(); ++i)
-    if (offsets[i] >= 0) found_.push_back(held(i, offsets[i]));
-  std::sort(found_.begin(), found_.end());
-  for (const Held& one : found_) each(one.buffer, [&](auto& list) { list.push_back(one); });
+    if (offsets[i] >= 0) all.push_back(held(i, offsets[i]));
+  std::sort(all.begin(), all.end());
+  for (const Held& one : all) each(one.buffer, [&](auto& list) { list.push_back(one); });
 }
 
 void Shelves::add(int i, Bytes start) {
@@ -66,35 +66,73 @@ void Shelves::remove(int i, Bytes start) {
   });
 }
 
-const std::vector<Shelves::Held>& Shelves::live(int first, int last) {
-  found_.clear(), runs_.clear();
-  const auto take = [&](const std::vector<Held>& list) {
-    const std::size_t before = found_.size();
-    for (const Held& one : list)
-      if (one.upper > first && one.lower < last) found_.push_back(one);
-    if (found_.size() > before) runs_.push_back(before);
-  };
+void Shelves::gather(int first, int last) {
   const auto fits = [&](const Tier& tier) {
     return (last - 1) / tier.length - first / tier.length < kBlocks;
   };
   const Tier& tier = *std::find_if(tiers_.begin(), tiers_.end(), fits);
-  take(tier.begun[first / tier.length]);
-  for (int b = first / tier.length; b <= (last - 1) / tier.length; ++b) take(tier.starting[b]);
-  while (runs_.size() > 1) merge();
-  return found_;
+  lists_.clear();
+  const auto add = [&](const std::vector<Held>& list) {
+    if (!list.empty()) lists_.push_back({list.data(), list.data() + list.size()});
+  };
+  add(tier.begun[first / tier.length]);
+  for (int b = first / tier.length; b <= (last - 1) / tier.length; ++b) add(tier.starting[b]);
+}
+
+// The gap rises above all that begins below its end and ends above its start, until nothing more of
+// any list does: each is read once, from the front.
+Bytes Shelves::lowest_gap(int i) {
+  const int first = in_.lower[i], last = in_.upper[i];
+  const Bytes size = in_.size[i], step = in_.alignment[i];
+  gather(first, last);
+  Bytes at = 0;
+  for (Bytes before = -1; before < at;) {
+    before = at;
+    for (Range& list : lists_) {
+      const Held* const from = list.first;
+      for (; list.first != list.last && list.first->start < at + size; ++list.first)
+        if (list.first->end > at && list.first->upper > first && list.first->lower < last)
+          at = align_up(list.first->end, step);
+      read_ += list.first - from;
+    }
+  }
+  return at;
+}
+
+Shelves::Range Shelves::live(int first, int last) {
+  gather(first, last);
+  std::size_t most = 0;
+  for (const Range& list : lists_) most += list.size();
+  if (found_.size() < most) found_.resize(most), merged_.resize(most);
+  read_ += most;
+  runs_.assign(1, 0);
+  for (const Range& list : lists_) {
+    std::size_t end = runs_.back();
+    for (const Held& one : list) {  // written over by the next one if it is not live
+      found_[end] = one;
+      end += (one.upper > first) & (one.lower < last);
+    }
+    if (end > runs_.back()) runs_.push_back(end);
+  }
+  while (runs_.size() > 2) merge();
+  return {found_.data(), found_.data() + runs_.back()};
 }
 
 // Merges sorted runs of found_ two by two.
 void Shelves::merge() {
-  merged_.resize(found_.size());
-  left_.clear();
-  runs_.push_back(found_.size());
+  left_.assign(1, 0);
   for (std::size_t k = 0; k + 1 < runs_.size(); k += 2) {
-    const auto from = found_.begin();
-    const std::size_t end = runs_[std::min(k + 2, runs_.size() - 1)];
-    std::merge(from + runs_[k], from + runs_[k + 1], from + runs_[k + 1], from + end,
-               merged_.begin() + runs_[k]);
-    left_.push_back(runs_[k]);
+    const std::size_t last = std::min(k + 2, runs_.size() - 1);
+    const Held *one = found_.data() + runs_[k], *other = found_.data() + runs_[k + 1];
+    const Held *const middle = other, *const end = found_.data() + runs_[last];
+    Held* to = merged_.data() + runs_[k];
+    while (one != middle && other != end) {  // without a branch on what is next
+      const bool second = other->start < one->start;
+      *to++ = *(second ? other : one);
+      other += second, one += !second;
+    }
+    std::copy(other, end, std::copy(one, middle, to));
+    left_.push_back(runs_[last]);
   }
   found_.swap(merged_), runs_.swap(left_);
 }

@@ -2,6 +2,7 @@
 // is read off a few lists, without sorting.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "plan/instance.hpp"
@@ -25,8 +26,21 @@ class Shelves {
   void add(int i, Bytes start);
   void remove(int i, Bytes start);
 
-  // What is held and live in a section from `first` to before `last`, sorted.
-  const std::vector<Held>& live(int first, int last);
+  // The lowest offset at which buffer i meets nothing that is held.
+  Bytes lowest_gap(int i);
+
+  struct Range {
+    const Held *first, *last;
+    const Held* begin() const { return first; }
+    const Held* end() const { return last; }
+    std::size_t size() const { return static_cast<std::size_t>(last - first); }
+  };
+
+  // What is held and live in a section from `first` to before `last`, sorted by start, until the
+  // next call.
+  Range live(int first, int last);
+
+  std::uint64_t read() const { return read_; }  // of what is held, how often any was looked at
 
  private:
   // Blocks of one length, at first the mean lifetime: who begins before each and reaches into it,
@@ -38,12 +52,15 @@ class Shelves {
   Held held(int i, Bytes start) const;
   template <class Visit>
   void each(int i, Visit visit);
+  void gather(int first, int last);
   void merge();
 
   const Instance& in_;
   std::vector<Tier> tiers_;
+  std::vector<Range> lists_;  // in which all is that is live in some sections
   std::vector<Held> found_, merged_;
   std::vector<std::size_t> runs_, left_;  // where sorted runs of found_ begin
+  std::uint64_t read_ = 0;
 };
 
 }  // namespace plan
