@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kShares[] = {0.9, 0.98, 0.995};  // of the area of all that the cores make up
 constexpr int kLargest = 2;  // parts of all buffers, one of which is the most a later core has
-constexpr int kCoreTurns = 4;  // for each buffer of a core, without a better arena
+constexpr int kCoreTurns = 2;  // for each buffer of a core, without a better arena
 constexpr int kAllTurns = 2;   // buffers for each turn of all, without a better arena
 
 // All buffers, fixed ones first, then by size and root of lifetime.
@@ -83,13 +83,15 @@ class Cores {
       const std::uint64_t state = mix(seed + mix(round));
       std::vector<Bytes> placed = first(round % starts, round % 2 == 1 || round == 0);
       for (const Instance& core : cores_) {
-        if (&core != &cores_.front()) placed = settled(core, filled(core, placed, limit_));
-        if (round == 0 && &core != &cores_.front()) placed = lesser(core, placed);
+        const bool small = &core == &cores_.front();
+        if (!small) placed = settled(core, filled(core, placed, limit_));
+        if (!small && round == 0) placed = lesser(core, placed);
         if (placed.empty()) return;
+        const auto fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
         placed = lower(core, std::move(placed), most_live(core),
                        std::uint64_t(kCoreTurns) * core.count(), true, state, limit_,
-                       [](const auto&) {});
-        offer(filled(all_, placed, limit_));
+                       small ? Found([](const auto&) {}) : Found(fill));
+        fill(placed);
         if (ended()) return;
       }
       lower(all_, best_, goal_, all_.count() / kAllTurns, false, state, limit_,
