@@ -13,7 +13,7 @@ fi
 site=$PWD/build/sanitize/site
 packages=$("$python" -c 'import sys; print(":".join(p for p in sys.path if p.endswith("-packages")))')
 rm -rf "$site" && mkdir -p "$site"
-for part in tvm_serenity tests; do cp -R "$part" "$site/$part"; done
+for part in tvm_serenity tests benchmarks; do cp -R "$part" "$site/$part"; done
 rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
 find "$site" -name '*.so' -delete
 [ ! -d ../shared ] || ln -sfn "$(cd ../shared && pwd)" build/sanitize/shared  # data that tests read
