@@ -4,16 +4,20 @@
 #include <cstddef>
 #include <vector>
 
+// Some of what an array holds, one after the other.
+template <class T>
+struct Span {
+  const T *first, *last;
+  const T* begin() const { return first; }
+  const T* end() const { return last; }
+  std::size_t size() const { return static_cast<std::size_t>(last - first); }
+  bool empty() const { return first == last; }
+  const T& operator[](std::size_t i) const { return first[i]; }
+};
+
 class Lists {
  public:
-  struct Range {
-    const int *first, *last;
-    const int* begin() const { return first; }
-    const int* end() const { return last; }
-    std::size_t size() const { return static_cast<std::size_t>(last - first); }
-    bool empty() const { return first == last; }
-    int operator[](std::size_t i) const { return first[i]; }
-  };
+  using Range = Span<int>;
 
   std::size_t size() const { return ends_.size() - 1; }
   Range operator[](std::size_t list) const {

@@ -54,11 +54,8 @@ std::vector<Bytes> filled(Instance in, const std::vector<Bytes>& placed, Limit& 
 }
 
 Bytes most_live(const Instance& in) {
-  std::vector<Bytes> rise(in.sections + 1);
-  for (int i = 0; i < in.count(); ++i)
-    rise[in.lower[i]] += in.size[i], rise[in.upper[i]] -= in.size[i];
-  std::partial_sum(rise.begin(), rise.end(), rise.begin());
-  return *std::max_element(rise.begin(), rise.end());
+  const std::vector<Bytes> live = live_bytes(in);
+  return *std::max_element(live.begin(), live.end());
 }
 
 // The buffers with the heaviest first.
@@ -77,25 +74,26 @@ class Cores {
 
   void run(std::uint64_t seed) {
     if (cores_.empty()) return;
-    const int starts = 1 + StaticOrders(cores_.front()).count();
+    const StaticOrders orders(cores_.front());
+    const int starts = 1 + orders.count();
+    const Found offered = [&](const auto& whole) { offer(whole); }, unheard = [](const auto&) {};
     for (int round = 0, idle = 0; idle < starts && !ended(); ++round, ++idle) {
       const Bytes before = arena_of(all_, best_);
       const std::uint64_t state = mix(seed + mix(round));
-      std::vector<Bytes> placed = first(round % starts, round % 2 == 1 || round == 0);
+      std::vector<Bytes> placed = first(orders, round % starts, round % 2 == 1 || round == 0);
       for (const Instance& core : cores_) {
         const bool small = &core == &cores_.front();
         if (!small) placed = settled(core, filled(core, placed, limit_));
         if (!small && round == 0) placed = lesser(core, placed);
         if (placed.empty()) return;
-        const auto fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
+        const Found fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
         placed = lower(core, std::move(placed), most_live(core),
                        std::uint64_t(kCoreTurns) * core.count(), true, state, limit_,
-                       small ? Found([](const auto&) {}) : Found(fill));
+                       small ? unheard : fill);
         fill(placed);
         if (ended()) return;
       }
-      lower(all_, best_, goal_, all_.count() / kAllTurns, false, state, limit_,
-            [&](const auto& whole) { offer(whole); });
+      lower(all_, best_, goal_, all_.count() / kAllTurns, false, state, limit_, offered);
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }
@@ -110,12 +108,12 @@ class Cores {
   }
 
   // A placement of the first core, one of several; or that of the best of all if it is lower.
-  std::vector<Bytes> first(int which, bool compared) {
+  std::vector<Bytes> first(const StaticOrders& orders, int which, bool compared) {
     const Instance& core = cores_.front();
     std::vector<Bytes> placed;
     if (core.fixed[0] >= 0 && which == 0) placed = filled(core, {}, limit_);
     else if (which == 0) placed = sweep(core, limit_);
-    else placed = place_among_many(core, StaticOrders(core).make(which - 1), limit_);
+    else placed = place_among_many(core, orders.make(which - 1), limit_);
     placed = settled(core, std::move(placed));
     return compared ? lesser(core, std::move(placed)) : placed;
   }

@@ -95,6 +95,14 @@ Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   return arena;
 }
 
+std::vector<Bytes> live_bytes(const Instance& in) {
+  std::vector<Bytes> live(in.sections + 1);
+  for (int i = 0; i < in.count(); ++i)
+    live[in.lower[i]] += in.size[i], live[in.upper[i]] -= in.size[i];
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  return live;
+}
+
 std::vector<Bytes> place_in_order(const Instance& instance, const std::vector<int>& order,
                                   Limit* limit) {
   std::vector<Bytes> offsets(instance.fixed);
@@ -167,13 +175,9 @@ constexpr int kPlain = 5;
 
 StaticOrders::StaticOrders(const Instance& in)
     : in_(in), life_(in.count()), size_(in.size.begin(), in.size.end()) {
-  std::vector<double> rise(in.sections + 1);
-  for (int i = 0; i < in.count(); ++i) {
-    life_[i] = in.upper[i] - in.lower[i];
-    rise[in.lower[i]] += size_[i], rise[in.upper[i]] -= size_[i];
-  }
-  std::partial_sum(rise.begin(), rise.end(), rise.begin());
-  pressure_ = largest_within(in, rise);
+  for (int i = 0; i < in.count(); ++i) life_[i] = in.upper[i] - in.lower[i];
+  const std::vector<Bytes> live = live_bytes(in);
+  pressure_ = largest_within(in, {live.begin(), live.end()});
   paired_ = std::find(in.paired.begin(), in.paired.end(), 1) != in.paired.end();
 }
 

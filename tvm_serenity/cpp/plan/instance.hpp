@@ -75,4 +75,7 @@ inline std::uint64_t mix(std::uint64_t x) {
 
 Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets);
 
+// For each section, the sizes of what is live in it.
+std::vector<Bytes> live_bytes(const Instance& instance);
+
 }  // namespace plan

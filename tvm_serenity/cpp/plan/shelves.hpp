@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lists.hpp"
 #include "plan/instance.hpp"
 
 namespace plan {
@@ -29,12 +30,7 @@ class Shelves {
   // The lowest offset at which buffer i meets nothing that is held.
   Bytes lowest_gap(int i);
 
-  struct Range {
-    const Held *first, *last;
-    const Held* begin() const { return first; }
-    const Held* end() const { return last; }
-    std::size_t size() const { return static_cast<std::size_t>(last - first); }
-  };
+  using Range = Span<Held>;
 
   // What is held and live in a section from `first` to before `last`, sorted by start, until the
   // next call.
