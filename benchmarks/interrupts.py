@@ -82,6 +82,8 @@ def _interrupted(words: Sequence[str], after: float, noted: Path) -> Ended | Non
     time.sleep(0.01)
     began, used = time.monotonic(), _cpu_s(process.pid)
     process.send_signal(signal.SIGINT)
+    if process.returncode is not None:
+        return None
     _, status, usage = os.wait4(process.pid, 0)
     seconds, cpu_s = time.monotonic() - began, usage.ru_utime + usage.ru_stime - used
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -10,6 +10,7 @@ from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import (
     Instance,
     instance_of,
+    peak_of_order,
     profile,
     profile_in_python,
     reverse,
@@ -75,6 +76,7 @@ def test_profiles_and_greedy_orders_are_the_twins_of_the_native_ones() -> None:
         assert len(native) == (3 if any(instance.in_place) else 5)
         for order in native:
             assert profile(instance, order) == profile_in_python(instance, order)
+            assert peak_of_order(instance, order) == profile_in_python(instance, order).peak
         numbers = range(instance.count)
         relaxed, _ = window(instance, numbers, lives_of(instance, numbers), 0, instance.count)
         assert list(greedy_orders(relaxed)) == list(greedy_orders(relaxed, native=False))

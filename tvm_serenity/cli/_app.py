@@ -17,8 +17,8 @@ class Commands(TyperGroup):
     """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
 
     Typer's own answer differs between its versions, and newer ones end without a word. ``held``
-    gets the frame in which Ctrl-C came, and with it all that the command has in its hands: to take
-    a million objects apart takes longer than anybody waits then.
+    gets the frames in which Ctrl-C came, and with them all that the command has in its hands: to
+    take a million objects apart takes longer than anybody waits then.
     """
 
     held: ClassVar[list[FrameType] | None] = None
@@ -39,10 +39,11 @@ def _interrupts_raise(held: list[FrameType] | None) -> Iterator[None]:
         yield
         return
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if held is not None and frame is not None:
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        while held is not None and frame is not None:  # a generator's does not keep its caller's
             held.append(frame)
-        signal.default_int_handler(number, frame)
+            frame = frame.f_back
+        raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:

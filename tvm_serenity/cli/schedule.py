@@ -236,11 +236,17 @@ def schedule_json(
         "options": choices.options(),
         "state_bytes": reduced.graph.state_bytes,
         "given": {
-            "peak_bytes": peak_bytes(reduced.graph),
+            "peak_bytes": _given_peak(reduced.graph, joint),
             "arena_bytes": show.placed_bytes(given_plan),
         },
         "schedule": _schedule_json(joint, order),
     }
+
+
+def _given_peak(graph: Graph, joint: Joint) -> int:
+    """The peak of the given order, which may be the one that was found."""
+    same = joint.schedule.order == tuple(range(len(graph.ops)))
+    return joint.schedule.peak_bytes if same else peak_bytes(graph)
 
 
 def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
@@ -283,7 +289,7 @@ def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list
 
 def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_plan: Plan) -> None:
     found, best_plan = joint.schedule, joint.plan
-    before, after = peak_bytes(reduced.graph), found.peak_bytes
+    before, after = _given_peak(reduced.graph, joint), found.peak_bytes
     saved = f" ({1 - after / before:.1%} less)" if after < before else ""
     fixed = program.allocated(opened) is not None
     following = program.NEXT if fixed else NO_ORDER_HELPS

@@ -77,7 +77,7 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
             if too_late_for(len(graph.ops), PREPARE_PROBLEMS * each_s):
                 return _as_given(graph, method)
             found = METHODS[method](problem, options)
-            order = complete_order(graph, [problem.ops[i] for i in found.order])
+            order = complete_order(graph, tuple(map(problem.ops.__getitem__, found.order)))
         except KeyboardInterrupt:
             if not options.keep_on_interrupt:
                 raise

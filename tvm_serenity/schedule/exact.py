@@ -96,7 +96,7 @@ class _Stretch:
         """The best order so far, in the problem's op numbers."""
         if self.part is None:
             return self.order
-        return [self.first + op for op in self.part.order]
+        return list(map(self.first.__add__, self.part.order))
 
 
 @dataclass

@@ -133,6 +133,15 @@ def profile(instance: Instance, order: Sequence[int]) -> OrderProfile:
     return OrderProfile(tuple(live), tuple(need))
 
 
+def peak_of_order(instance: Instance, order: Sequence[int]) -> int:
+    """The most bytes at any time of a valid order of the instance."""
+    walk = instance.walk
+    if walk is None:
+        return profile_in_python(instance, order).peak
+    peak: int = walk.peak(order)
+    return peak
+
+
 def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
     """The same without the native core: its twin."""
     waiting = [len(c) for c in instance.consumers]

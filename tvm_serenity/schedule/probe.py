@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from tvm_serenity.schedule import reference
-from tvm_serenity.schedule.instance import Instance, native_core, profile
+from tvm_serenity.schedule.instance import Instance, native_core, peak_of_order, profile
 from tvm_serenity.schedule.limits import SearchRun
 
 Proof = Mapping[str, object]
@@ -29,7 +29,7 @@ class Part:
 
     def offer(self, order: Sequence[int]) -> bool:
         """Take an order if it is better."""
-        peak = profile(self.instance, order).peak
+        peak = peak_of_order(self.instance, order)
         if peak >= self.peak:
             return False
         self.order, self.peak = list(order), peak

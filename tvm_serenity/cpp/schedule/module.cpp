@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "arrays.hpp"
@@ -145,6 +146,13 @@ NB_MODULE(_schedule, module) {
            [](const Walk& walk, const std::vector<int>& order) {
              OrderProfile found = walk.profile(order);
              return std::make_tuple(std::move(found.live), std::move(found.need));
+           },
+           nb::arg("order"))
+      .def("peak",
+           [](const Walk& walk, const std::vector<int>& order) {
+             const OrderProfile found = walk.profile(order);
+             const auto most = std::max_element(found.need.begin(), found.need.end());
+             return most == found.need.end() ? found.live[0] : *most;
            },
            nb::arg("order"))
       .def("greedy", &greedy_in, nb::arg("newest_first"), nb::arg("seconds"))
