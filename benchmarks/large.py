@@ -152,6 +152,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=20.0)
     add_options(parser)
     chosen = parser.parse_args()
+    for name in chosen.tables:
+        if name not in TABLES:
+            parser.error(f"no table {name!r}; there are {', '.join(TABLES)}")
     tables = TABLES | {"placements": partial(placements, others=rivals(chosen))}
     for name in chosen.tables:
         tables[name](chosen.ops, chosen.limit)

@@ -134,3 +134,13 @@ def test_shared_files_are_solved(path: Path) -> None:
             assert result.arena_bytes == int(path.stem.split(".")[1])
     if result.offsets:
         check_plan(buffers, result.offsets, result.arena_bytes)
+
+
+@pytest.mark.skipif(not native.available(), reason="the native core is not built")
+@needs_data
+def test_restarts_place_what_rounds_do_not() -> None:
+    """1,034,240 bytes without them."""
+    buffers = read_csv(DATA / "minimalloc" / "J.1048576.csv")
+    result = plan(buffers, options=PlanOptions(time_limit_s=None, steps=400_000, seed=10))
+    assert result.arena_bytes <= 1_026_048
+    check_plan(buffers, result.offsets, result.arena_bytes)

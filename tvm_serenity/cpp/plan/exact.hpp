@@ -52,6 +52,7 @@ class Exact {
 
   const std::vector<Bytes>& offsets() const { return offset_; }
   std::uint64_t nodes() const { return nodes_; }
+  std::uint64_t effort() const { return effort_; }
 
  private:
   enum class Tie : Bytes { kOpen, kShared, kApart };

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kFirstEffort = 1 << 20;
 constexpr std::uint64_t kStirredEffort = 1 << 20;
+constexpr std::uint64_t kRestartEffort = 1 << 22;
 constexpr std::size_t kMaxConflicts = 30'000'000;  // memory of the exact search: 8 bytes each
 constexpr std::uint64_t kTurns = 300'000;  // of the ejection search without a better arena
 constexpr int kLocalRounds = 64, kLongRounds = 5000;  // without gain
@@ -85,28 +86,31 @@ const std::vector<Strategy> kStrategies = {
 const std::vector<Strategy> kFewStrategies = {{Focus::kLowest, Priority::kWide, 0},
                                               {Focus::kLowest, Priority::kArea, 0}};
 
+Strategy stirred_strategy(std::uint64_t seed, std::uint64_t draw) {
+  return {draw % 3 == 2 ? Focus::kFullest : Focus::kLowest,
+          static_cast<Priority>(draw % kPriorities), mix(seed * 1000003 + draw) | 1};
+}
+
 // Strategies in turn, each with the same effort, then short runs with stirred
-// priorities; the strategy that succeeded last comes first.
+// priorities; the strategy that succeeded last comes first. `wanted` is asked between strategies.
 class Turns {
  public:
   Turns(const Instance& in, std::uint64_t seed)
       : turns_(in.count() > kMaxDepth ? kFewStrategies : kStrategies), seed_(seed) {}
 
+  template <class Wanted>
   Verdict run(Exact& exact, Bytes capacity, std::uint64_t effort, int stirred, Limit& limit,
-              Bytes ceiling = 0) {
+              const Wanted& wanted, Bytes ceiling = 0) {
     for (std::size_t k = 0; k < turns_.size(); ++k) {
       const Verdict verdict = exact.run(capacity, turns_[k], effort, ceiling);
       if (verdict == Verdict::kPlaced)
         std::rotate(turns_.begin(), turns_.begin() + k, turns_.begin() + k + 1);
-      if (verdict != Verdict::kStopped || limit.now()) return verdict;
+      if (verdict != Verdict::kStopped || limit.now() || !wanted()) return verdict;
     }
     if (!turned_) std::rotate(turns_.begin(), turns_.end() - 1, turns_.end());
     turned_ = true;  // the tightest section first, once the quick descents have failed
     for (int k = 0; k < stirred; ++k, ++draws_) {
-      const Strategy strategy{draws_ % 3 == 2 ? Focus::kFullest : Focus::kLowest,
-                              static_cast<Priority>(draws_ % kPriorities),
-                              mix(seed_ * 1000003 + draws_) | 1};
-      const Verdict verdict = exact.run(capacity, strategy, kStirredEffort);
+      const Verdict verdict = exact.run(capacity, stirred_strategy(seed_, draws_), kStirredEffort);
       if (verdict != Verdict::kStopped || limit.now()) return verdict;
     }
     return Verdict::kStopped;
@@ -152,6 +156,11 @@ class Solver {
   bool done() const {
     return goal() >= answer_.arena ||
            (request_.capacity >= 0 && answer_.bound > request_.capacity);
+  }
+
+  // No more than the capacity that was asked for.
+  Bytes asked(Bytes arena) const {
+    return request_.capacity >= 0 ? std::min(arena, request_.capacity) : arena;
   }
 
   void offer(const std::vector<Bytes>& offsets, const char* found_by) {
@@ -213,18 +222,41 @@ class Solver {
     }
   }
 
-  Verdict attempt(Bytes capacity, std::uint64_t effort, int stirred) {
-    if (done() || capacity >= answer_.arena) return Verdict::kStopped;
+  void attempt(Bytes capacity, std::uint64_t effort, int stirred) {
+    const auto wanted = [&] { return !done() && capacity < answer_.arena; };
+    if (!wanted()) return;
     if (large()) stirred = 0;
-    const Verdict verdict = turns_.run(*exact_, capacity, effort + descent_, stirred, limit_,
-                                      answer_.arena - 1);
+    const auto restarted = [&] { return restart(), wanted(); };
+    take(capacity, turns_.run(*exact_, capacity, effort + descent_, stirred, limit_, restarted,
+                              answer_.arena - 1));
+    restart();
+  }
+
+  void take(Bytes capacity, Verdict verdict) {
     answer_.nodes = exact_->nodes();
     if (verdict == Verdict::kPlaced) offer(exact_->offsets(), "exact search");
     if (verdict == Verdict::kImpossible && capacity >= answer_.bound) {
       answer_.bound = capacity + 1;
       report_(answer_);
     }
-    return verdict;
+  }
+
+  // Runs with stirred priorities, each within a capacity drawn between the bound and what would be
+  // better than the best arena, nearer to that. Whether one places all is luck, and shows soon or
+  // never: after two rounds they get as much effort as all else.
+  void restart() {
+    if (answer_.rounds < 3 || large()) return;
+    while (restarts_effort_ < exact_->effort() / 2 && !done() && !limit_.now()) {
+      const std::uint64_t before = exact_->effort(), draw = restarts_++;
+      const std::uint64_t state = mix(request_.seed ^ mix(draw));
+      const double below = static_cast<double>(state >> 11) * 0x1p-53;
+      const Bytes better = std::max(goal(), asked(answer_.arena - 1));
+      const Bytes capacity =
+          better - static_cast<Bytes>(static_cast<double>(better - goal()) * below * below);
+      take(capacity,
+           exact_->run(capacity, stirred_strategy(state, draw), kRestartEffort + descent_));
+      restarts_effort_ += exact_->effort() - before;
+    }
   }
 
   const Instance& in_;
@@ -233,6 +265,7 @@ class Solver {
   const Report& report_;
   Answer answer_;
   std::uint64_t descent_ = 0;  // effort in which one descent without steps back ends
+  std::uint64_t restarts_ = 0, restarts_effort_ = 0;
   Turns turns_{in_, request_.seed};
   std::unique_ptr<Exact> exact_;
 };
@@ -264,7 +297,8 @@ Verdict decide(const Instance& instance, Bytes capacity, const Rules& rules, std
   Turns turns(small, seed);
   Verdict verdict = Verdict::kStopped;
   for (int round = 0; verdict == Verdict::kStopped && !limit.now(); ++round)
-    verdict = turns.run(exact, capacity / unit, effort_in(round), stirred_in(round), limit);
+    verdict = turns.run(exact, capacity / unit, effort_in(round), stirred_in(round), limit,
+                        [] { return true; });
   if (verdict == Verdict::kPlaced) {
     *offsets = exact.offsets();
     for (Bytes& offset : *offsets) offset *= unit;
