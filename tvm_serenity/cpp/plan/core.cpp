@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kShares[] = {0.9, 0.98, 0.995};  // of the area of all that the cores make up
 constexpr int kLargest = 2;  // parts of all buffers, one of which is the most a later core has
-constexpr std::uint64_t kCoreTurns = 2;         // for each buffer of a core, without a better arena
-constexpr std::uint64_t kFewestTurns = 40'000;  // of any core: small ones gain by more
+constexpr std::uint64_t kCoreTurns = 2;  // for each buffer of a core, without a better arena
+constexpr std::uint64_t kFewestTurns = 40'000;  // of a core around another, without a better arena
 constexpr int kAllTurns = 16;  // buffers for each turn of all, without a better arena
 
 // All buffers, fixed ones first, then by size and root of lifetime.
@@ -88,8 +88,8 @@ class Cores {
         if (!small && round == 0) placed = lesser(core, placed);
         if (placed.empty()) return;
         const Found fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
-        placed = lower(core, std::move(placed), most_live(core),
-                       std::max(kFewestTurns, kCoreTurns * core.count()), true, state, limit_,
+        const std::uint64_t turns = std::max(small ? 0 : kFewestTurns, kCoreTurns * core.count());
+        placed = lower(core, std::move(placed), most_live(core), turns, true, state, limit_,
                        small ? unheard : fill);
         fill(placed);
         if (ended()) return;
