@@ -18,7 +18,8 @@ constexpr double kShares[] = {0.9, 0.98, 0.995};  // of the area of all that the
 constexpr int kLargest = 2;  // parts of all buffers, one of which is the most a later core has
 constexpr std::uint64_t kCoreTurns = 2;  // for each buffer of a core, without a better arena
 constexpr std::uint64_t kFewestTurns = 40'000;  // of a core around another, without a better arena
-constexpr int kAllTurns = 16;  // buffers for each turn of all, without a better arena
+constexpr int kAllTurns = 2;  // buffers for each turn of all, without a better arena
+constexpr std::uint64_t kAllLooks = 100'000'000;  // at buffers in these turns
 
 // All buffers, fixed ones first, then by size and root of lifetime.
 std::vector<int> by_weight(const Instance& in) {
@@ -89,12 +90,13 @@ class Cores {
         if (placed.empty()) return;
         const Found fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
         const std::uint64_t turns = std::max(small ? 0 : kFewestTurns, kCoreTurns * core.count());
-        placed = lower(core, std::move(placed), most_live(core), turns, true, state, limit_,
+        placed = lower(core, std::move(placed), most_live(core), {turns}, true, state, limit_,
                        small ? unheard : fill);
         fill(placed);
         if (ended()) return;
       }
-      lower(all_, best_, goal_, all_.count() / kAllTurns, false, state, limit_, offered);
+      const Idle idle_all{std::uint64_t(all_.count()) / kAllTurns, kAllLooks};
+      lower(all_, best_, goal_, idle_all, false, state, limit_, offered);
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }

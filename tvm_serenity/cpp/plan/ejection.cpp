@@ -161,16 +161,19 @@ void Ejection::evict(int i, Bytes at) {
 }
 
 std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal,
-                         std::uint64_t turns, bool settled, std::uint64_t seed, Limit& limit,
+                         const Idle& idle, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found) {
   Ejection ejection(in, seed);
   Bytes arena = arena_of(in, best);
   for (int i = 0; i < in.count(); ++i)
     if (!ejection.movable(i)) goal = std::max(goal, best[i] + in.size[i]);
-  std::uint64_t gained = 0, patience = in.count() / kImpatience;
+  std::uint64_t gained = 0, seen = 0, patience = in.count() / kImpatience;
   int share = kFarthest;
   bool fresh = true;
-  while (arena > goal && ejection.turns() - gained < turns && !limit.now()) {
+  const auto idles = [&] {
+    return ejection.turns() - gained >= idle.turns || ejection.looks() - seen >= idle.looks;
+  };
+  while (arena > goal && !idles() && !limit.now()) {
     const Bytes target = arena - std::max<Bytes>(1, (arena - goal) / share);
     if (fresh) ejection.start(best, target);
     fresh = ejection.place(target, patience, limit);
@@ -182,7 +185,7 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
       best = ejection.offsets();
       if (settled) best = settle(in, std::move(best), goal, limit);
       arena = arena_of(in, best);
-      gained = ejection.turns();
+      gained = ejection.turns(), seen = ejection.looks();
       share = std::max(kFarthest, share / 2);
       found(best);
     } else if (share < kNearest && arena - goal > share) {  // more room, for what waits now

@@ -34,6 +34,7 @@ class Ejection {
   const std::vector<Bytes>& offsets() const { return offsets_; }  // -1 for what waits
   bool movable(int i) const { return movable_[i]; }
   std::uint64_t turns() const { return turns_; }
+  std::uint64_t looks() const { return shelves_.read(); }
 
  private:
   struct Worth {
@@ -71,13 +72,18 @@ class Ejection {
 
 using Found = std::function<void(const std::vector<Bytes>&)>;
 
+// Turns without a better arena, and looks at buffers in them; either ends a search.
+struct Idle {
+  std::uint64_t turns, looks = ~std::uint64_t{0};
+};
+
 // Lowers the arena of a placement: what ends above a target half way to the goal waits; where it
 // finds no room, the target rises half of the way back, again and again. `settled`: placements are
 // turned over when they are found and where there is no room; no buffers may share bytes then. Ends
-// at `goal`, after `turns` without a better arena, or at the limit; `found` is called with each
+// at `goal`, after so much `idle`, or at the limit; `found` is called with each
 // better placement. Returns the best one.
 std::vector<Bytes> lower(const Instance& instance, std::vector<Bytes> offsets, Bytes goal,
-                         std::uint64_t turns, bool settled, std::uint64_t seed, Limit& limit,
+                         const Idle& idle, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found);
 
 }  // namespace plan

@@ -192,7 +192,7 @@ class Solver {
   void eject() {
     const Found found = [&](const std::vector<Bytes>& offsets) { offer(offsets, "ejection"); };
     if (shares(in_))
-      lower(in_, answer_.offsets, goal(), kTurns, false, request_.seed, limit_, found);
+      lower(in_, answer_.offsets, goal(), {kTurns}, false, request_.seed, limit_, found);
     else
       lower_by_cores(in_, answer_.offsets, goal(), request_.seed, limit_, found);
   }
