@@ -80,8 +80,8 @@ struct Idle {
 // Lowers the arena of a placement: what ends above a target half way to the goal waits; where it
 // finds no room, the target rises half of the way back, again and again. `settled`: placements are
 // turned over when they are found and where there is no room; no buffers may share bytes then. Ends
-// at `goal`, after so much `idle`, or at the limit; `found` is called with each
-// better placement. Returns the best one.
+// at `goal`, when it was `idle`, or at the limit; `found` is called with each better placement.
+// Returns the best one.
 std::vector<Bytes> lower(const Instance& instance, std::vector<Bytes> offsets, Bytes goal,
                          const Idle& idle, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found);
