@@ -95,9 +95,11 @@ def test_a_placement_moved_by_a_byte_is_rejected() -> None:
 
 
 @needs_native
-@pytest.mark.parametrize(("aligns", "fixed"), [((1,), 0), ((64,), 4), ((16, 64, 256), 4)])
+@pytest.mark.parametrize(
+    ("aligns", "fixed", "gap"), [((1,), 0, 0.005), ((64,), 4, 0.005), ((16, 64, 256), 4, 0.01)]
+)
 def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
-    aligns: tuple[int, ...], fixed: int
+    aligns: tuple[int, ...], fixed: int, gap: float
 ) -> None:
     buffers = [
         replace(b, alignment=aligns[i % len(aligns)])
@@ -107,8 +109,8 @@ def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
     for i in range(fixed):
         buffers[i] = replace(buffers[i], offset=at)
         at += -(-(buffers[i].size_bytes + 192) // 256) * 256
-    options = PlanOptions(steps=500_000, time_limit_s=None)
+    options = PlanOptions(steps=1_000_000, time_limit_s=None)
     first, again = (plan(buffers, options=options) for _ in range(2))
     check_plan(buffers, first.offsets, first.arena_bytes)
     assert first.offsets == again.offsets
-    assert first.gap <= 0.01
+    assert first.gap <= gap
