@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tvm_serenity.arrays import ints
-from tvm_serenity.schedule.instance import OrderProfile, profile, segment
+from tvm_serenity.schedule.instance import OrderProfile, peak_of_order, profile, segment
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
 from tvm_serenity.schedule.windows import Lives, lives_of, window
@@ -163,7 +163,7 @@ def bound_window(
             low = min(following, high)
             prove(low)
         elif status == "feasible":
-            high, hard = profile(relaxed, order).peak, False
+            high, hard = peak_of_order(relaxed, order), False
         else:
             high, hard = budget, True
     if not hard:

@@ -84,14 +84,15 @@ class Cores {
       const std::uint64_t state = mix(seed + mix(round));
       std::vector<Bytes> placed = first(orders, round % starts, round % 2 == 1 || round == 0);
       for (const Instance& core : cores_) {
-        const bool small = &core == &cores_.front();
-        if (!small) placed = settled(core, filled(core, placed, limit_));
-        if (!small && round == 0) placed = lesser(core, placed);
+        const bool innermost = &core == &cores_.front();
+        if (!innermost) placed = settled(core, filled(core, placed, limit_));
+        if (!innermost && round == 0) placed = lesser(core, placed);
         if (placed.empty()) return;
         const Found fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
-        const std::uint64_t turns = std::max(small ? 0 : kFewestTurns, kCoreTurns * core.count());
+        const std::uint64_t turns =
+            std::max(innermost ? 0 : kFewestTurns, kCoreTurns * core.count());
         placed = lower(core, std::move(placed), most_live(core), {turns}, true, state, limit_,
-                       small ? unheard : fill);
+                       innermost ? unheard : fill);
         fill(placed);
         if (ended()) return;
       }

@@ -4,7 +4,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <tuple>
 
 #include "arrays.hpp"
@@ -150,9 +149,7 @@ NB_MODULE(_schedule, module) {
            nb::arg("order"))
       .def("peak",
            [](const Walk& walk, const std::vector<int>& order) {
-             const OrderProfile found = walk.profile(order);
-             const auto most = std::max_element(found.need.begin(), found.need.end());
-             return most == found.need.end() ? found.live[0] : *most;
+             return walk.profile(order).peak();
            },
            nb::arg("order"))
       .def("greedy", &greedy_in, nb::arg("newest_first"), nb::arg("seconds"))

@@ -2,6 +2,7 @@
 // of schedule/instance.py's profile and schedule/starts.py's greedy orders.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace schedule {
 struct OrderProfile {
   std::vector<Bytes> live;  // before each step, and at the end
   std::vector<Bytes> need;  // during each step
+
+  Bytes peak() const {
+    return need.empty() ? live.front() : *std::max_element(need.begin(), need.end());
+  }
 };
 
 class Walk {
