@@ -51,8 +51,7 @@ def test_what_is_stored_where_is_what_onnxruntime_does(
     options = {**SESSION_OPTIONS, "enable_cpu_mem_arena": False}
     predicted = peak_bytes(as_allocated(load(path).graph).graph)
     assert 1 <= predicted / (4 << 20) <= 2.01  # one buffer or two
-    grown = min(run_bytes(path, options) for _ in range(2))  # what else the process takes adds
-    assert abs(grown - predicted) < 1 << 20
+    assert abs(run_bytes(path, options) - predicted) < 1 << 19
 
 
 @measured

@@ -23,7 +23,8 @@ the kind that saved it."""
 class Sessions:
     """What runs add to a session's resident memory, in bytes, and the fastest run's seconds.
 
-    ``default``: the model as given, default options; ``ordered``: the written file under
+    The memory is what runs write; pages of the program that they are the first to touch are not
+    in it. ``default``: the model as given, default options; ``ordered``: the written file under
     ``SESSION_OPTIONS``. ``max_error``: the largest difference of their outputs, over the largest
     magnitude; the written file and the optimised one it came from agree bit by bit.
     """
