@@ -17,9 +17,10 @@ namespace {
 constexpr double kShares[] = {0.9, 0.98, 0.995};  // of the area of all that the cores make up
 constexpr int kLargest = 2;  // parts of all buffers, one of which is the most a later core has
 constexpr std::uint64_t kCoreTurns = 2;  // for each buffer of a core, without a better arena
-constexpr std::uint64_t kFewestTurns = 40'000;  // of a core around another, without a better arena
+constexpr std::uint64_t kFewestTurns = 40'000;  // of what is around a core, without a better arena
 constexpr int kAllTurns = 2;  // buffers for each turn of all, without a better arena
-constexpr std::uint64_t kAllLooks = 100'000'000;  // at buffers in these turns
+constexpr std::uint64_t kAllLooks = 400'000'000;  // at buffers in these turns
+constexpr int kEnough = 4;  // parts of what a core leaves of the goal, one of which may be wasted
 
 // All buffers, fixed ones first, then by size and root of lifetime.
 std::vector<int> by_weight(const Instance& in) {
@@ -76,6 +77,7 @@ class Cores {
 
   void run(std::uint64_t seed) {
     if (cores_.empty()) return;
+    offer(settle(all_, best_, goal_, limit_));
     const StaticOrders orders(cores_.front());
     const int starts = 1 + orders.count();
     const Found offered = [&](const auto& whole) { offer(whole); }, unheard = [](const auto&) {};
@@ -91,13 +93,14 @@ class Cores {
         const Found fill = [&](const auto& around) { offer(filled(all_, around, limit_)); };
         const std::uint64_t turns =
             std::max(innermost ? 0 : kFewestTurns, kCoreTurns * core.count());
-        placed = lower(core, std::move(placed), most_live(core), {turns}, true, state, limit_,
-                       innermost ? unheard : fill);
+        const Bytes least = most_live(core), left = std::max<Bytes>(0, goal_ - least);
+        placed = lower(core, std::move(placed), least + left / (kEnough * (round + 1)), {turns},
+                       true, state, limit_, innermost ? unheard : fill);
         fill(placed);
         if (ended()) return;
       }
-      const Idle idle_all{std::uint64_t(all_.count()) / kAllTurns, kAllLooks};
-      lower(all_, best_, goal_, idle_all, false, state, limit_, offered);
+      const std::uint64_t turns = std::max<std::uint64_t>(kFewestTurns, all_.count() / kAllTurns);
+      lower(all_, best_, goal_, {turns, kAllLooks}, false, state, limit_, offered);
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }

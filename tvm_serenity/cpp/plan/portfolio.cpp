@@ -177,7 +177,8 @@ class Solver {
     offer(sparse && !any_fixed(in_) ? sweep(in_, limit_) : place_in_time(in_, limit_), "greedy");
     if (large() && limit_.now()) return best;  // sorting them takes a while
     const StaticOrders orders(in_);
-    for (int which = 0; which < orders.count(); ++which) {
+    const int tried = sparse ? 1 : orders.count();  // one more takes seconds, and gains nothing
+    for (int which = 0; which < tried; ++which) {
       if (done() && !best.empty()) break;
       if (which > 0 && limit_.now()) break;
       std::vector<int> order = orders.make(which);

@@ -9,7 +9,8 @@ namespace plan {
 
 namespace {
 
-constexpr int kIdle = 2;  // turns in a row that gain nothing
+constexpr int kIdle = 2;   // turns in a row that gain little
+constexpr int kMuch = 16;  // parts of the way to the goal, one of which is not little
 
 // A placement upside down: what a buffer takes is rounded up to its alignment, so that both of its
 // ends are aligned.
@@ -60,7 +61,8 @@ std::vector<Bytes> settle(const Instance& in, std::vector<Bytes> offsets, Bytes 
     offsets = turning.twice(std::move(offsets), limit);
     if (offsets.empty()) break;
     const Bytes turned = arena_of(in, offsets);
-    if (turned < arena) arena = turned, best = offsets, idle = -1;
+    if (arena - turned > (arena - goal) / kMuch) idle = -1;
+    if (turned < arena) arena = turned, best = offsets;
   }
   return best;
 }
