@@ -1,14 +1,15 @@
 """Large graphs and placements: seconds, what the limit was, the gap, memory.
 
     python benchmarks/large.py [graphs] [placements] [certificates] [parts]
-                               [--ops N ...] [--limit S] [--minimalloc PROGRAM] [--idealloc PROGRAM]
+                               [--ops N ...] [--limit S] [--like CSV ...]
+                               [--minimalloc PROGRAM] [--idealloc PROGRAM]
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
-10^5 buffers, beside the other planners of ``tests/plan/rivals.py``. *certificates*: of 200 random
-graphs of 3,000 to 4,000 ops, each tampered too. *parts*: of ten graphs whose optimum is proved and
-checked, which part of a gap after one second is the order's and which the bound's, beside other
-methods.
+10^5 buffers, or such as have sizes and lifetimes of the traces that ``--like`` names, beside the
+other planners of ``tests/plan/rivals.py``. *certificates*: of 200 random graphs of 3,000 to 4,000
+ops, each tampered too. *parts*: of ten graphs whose optimum is proved and checked, which part of a
+gap after one second is the order's and which the bound's, beside other methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
@@ -28,7 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.placements import ours, table
-from tests.large_graphs import FAMILIES, steady_trace, step_trace, trace
+from tests.large_graphs import FAMILIES, drawn_trace, steady_trace, step_trace, trace
 from tests.large_methods import beam, cuts
 from tests.plan.rivals import Planner, add_options, rivals
 from tests.random_graphs import windowed_graph
@@ -36,6 +37,7 @@ from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity import text
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import profile
+from tvm_serenity.plan import Buffer, read_csv
 from tvm_serenity.schedule import Options, check_schedule, schedule
 from tvm_serenity.schedule.certificate import certificate, check_certificate
 
@@ -85,10 +87,14 @@ def graphs(sizes: Sequence[int], limit: float) -> None:
                 print(pool.apply(one_graph, (family, ops, limit)), flush=True)
 
 
-def placements(_sizes: Sequence[int], limit: float, others: Mapping[str, Planner]) -> None:
+def placements(
+    _sizes: Sequence[int], limit: float, others: Mapping[str, Planner], like: Sequence[Path]
+) -> None:
     """Generated traces by the planner, and by other planners where these are there."""
     counts = (10_000, 18_692, 28_526, 62_185)
-    traces = {f"{name}, {n:,}": make(n) for name, make in TRACES.items() for n in counts}
+    drawn = {f"as {path.stem}": partial(drawn_trace, read_csv(path)) for path in like}
+    families: Mapping[str, Callable[[int], list[Buffer]]] = drawn or TRACES
+    traces = {f"{name}, {n:,}": make(n) for name, make in families.items() for n in counts}
     table(traces, {"ours": ours, **others}, limit)
 
 
@@ -150,12 +156,13 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=list(TABLES), metavar="TABLE")
     parser.add_argument("--ops", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--like", type=Path, nargs="+", default=[], metavar="CSV")
     add_options(parser)
     chosen = parser.parse_args()
     for name in chosen.tables:
         if name not in TABLES:
             parser.error(f"no table {name!r}; there are {', '.join(TABLES)}")
-    tables = TABLES | {"placements": partial(placements, others=rivals(chosen))}
+    tables = TABLES | {"placements": partial(placements, others=rivals(chosen), like=chosen.like)}
     for name in chosen.tables:
         tables[name](chosen.ops, chosen.limit)
         print()

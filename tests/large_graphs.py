@@ -147,3 +147,23 @@ def steady_trace(count: int, seed: int = 0) -> list[Buffer]:
         life, start = 1 + int((steps / 2) ** rng.random()), rng.randrange(steps)
         made.append(Buffer(f"b{i}", start, start + life, rng.choice(sizes)))
     return made
+
+
+def drawn_trace(
+    like: Sequence[Buffer], count: int, seed: int = 0, stretched: bool = True
+) -> list[Buffer]:
+    """Sizes with lifetimes drawn from another trace, starts uniform over a run.
+
+    The run is longer by as much as there are more buffers; if ``stretched``, each life as well,
+    a fifth up or down. Of the same lives in a longer run, no more are live at a time than before.
+    """
+    rng, longer = random.Random(seed), count / len(like)
+    steps = max(1, int(max(b.upper for b in like) * longer))
+    made = []
+    for i in range(count):
+        one, start = rng.choice(like), rng.randrange(steps)
+        life = one.upper - one.lower
+        if stretched:
+            life = max(1, int(life * longer * rng.uniform(0.8, 1.2)))
+        made.append(Buffer(f"b{i}", start, start + life, one.size_bytes))
+    return made

@@ -2,17 +2,27 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.large_graphs import steady_trace
+from tests.large_graphs import drawn_trace, steady_trace
 from tvm_serenity.errors import CheckError
-from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, native, plan
+from tvm_serenity.plan import (
+    Buffer,
+    PlanOptions,
+    check_plan,
+    lower_bound,
+    native,
+    plan,
+    read_csv,
+)
 from tvm_serenity.plan.problem import prepare
 
 needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
 MANY = 6_500
 """More than the exact search descends into at once."""
+TRACES = Path(__file__).parents[2] / ".." / "shared" / "data" / "dsa" / "traces"
 
 
 def crowd(count: int, seed: int, align: int = 1, fixed: int = 0) -> list[Buffer]:
@@ -114,3 +124,13 @@ def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
     check_plan(buffers, first.offsets, first.arena_bytes)
     assert first.offsets == again.offsets
     assert first.gap <= gap
+
+
+@needs_native
+@pytest.mark.skipif(not TRACES.is_dir(), reason="shared data/dsa is absent")
+@pytest.mark.parametrize("like", ["TestPersonDetectionModel", "deep_speech", "somas_resnet50"])
+def test_many_buffers_as_in_small_traces_end_near_the_bound(like: str) -> None:
+    buffers = drawn_trace(read_csv(TRACES / f"{like}.csv"), MANY, seed=3)
+    found = plan(buffers, options=PlanOptions(steps=300_000, time_limit_s=None))
+    check_plan(buffers, found.offsets, found.arena_bytes)
+    assert found.gap <= 0.005
