@@ -8,6 +8,7 @@ from tests.cases import cases
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tests.schedule.test_traps import climb, core_of
 from tvm_serenity.outcome import Outcome
+from tvm_serenity.schedule import climb as climbing
 from tvm_serenity.schedule import improve, probe, solve
 from tvm_serenity.schedule.exact import RULES, exact
 from tvm_serenity.schedule.instance import instance_of
@@ -26,6 +27,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "SEGMENT_STATES", 2)
     monkeypatch.setattr(improve, "WINDOW_OPS", (2, 3, 4, 5, 6, 7))
     monkeypatch.setattr(improve, "SEGMENT_OPS", (2, 3, 5))
+    monkeypatch.setattr(climbing, "CLIMB_OPS", (2, 3, 4, 5, 6, 7))
 
 
 def run(seed: int, least: int, most: int, names: frozenset[str]) -> str:
@@ -62,5 +64,6 @@ def test_hard_probes(block: int) -> None:
 def test_parts_that_are_too_large_for_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "DENSE_OPS", 8)
     monkeypatch.setattr(solve, "DENSE_OPS", 8)
-    kinds = {run(seed, 9, 20, frozenset({"windows", "segments"})) for seed in range(100)}
-    assert "window" in kinds
+    monkeypatch.setattr(improve, "DENSE_OPS", 8)
+    kinds = {run(seed, 9, 20, frozenset({"windows", "segments"})) for seed in cases(100)}
+    assert {"window", "root-cut"} <= kinds

@@ -45,7 +45,8 @@ def cores(instance: Instance, rules: Rules) -> list[reference.Core]:
 def compare(instance: Instance, rules: Rules) -> None:
     pair = cores(instance, rules)
     for op in range(instance.count):
-        assert len({str(tuple(core.root_cut(op))) for core in pair}) == 1
+        found = {str(tuple(core.root_cut(op))) for core in pair}
+        assert found == {str(tuple(instance.walk.root_cut(op, 1e9)))}
     budget = 0
     while True:
         answers = [core.decide(budget, 10**6, 1e9, 10**9, None) for core in pair]

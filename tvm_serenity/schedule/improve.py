@@ -5,7 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tvm_serenity.arrays import ints
-from tvm_serenity.schedule.instance import OrderProfile, peak_of_order, profile, segment
+from tvm_serenity.schedule.instance import (
+    OrderProfile,
+    peak_of_order,
+    profile,
+    reverse,
+    segment,
+)
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
 from tvm_serenity.schedule.windows import Lives, lives_of, window
@@ -69,6 +75,7 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
     order, peak = segments.order, segments.peak
     step = int(segments.need.argmax())
     lower = peak - 1 - (peak >> LARGE_SHIFT if len(order) > DENSE_OPS else 0)
+    ways = (False, True) if len(order) > DENSE_OPS and run.rules["reverse"] else (False,)
     for budget in dict.fromkeys((lower, peak - 1)):
         for first, last in _segments(step, len(order)):
             if run.seconds_left <= 0:
@@ -77,17 +84,25 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
             run.steps += last - first
             piece, ops = segment(segments.instance, order, segments.position, first, last)
             within = budget - (int(segments.live[first]) - piece.start_bytes)
-            status, found, _, done = core_of(piece, run.rules).decide(
-                within,
-                min(states, run.steps_left),
-                run.seconds_left,
-                run.memory_bytes,
-                run.reporter,
-            )
-            run.expanded(done)
-            if status == "feasible":
-                segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
-                return True
+            for backward in ways if not any(piece.in_place) else (False,):
+                asked = reverse(piece) if backward else piece
+                status, found, _, done = core_of(asked, run.rules).decide(
+                    within,
+                    min(states, run.steps_left),
+                    run.seconds_left,
+                    run.memory_bytes,
+                    run.reporter,
+                )
+                run.expanded(done)
+                if backward:
+                    found = [len(ops) - 1 - i for i in reversed(found)]
+                if status == "feasible":
+                    segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
+                    if backward:
+                        run.count("segments_backward")
+                    return True
+                if status == "infeasible":
+                    break
     return False
 
 
@@ -109,7 +124,7 @@ def relax_windows(
         if length >= min(count, DENSE_OPS):
             return
         hard = False
-        for step in _peaks(need, length, WINDOW_PLACES if climb else 1):
+        for step in peaks(need, length, WINDOW_PLACES if climb else 1):
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
@@ -171,6 +186,17 @@ def bound_window(
     return hard
 
 
+def peaks(need: tuple[int, ...], length: int, places: int) -> list[int]:
+    """Return the highest steps, at least half of ``length`` apart."""
+    chosen: list[int] = []
+    for step in np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist():
+        if all(abs(step - other) >= length // 2 for other in chosen):
+            chosen.append(step)
+            if len(chosen) == places:
+                break
+    return chosen
+
+
 def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
     """Segments that hold a step, small ones first; each length early, centred and late."""
     seen = set()
@@ -181,14 +207,3 @@ def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
             if place not in seen:
                 seen.add(place)
                 yield place
-
-
-def _peaks(need: tuple[int, ...], length: int, places: int) -> list[int]:
-    """The highest steps, at least half a window apart."""
-    chosen: list[int] = []
-    for step in np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist():
-        if all(abs(step - other) >= length // 2 for other in chosen):
-            chosen.append(step)
-            if len(chosen) == places:
-                break
-    return chosen

@@ -1,6 +1,7 @@
 """The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
 
 from tvm_serenity.deadline import within
+from tvm_serenity.schedule.climb import climb_windows, cut_whole
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
@@ -13,6 +14,8 @@ FIRST_STATES = 2_000
 GROWTH = 8
 WINDOW_STATES = 4_000
 """States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
+FIRST_ORDER_SHARE, CUT_SHARE, WINDOW_SHARE = 0.25, 0.1, 0.7
+"""What the first segments, cuts, and windows of a part of many ops may take of the time left."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
 ORDER_SHARE = 0.6
@@ -41,9 +44,7 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     if part.closed(floor, ceiling):
         return
     if part.instance.count > DENSE_OPS:
-        for round_ in range(LARGE_ROUNDS):
-            if not run.out_of_time():
-                _approach(part, run, floor, ceiling, round_)
+        _solve_large(part, run, floor, ceiling)
         return
     core = core_of(part.instance, run.rules)
     if part.instance.count >= MANY_OPS and run.rules["segments"]:
@@ -51,7 +52,7 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     if run.rules["root-cuts"]:
         root_cuts(part, run, core, floor, ceiling)
     if part.instance.count >= MANY_OPS:
-        _approach(part, run, floor, ceiling, 0)
+        _approach(part, run, floor, ceiling)
     _probe_deeper(part, run, core, floor, ceiling)
 
 
@@ -86,9 +87,31 @@ def _probe_deeper(part: Part, run: SearchRun, core: Core, floor: int, ceiling: i
         states, round_ = states * GROWTH, round_ + 1
 
 
-def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None, round_: int) -> None:
+def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
+    """Orders and bounds in turn, each with a share of the time that is left."""
+    if run.rules["segments"]:
+        with within(None, FIRST_ORDER_SHARE):
+            reorder_segments(part, run)
+    if run.rules["root-cuts"] and not part.closed(floor, ceiling):
+        with within(None, CUT_SHARE):
+            cut_whole(part, run, floor, ceiling)
+    for round_ in range(LARGE_ROUNDS):
+        if run.out_of_time() or part.closed(floor, ceiling):
+            return
+        if run.rules["segments"]:
+            with within(None, ORDER_SHARE):
+                reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1))
+        if run.rules["windows"]:
+            with within(None, WINDOW_SHARE):
+                states = WINDOW_STATES * GROWTH ** (round_ + 1)
+                relax_windows(part, run, states, floor, ceiling, climb=False)
+                climb_windows(part, run, states, floor, ceiling)
+    run.out_of_time()
+
+
+def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     """Orders and bounds for a part that is large for probes of the whole."""
-    for step in (round_, round_ + 1):
+    for step in (0, 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
             with within(None, ORDER_SHARE):
                 reorder_segments(part, run, SEGMENT_STATES * GROWTH**step)
@@ -98,10 +121,6 @@ def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None, round
             relax_windows(part, run, WINDOW_STATES * GROWTH**step, floor, ceiling, climb=False)
         if run.out_of_time():
             return
-    if round_ == LARGE_ROUNDS - 1 and run.rules["windows"]:
-        states = WINDOW_STATES * GROWTH**round_
-        relax_windows(part, run, states, floor, ceiling, climb=True)
-        run.out_of_time()
 
 
 def _beam(part: Part, run: SearchRun, core: Core) -> None:

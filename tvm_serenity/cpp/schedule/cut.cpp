@@ -8,11 +8,22 @@ namespace schedule {
 
 namespace {
 
+// All that an op is joined to, without itself, are added to a set that is closed already.
+void reach(const Lists& joined, int op, std::vector<Word>& found) {
+  std::vector<int> queue{op};
+  while (!queue.empty()) {
+    const int last = queue.back();
+    queue.pop_back();
+    for (int other : joined[last])
+      if (!test(found.data(), other)) insert(found.data(), other), queue.push_back(other);
+  }
+}
+
 // The least live bytes over all downsets that hold `inside` and nothing of `outside`. A storage
 // is a node that the cut must pay for if a producer is on the source's side and a consumer is
 // not; constants are paid at once.
 Cut least_live(const Instance& instance, const std::vector<Word>& inside,
-               const std::vector<Word>& outside) {
+               const std::vector<Word>& outside, Limits& limits) {
   auto in = [&](int op) { return test(inside.data(), op); };
   auto out = [&](int op) { return test(outside.data(), op); };
   const int source = 0, sink = 1;
@@ -63,7 +74,9 @@ Cut least_live(const Instance& instance, const std::vector<Word>& inside,
         if (node[op] >= 0) flow.arc(to, node[op], Flow::unbounded);
     flow.arc(from, to, instance.sizes[t]);
   }
-  cut.bytes += flow.run(source, sink);
+  const Bytes crossing = flow.run(source, sink, limits);
+  if (crossing < 0) return {0, {}, true};
+  cut.bytes += crossing;
   for (int op = 0; op < instance.count; ++op)
     if (in(op) || (node[op] >= 0 && flow.reached(node[op]))) cut.set.push_back(op);
   return cut;
@@ -71,11 +84,11 @@ Cut least_live(const Instance& instance, const std::vector<Word>& inside,
 
 }  // namespace
 
-Cut root_cut(const Instance& instance, const Closures& closures, int op) {
-  std::vector<Word> inside(closures.ancestors[op], closures.ancestors[op] + closures.words);
-  std::vector<Word> outside(closures.words);
-  for (int other = op; other < instance.count; ++other)
-    if (other == op || test(closures.ancestors[other], op)) insert(outside.data(), other);
+Cut root_cut(const Instance& instance, int op, Limits& limits) {
+  std::vector<Word> inside(words_for(instance.count)), outside(words_for(instance.count));
+  reach(instance.predecessors, op, inside);
+  reach(instance.successors, op, outside);
+  insert(outside.data(), op);
 
   // A storage of several producers is the op's to allocate only if no other can have run before.
   Bytes need = instance.alloc[op] + instance.workspace[op];
@@ -84,7 +97,8 @@ Cut root_cut(const Instance& instance, const Closures& closures, int op) {
                     [&](int other) { return test(outside.data(), other); }))
       need += instance.sizes[t];
 
-  Cut best = least_live(instance, inside, outside);
+  Cut best = least_live(instance, inside, outside, limits);
+  if (best.late) return best;
   best.bytes += need;
   for (int t : instance.in_place[op]) {
     const auto& consumers = instance.consumers[t];
@@ -94,11 +108,12 @@ Cut root_cut(const Instance& instance, const Closures& closures, int op) {
     for (int other : consumers) {
       if (other == op) continue;
       possible &= !test(outside.data(), other);
-      for (int i = 0; i < closures.words; ++i) with[i] |= closures.ancestors[other][i];
+      reach(instance.predecessors, other, with);
       insert(with.data(), other);
     }
     if (!possible) continue;
-    Cut cut = least_live(instance, with, outside);
+    Cut cut = least_live(instance, with, outside, limits);
+    if (cut.late) return cut;
     cut.bytes += need - instance.takeover[op];
     if (cut.bytes < best.bytes) best = std::move(cut);
   }

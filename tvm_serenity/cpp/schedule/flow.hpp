@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedule/bits.hpp"
+#include "schedule/limits.hpp"
 
 namespace schedule {
 
@@ -21,10 +22,20 @@ class Flow {
   }
 
   Bytes run(int source, int sink) {
+    Limits unlimited;
+    return run(source, sink, unlimited);
+  }
+
+  // -1 where the limit comes first.
+  Bytes run(int source, int sink, Limits& limits) {
     Bytes total = 0;
     while (levels(source, sink)) {
+      if (limits.late(0)) return -1;
       next_ = first_;
-      while (Bytes pushed = augment(source, sink)) total += pushed;
+      while (Bytes pushed = augment(source, sink)) {
+        total += pushed;
+        if (limits.out_of_time(0)) return -1;
+      }
     }
     return total;
   }

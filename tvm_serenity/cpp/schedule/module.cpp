@@ -95,6 +95,17 @@ std::vector<int> beam_in(const Core& core, Bytes budget, int width, double secon
   return found;
 }
 
+// The bytes and the state of a cut; 0 bytes where the limit came first.
+template <class Work>
+std::tuple<Bytes, std::vector<int>> cut_of(Work work) {
+  Cut cut;
+  {
+    nb::gil_scoped_release released;
+    cut = work();
+  }
+  return {cut.bytes, std::move(cut.set)};
+}
+
 std::vector<int> greedy_in(const Walk& walk, bool newest_first, double seconds) {
   Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, nb::none());
   nb::gil_scoped_release released;
@@ -125,9 +136,9 @@ NB_MODULE(_schedule, module) {
       .def("beam", &beam_in, nb::arg("budget"), nb::arg("width"), nb::arg("seconds"),
            nb::arg("report").none())
       .def("root_cut", [](const Core& core, int op) {
-        Cut cut = root_cut(core.instance, core.closures, op);
-        return std::make_tuple(cut.bytes, std::move(cut.set));
-      });
+        Limits unlimited;
+        return cut_of([&] { return root_cut(core.instance, op, unlimited); });
+      }, nb::arg("op"));
   nb::class_<Walk>(module, "Walk")
       .def(
           "__init__",
@@ -153,5 +164,9 @@ NB_MODULE(_schedule, module) {
            },
            nb::arg("order"))
       .def("greedy", &greedy_in, nb::arg("newest_first"), nb::arg("seconds"))
+      .def("root_cut", [](const Walk& walk, int op, double seconds) {
+        Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, nb::none());
+        return cut_of([&] { return walk.root_cut(op, limits); });
+      }, nb::arg("op"), nb::arg("seconds"))
       .def("reversed", &Walk::reversed);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/cut.hpp"
 #include "schedule/instance.hpp"
 #include "schedule/limits.hpp"
 
@@ -29,6 +30,9 @@ class Walk {
   // Least growth of the live bytes first, then the op that became ready last, or the first by
   // number. Empty where the limit comes first.
   std::vector<int> greedy(bool newest_first, Limits& limits) const;
+
+  // What every order needs at an op at least (rule R7).
+  Cut root_cut(int op, Limits& limits) const { return schedule::root_cut(in_, op, limits); }
 
   // The instance whose orders are these backwards (rule R8); not for in-place ops.
   Walk reversed() const;

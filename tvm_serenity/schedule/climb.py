@@ -1,0 +1,235 @@
+"""Bounds of parts too large for a search of the whole: cuts and windows, on all cores.
+
+Where re-ordering ends, an order is near the optimum, and what is missing is the bound. Windows of
+some lengths, shifted against the highest steps, are asked how much they need, forward and
+backward (R8): from the bound up, in growing steps, as long as they answer within so many states.
+What is asked does not depend on the number of cores, and so neither does the result.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, Self
+
+from tvm_serenity.schedule.improve import peaks
+from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
+from tvm_serenity.schedule.limits import FOREVER, SearchRun
+from tvm_serenity.schedule.probe import Part, by_need, core_of
+from tvm_serenity.schedule.windows import lives_of, window
+
+CUT_OPS = 4096
+"""Highest steps of an order at which a cut bounds the whole."""
+CUTS_AT_ONCE = 32
+CLIMB_OPS = (48, 64, 80, 96, 112, 128, 160, 192, 256)
+CLIMB_PLACES = 2
+CLIMB_SHARES = (0.5, 0.7, 0.3)
+"""Shares of a window that lie before the step."""
+CLIMB_PARTS = 64
+"""The first step up is one of so many parts of what is missing; the next ones double."""
+HARD_PROBES = 3
+"""Questions to a window that may end without an answer."""
+REPORT_S = 0.1
+
+
+def cut_whole(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
+    """Rule R7 on the whole part, highest steps first; the compiled core is needed for that."""
+    walk = part.instance.walk
+    if walk is None:
+        return
+    ranked = by_need(part.instance, part.order)[:CUT_OPS]
+    with _Threads() as threads:
+        for first in range(0, len(ranked), CUTS_AT_ONCE):
+            if part.closed(floor, ceiling) or run.seconds_left <= 0:
+                return
+            ops = [op for op, need in ranked[first : first + CUTS_AT_ONCE] if need > part.bound]
+            seconds = [min(run.seconds_left, FOREVER)] * len(ops)
+            found = threads.pool.map(walk.root_cut, ops, seconds)
+            for op, (bound, _) in zip(ops, found, strict=True):
+                run.count("root_cuts")
+                run.steps += part.instance.count
+                part.prove(bound, {"kind": "root-cut", "op": op})
+            if len(ops) < CUTS_AT_ONCE:
+                return
+
+
+@dataclass
+class _Climb:
+    """A window's climb: it needs at least ``low``, and at most ``high``."""
+
+    key: tuple[int, ...]
+    ops: tuple[int, ...]
+    instance: Instance
+    low: int
+    high: int
+    cut: int | None = None
+    """The op whose cut proves ``low``; None: it was asked, and no order is below."""
+    answered: bool = False
+    states: int = 0
+    steps: int = 0
+
+    def run(self, limits: "_Limits") -> None:
+        """Cuts at the window's own ops, then questions from ``low`` up."""
+        local = {op: i for i, op in enumerate(self.ops)}
+        forward = core_of(self.instance, limits.rules)
+        cores = [(forward, self.instance)]
+        if limits.rules["root-cuts"]:
+            for op, need in by_need(self.instance, [local[op] for op in self.key]):
+                if need <= self.low or limits.seconds_left <= 0:
+                    break
+                self.steps += len(self.ops)
+                if (bytes_ := forward.root_cut(op)[0]) > self.low:
+                    self.low, self.cut = bytes_, self.ops[op]
+        if limits.rules["reverse"] and not any(self.instance.in_place):
+            turned = reverse(self.instance)
+            cores.append((core_of(turned, limits.rules), turned))
+        step, hard, left = max(1, (self.high - self.low) // CLIMB_PARTS), self.high, HARD_PROBES
+        least, budget = step, self.low
+        while left and hard - self.low >= least and self.steps_left(limits) > 0:
+            status, value = self._ask(cores, budget, limits)
+            if status == "infeasible":
+                self.low, self.cut = min(value, self.high), None
+            elif status == "feasible":
+                self.high = hard = min(value, self.high)
+            else:
+                hard, left = budget, left - 1
+            self.answered |= status in ("feasible", "infeasible")
+            if hard == self.high and status == "infeasible":
+                budget, step = min(self.low + step, hard) - 1, 2 * step
+            else:
+                budget = (self.low + hard - 1) // 2
+
+    def steps_left(self, limits: "_Limits") -> int:
+        """States that it may still visit; none once time is over."""
+        spent = self.states + self.steps
+        return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
+
+    def _ask(
+        self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits"
+    ) -> tuple[str, int]:
+        """Whether an order is within the budget: its peak, or the next budget; or neither."""
+        for core, instance in list(cores):
+            status, order, following, done = core.decide(
+                budget,
+                min(limits.states, self.steps_left(limits)),
+                limits.seconds_left,
+                limits.memory_bytes,
+                limits.stop,
+            )
+            self.states += done
+            if status in ("infeasible", "feasible"):
+                cores[:] = [(core, instance)]  # the way that answers is asked again
+            if status == "infeasible":
+                return status, following
+            if status == "feasible":
+                return status, peak_of_order(instance, order)
+        return "hard", 0
+
+
+def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None) -> None:
+    """Raise the bound by relaxed windows (R9) around the highest steps, short ones first.
+
+    ``states``: of each question to a window. Ends where no window of a length answers.
+    """
+    need = profile(part.instance, part.order).need
+    position = [0] * len(need)
+    for step, op in enumerate(part.order):
+        position[op] = step
+    lives = lives_of(part.instance, position)
+    with _Threads() as threads:
+        for length in CLIMB_OPS:
+            if length >= len(need) or part.closed(floor, ceiling) or run.seconds_left <= 0:
+                return
+            climbs = []
+            for first in _firsts(need, length):
+                key = tuple(part.order[first : first + length])
+                low, high = part.windows.get(key, (part.bound, part.peak))
+                if max(low, part.bound) >= min(high, part.peak):
+                    continue
+                relaxed, ops = window(part.instance, part.order, lives, first, first + length)
+                run.count("windows")
+                climbs.append(_Climb(key, ops, relaxed, part.bound, part.peak))
+            if not climbs:
+                continue
+            threads.all(climbs, run, states)
+            for climb in climbs:
+                run.expanded(climb.states)
+                run.steps += climb.steps
+                part.windows[climb.key] = (climb.low, climb.high)
+                proof = {"kind": "window", "ops": list(climb.ops), "budget_bytes": climb.low - 1}
+                if climb.cut is not None:
+                    proof["op"] = climb.cut
+                part.prove(min(climb.low, part.peak), proof)
+            if not any(climb.answered for climb in climbs):
+                return
+
+
+def _firsts(need: tuple[int, ...], length: int) -> Iterator[int]:
+    seen = set()
+    for step in peaks(need, length, CLIMB_PLACES):
+        for share in CLIMB_SHARES:
+            first = max(0, min(step - int(share * length), len(need) - length))
+            if first not in seen:
+                seen.add(first)
+                yield first
+
+
+class _Ended(Exception):
+    """The climbs are no longer wanted."""
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Of each climb: of a question, of all questions, and for all climbs together."""
+
+    rules: Mapping[str, bool]
+    states: int
+    steps: int
+    memory_bytes: int
+    until: float
+    ended: Event
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline of the thread that waits, which others do not see."""
+        return max(0.0, self.until - time.monotonic())
+
+    def stop(self, _states: int) -> None:
+        """What a core calls every now and then."""
+        if self.ended.is_set():
+            raise _Ended
+
+
+class _Threads:
+    """Climbs at once, on the cores of this process; none goes on after the block."""
+
+    def __enter__(self) -> Self:
+        import joblib  # it takes longer to load than a small search
+
+        self.count = joblib.cpu_count()
+        self.pool = ThreadPoolExecutor(self.count)
+        self.ended = Event()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        self.pool.shutdown(cancel_futures=True)
+
+    def all(self, climbs: Sequence[_Climb], run: SearchRun, states: int) -> None:
+        """Climb all; Ctrl-C and progress are the calling thread's."""
+        limits = _Limits(
+            run.rules,
+            states,
+            run.steps_left // len(climbs),
+            run.memory_bytes // self.count,
+            time.monotonic() + run.seconds_left,
+            self.ended,
+        )
+        waiting = {self.pool.submit(climb.run, limits) for climb in climbs}
+        while waiting:
+            done, waiting = wait(waiting, REPORT_S, FIRST_COMPLETED)
+            for future in done:
+                future.result()
+            if run.reporter is not None:
+                run.reporter(0)
