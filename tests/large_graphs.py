@@ -2,7 +2,8 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.plan import Buffer
@@ -57,8 +58,11 @@ def wired(ops: int, seed: int = 0) -> Graph:
     return made.graph()
 
 
-def training(ops: int, seed: int = 0) -> Graph:
-    """A transformer's step: blocks of attention and MLP, backward through them, an optimiser."""
+def training(ops: int, seed: int = 0, clipped: bool = False) -> Graph:
+    """A transformer's step: blocks of attention and MLP, backward through them, an optimiser.
+
+    ``clipped``: gradients are divided by the norm of all, so that all are there at once.
+    """
     rng, made = random.Random(seed), Builder("training", 1024)
     saved: list[tuple[int, ...]] = []
     x = 0
@@ -75,7 +79,7 @@ def training(ops: int, seed: int = 0) -> Graph:
         active = made.op([hidden], 4 * wide)
         saved.append((x, norm, q, k, v, weights, mixed, y, norm2, hidden, active))
         x = made.op([y, made.op([active], 1024)], 1024)
-    gradient = made.op([x], 1024)
+    gradient, held = made.op([x], 1024), list[int]()
     for x, norm, q, k, v, weights, mixed, y, norm2, hidden, active in reversed(saved):
         out, inner = made.op([gradient], made.tensors[active].size_bytes), [gradient, active]
         updates = [made.op(inner, 512)]
@@ -89,15 +93,32 @@ def training(ops: int, seed: int = 0) -> Graph:
         dq, dk = made.op([scores, k], 1024), made.op([scores, q], 1024)
         updates += [made.op([d, norm], 512) for d in (dq, dk, dv)]
         gradient = made.op([gradient, made.op([dq, dk, dv, x], 1024)], 1024)
-        for update in updates:
+        for update in [] if clipped else updates:
             made.op([update], 4)
+        held += updates
+    if clipped:
+        norm = made.op([made.op([update], 4) for update in held], 4)
+        for update in held:
+            made.op([update, norm], 4)
     return made.graph()
 
 
-FAMILIES: dict[str, Callable[[int], Graph]] = {
+def clipped(ops: int, seed: int = 0) -> Graph:
+    """The same with gradients clipped by the norm of all."""
+    return training(ops, seed, clipped=True)
+
+
+class Family(Protocol):
+    """Makes a graph of about so many ops."""
+
+    def __call__(self, ops: int, seed: int = 0) -> Graph: ...
+
+
+FAMILIES: dict[str, Family] = {
     "layered": layered,
     "wired at random": wired,
     "training": training,
+    "training, clipped": clipped,
 }
 
 

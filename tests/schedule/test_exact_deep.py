@@ -1,15 +1,17 @@
 """The steps for hard and large instances, forced onto instances that brute force can solve."""
 
 import random
+from typing import Any
 
 import pytest
 
 from tests.cases import cases
+from tests.random_graphs import windowed_graph
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tests.schedule.test_traps import climb, core_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import climb as climbing
-from tvm_serenity.schedule import improve, probe, solve
+from tvm_serenity.schedule import improve, probe, schedule, solve
 from tvm_serenity.schedule.exact import RULES, exact
 from tvm_serenity.schedule.instance import instance_of
 from tvm_serenity.schedule.problem import peak_of
@@ -60,10 +62,49 @@ def test_hard_probes(block: int) -> None:
         run(seed, 5, 9, every if seed % 2 else frozenset())
 
 
-@pytest.mark.usefixtures("impatient")
-def test_parts_that_are_too_large_for_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "DENSE_OPS", 8)
-    monkeypatch.setattr(solve, "DENSE_OPS", 8)
-    monkeypatch.setattr(improve, "DENSE_OPS", 8)
+@pytest.fixture
+def large(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of nine ops are too large for probes."""
+    for module in (improve, probe, solve):
+        monkeypatch.setattr(module, "DENSE_OPS", 8)
+
+
+@pytest.mark.usefixtures("large")
+def test_parts_that_are_too_large_for_probes() -> None:
     kinds = {run(seed, 9, 20, frozenset({"windows", "segments"})) for seed in cases(100)}
     assert {"window", "root-cut"} <= kinds
+
+
+@pytest.mark.usefixtures("large")
+def test_what_is_asked_does_not_depend_on_the_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = windowed_graph(random.Random(3), 120, 12)
+    found = []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr("joblib.cpu_count", lambda cores=cores: cores)
+        found.append(schedule(graph, "exact"))
+    assert len({(f.order, f.lower_bound_bytes, f.states) for f in found}) == 1
+    assert len({str(f.statistics["proof"]) for f in found}) == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_a_climb_that_takes_no_answer_for_a_proof_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = climbing.Climb.ask
+
+    def guess(*arguments: Any) -> tuple[str, int]:
+        status, value = answer(*arguments)
+        return ("infeasible", arguments[2] + 1) if status == "hard" else (status, value)
+
+    monkeypatch.setattr(climbing.Climb, "ask", guess)
+    assert not all(_holds(seed) for seed in range(100))
+
+
+def _holds(seed: int) -> bool:
+    try:
+        run(seed, 9, 20, frozenset({"windows"}))
+    except AssertionError:
+        return False
+    return True

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from tests.cases import cases
+from tests.large_graphs import FAMILIES
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity.graph import Graph
@@ -44,6 +45,25 @@ def test_certificates_of_large_graphs_hold_and_tampered_ones_do_not(seed: int) -
     assert confirmed.lower_bound_bytes <= confirmed.peak_bytes
     assert confirmed.bound_checked or "budget_bytes" in json.loads(written)["proof"]
     assert all(is_rejected(graph, written, tamper, STATES) for tamper in TAMPERED)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "gap"),
+    [
+        ("layered", 6, 0.0),
+        ("layered", 7, 0.0),
+        ("wired at random", 6, 0.05),
+        ("training", 3, 0.0),
+        ("training, clipped", 3, 0.0),
+    ],
+)
+def test_gaps_of_large_graphs(family: str, seed: int, gap: float) -> None:
+    graph = FAMILIES[family](3_500, seed)
+    found = schedule(graph, "exact", Options(steps=2_000_000))
+    assert found.peak_bytes == naive_peak(graph, found.order)
+    assert found.peak_bytes <= (1 + gap) * found.lower_bound_bytes
+    written = certificate(graph, found)
+    assert check_certificate(graph, written, states=STATES).peak_bytes == found.peak_bytes
 
 
 def _far(count: int) -> Graph:

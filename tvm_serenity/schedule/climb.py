@@ -17,7 +17,7 @@ from tvm_serenity.schedule.improve import peaks
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
 from tvm_serenity.schedule.probe import Part, by_need, core_of
-from tvm_serenity.schedule.windows import lives_of, window
+from tvm_serenity.schedule.windows import window
 
 CUT_OPS = 4096
 """Highest steps of an order at which a cut bounds the whole."""
@@ -55,7 +55,7 @@ def cut_whole(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> No
 
 
 @dataclass
-class _Climb:
+class Climb:
     """A window's climb: it needs at least ``low``, and at most ``high``."""
 
     key: tuple[int, ...]
@@ -87,7 +87,7 @@ class _Climb:
         step, hard, left = max(1, (self.high - self.low) // CLIMB_PARTS), self.high, HARD_PROBES
         least, budget = step, self.low
         while left and hard - self.low >= least and self.steps_left(limits) > 0:
-            status, value = self._ask(cores, budget, limits)
+            status, value = self.ask(cores, budget, limits)
             if status == "infeasible":
                 self.low, self.cut = min(value, self.high), None
             elif status == "feasible":
@@ -105,7 +105,7 @@ class _Climb:
         spent = self.states + self.steps
         return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
 
-    def _ask(
+    def ask(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits"
     ) -> tuple[str, int]:
         """Whether an order is within the budget: its peak, or the next budget; or neither."""
@@ -133,10 +133,6 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
     ``states``: of each question to a window. Ends where no window of a length answers.
     """
     need = profile(part.instance, part.order).need
-    position = [0] * len(need)
-    for step, op in enumerate(part.order):
-        position[op] = step
-    lives = lives_of(part.instance, position)
     with _Threads() as threads:
         for length in CLIMB_OPS:
             if length >= len(need) or part.closed(floor, ceiling) or run.seconds_left <= 0:
@@ -147,9 +143,9 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
                 low, high = part.windows.get(key, (part.bound, part.peak))
                 if max(low, part.bound) >= min(high, part.peak):
                     continue
-                relaxed, ops = window(part.instance, part.order, lives, first, first + length)
+                relaxed, ops = window(part.instance, part.order, part.lives, first, first + length)
                 run.count("windows")
-                climbs.append(_Climb(key, ops, relaxed, part.bound, part.peak))
+                climbs.append(Climb(key, ops, relaxed, part.bound, part.peak))
             if not climbs:
                 continue
             threads.all(climbs, run, states)
@@ -216,7 +212,7 @@ class _Threads:
         self.ended.set()
         self.pool.shutdown(cancel_futures=True)
 
-    def all(self, climbs: Sequence[_Climb], run: SearchRun, states: int) -> None:
+    def all(self, climbs: Sequence[Climb], run: SearchRun, states: int) -> None:
         """Climb all; Ctrl-C and progress are the calling thread's."""
         limits = _Limits(
             run.rules,

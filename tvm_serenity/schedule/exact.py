@@ -24,7 +24,7 @@ RULES: Mapping[str, str] = {
     "commitment": "R2: a move that ends no higher than it began is taken without alternatives",
     "visited": "R5: a state is expanded once",
     "next-budget": "R6: the least rejected key is the next budget that could be feasible",
-    "reverse": "R8: if a probe is hard, try the reversed instance",
+    "reverse": "R8: if a probe, a segment or a window is hard, try the reversed instance",
     "beam": "if a probe is hard, look for a better order by beam search",
     "segments": "R10: re-order segments of the best order around its peak",
     "windows": "R9: relaxed windows around the peak bound the whole",

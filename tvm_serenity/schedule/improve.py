@@ -14,7 +14,7 @@ from tvm_serenity.schedule.instance import (
 )
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
-from tvm_serenity.schedule.windows import Lives, lives_of, window
+from tvm_serenity.schedule.windows import window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
@@ -26,19 +26,19 @@ WINDOW_PROBES = 6
 
 
 def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -> bool:
-    """Re-order segments around the peak until none gets below it (R10); whether it helped.
+    """Re-order segments around the peak until none gets below it (R10); whether it ended so.
 
     Each segment is an exact instance: every peak in it is removed at once, or cannot be within
     ``states`` states.
     """
-    before, segments = part.peak, _Segments(part)
+    segments = _Segments(part)
     try:
         while run.seconds_left > 0 and segments.peak > part.bound:
             if not _lowered(segments, run, states):
                 break
     finally:  # what was reached is kept on Ctrl-C too
         part.offer(segments.order)
-    return part.peak < before
+    return run.seconds_left > 0
 
 
 class _Segments:
@@ -116,10 +116,6 @@ def relax_windows(
     """
     need = profile(part.instance, part.order).need
     count = len(need)
-    position = [0] * count
-    for step, op in enumerate(part.order):
-        position[op] = step
-    lives = lives_of(part.instance, position)
     for length in WINDOW_OPS:
         if length >= min(count, DENSE_OPS):
             return
@@ -128,24 +124,23 @@ def relax_windows(
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
-            place = (lives, first, first + length)
-            hard |= bound_window(part, run, place, states, climb)
+            hard |= bound_window(part, run, (first, first + length), states, climb)
         if hard and not climb:
             return
 
 
 def bound_window(
-    part: Part, run: SearchRun, place: tuple[Lives, int, int], states: int, climb: bool
+    part: Part, run: SearchRun, place: tuple[int, int], states: int, climb: bool
 ) -> bool:
-    """Bound the part by one relaxed window; whether the window was too hard."""
-    lives, first, last = place
+    """Bound the part by one relaxed window of steps; whether it was too hard."""
+    first, last = place
     key = tuple(part.order[first:last])
     # The window's least peak is at least `low` and, unless `hard`, at most `high`.
     low, high = part.windows.get(key, (part.bound, part.peak))
     low, high, hard = max(low, part.bound), min(high, part.peak), False
     if low >= high or (high < part.peak and not climb):
         return False
-    relaxed, ops = window(part.instance, part.order, lives, first, last)
+    relaxed, ops = window(part.instance, part.order, part.lives, first, last)
     core = core_of(relaxed, run.rules)
     run.count("windows")
     run.steps += last - first

@@ -8,6 +8,7 @@ from typing import Any
 from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import Instance, native_core, peak_of_order, profile
 from tvm_serenity.schedule.limits import SearchRun
+from tvm_serenity.schedule.windows import Lives, lives_of
 
 Proof = Mapping[str, object]
 
@@ -26,6 +27,17 @@ class Part:
     proof: Proof = field(default_factory=dict)
     windows: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
     changed: Callable[["Part"], None] = lambda part: None
+    _lives: tuple[list[int], Lives] | None = None
+
+    @property
+    def lives(self) -> Lives:
+        """When storages are live in the best order."""
+        if self._lives is None or self._lives[0] is not self.order:
+            position = [0] * len(self.order)
+            for step, op in enumerate(self.order):
+                position[op] = step
+            self._lives = self.order, lives_of(self.instance, position)
+        return self._lives[1]
 
     def offer(self, order: Sequence[int]) -> bool:
         """Take an order if it is better."""

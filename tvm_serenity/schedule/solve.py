@@ -14,8 +14,11 @@ FIRST_STATES = 2_000
 GROWTH = 8
 WINDOW_STATES = 4_000
 """States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
-FIRST_ORDER_SHARE, CUT_SHARE, WINDOW_SHARE = 0.25, 0.1, 0.7
-"""What the first segments, cuts, and windows of a part of many ops may take of the time left."""
+FIRST_ORDER_SHARE, CUT_SHARE, WINDOW_SHARE, STILL_LOWERED_SHARE = 0.25, 0.1, 0.7, 0.9
+"""What the first segments of a part of many ops may take of the time left; cuts; windows; and
+segments once more, where the time for them was over before they helped no longer."""
+WINDOW_S_PER_OP = 5e-6
+"""Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
 ORDER_SHARE = 0.6
@@ -99,9 +102,11 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
         if run.out_of_time() or part.closed(floor, ceiling):
             return
         if run.rules["segments"]:
-            with within(None, ORDER_SHARE):
-                reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1))
-        if run.rules["windows"]:
+            for share in (ORDER_SHARE, STILL_LOWERED_SHARE):  # a bound is no use to it until then
+                with within(None, share):
+                    if reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1)):
+                        break
+        if run.rules["windows"] and run.seconds_left > WINDOW_S_PER_OP * part.instance.count:
             with within(None, WINDOW_SHARE):
                 states = WINDOW_STATES * GROWTH ** (round_ + 1)
                 relax_windows(part, run, states, floor, ceiling, climb=False)
