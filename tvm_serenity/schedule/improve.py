@@ -26,19 +26,20 @@ WINDOW_PROBES = 6
 
 
 def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -> bool:
-    """Re-order segments around the peak until none gets below it (R10); whether it ended so.
+    """Re-order segments around the peak until none gets below it (R10).
 
+    Returns whether more time is no use: it ended so, or nothing helped until the limit.
     Each segment is an exact instance: every peak in it is removed at once, or cannot be within
     ``states`` states.
     """
-    segments = _Segments(part)
+    before, segments = part.peak, _Segments(part)
     try:
         while run.seconds_left > 0 and segments.peak > part.bound:
             if not _lowered(segments, run, states):
                 break
     finally:  # what was reached is kept on Ctrl-C too
         part.offer(segments.order)
-    return run.seconds_left > 0
+    return run.seconds_left > 0 or part.peak == before
 
 
 class _Segments:
