@@ -7,12 +7,14 @@ What is asked does not depend on the number of cores, and so neither does the re
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import islice
 from threading import Event
 from typing import Any, Self
 
+from tvm_serenity.deadline import within
 from tvm_serenity.schedule.improve import peaks
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
@@ -30,6 +32,9 @@ CLIMB_PARTS = 64
 """The first step up is one of so many parts of what is missing; the next ones double."""
 HARD_PROBES = 3
 """Questions to a window that may end without an answer."""
+TOP_STATES, TOP_SHARE = 8, 0.5
+"""Times as many states for a question just below the best peak, where one answer proves it; and
+the share of the time that these may take."""
 REPORT_S = 0.1
 
 
@@ -100,19 +105,30 @@ class Climb:
             else:
                 budget = (self.low + hard - 1) // 2
 
+    def ask_top(self, limits: "_Limits") -> None:
+        """One question just below ``high``, in more states."""
+        cores = [(core_of(self.instance, limits.rules), self.instance)]
+        if self.steps_left(limits) > 0:
+            status, value = self.ask(cores, self.high - 1, limits, TOP_STATES)
+            self.answered = status != "hard"
+            if status == "infeasible":
+                self.low = min(value, self.high)
+            elif status == "feasible":
+                self.high = min(value, self.high)
+
     def steps_left(self, limits: "_Limits") -> int:
         """States that it may still visit; none once time is over."""
         spent = self.states + self.steps
         return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
 
     def ask(
-        self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits"
+        self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
     ) -> tuple[str, int]:
         """Whether an order is within the budget: its peak, or the next budget; or neither."""
         for core, instance in list(cores):
             status, order, following, done = core.decide(
                 budget,
-                min(limits.states, self.steps_left(limits)),
+                min(times * limits.states, self.steps_left(limits)),
                 limits.seconds_left,
                 limits.memory_bytes,
                 limits.stop,
@@ -130,35 +146,47 @@ class Climb:
 def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None) -> None:
     """Raise the bound by relaxed windows (R9) around the highest steps, short ones first.
 
-    ``states``: of each question to a window. Ends where no window of a length answers.
+    ``states``: of each question to a window. First one of each length is asked just below the
+    peak, in more states; then all climb. Both end where no window of a length answers.
     """
-    need = profile(part.instance, part.order).need
     with _Threads() as threads:
-        for length in CLIMB_OPS:
-            if length >= len(need) or part.closed(floor, ceiling) or run.seconds_left <= 0:
-                return
-            climbs = []
-            for first in _firsts(need, length):
-                key = tuple(part.order[first : first + length])
-                low, high = part.windows.get(key, (part.bound, part.peak))
-                if max(low, part.bound) >= min(high, part.peak):
-                    continue
-                relaxed, ops = window(part.instance, part.order, part.lives, first, first + length)
-                run.count("windows")
-                climbs.append(Climb(key, ops, relaxed, part.bound, part.peak))
-            if not climbs:
-                continue
-            threads.all(climbs, run, states)
-            for climb in climbs:
-                run.expanded(climb.states)
-                run.steps += climb.steps
-                part.windows[climb.key] = (climb.low, climb.high)
-                proof = {"kind": "window", "ops": list(climb.ops), "budget_bytes": climb.low - 1}
-                if climb.cut is not None:
-                    proof["op"] = climb.cut
-                part.prove(min(climb.low, part.peak), proof)
-            if not any(climb.answered for climb in climbs):
-                return
+        for work, most in ((Climb.ask_top, 1), (Climb.run, CLIMB_PLACES * len(CLIMB_SHARES))):
+            with within(None, TOP_SHARE if work is Climb.ask_top else 1.0):
+                for length in CLIMB_OPS:
+                    if part.closed(floor, ceiling) or run.seconds_left <= 0:
+                        break
+                    climbs = _climbs(part, run, length, most)
+                    threads.all(work, climbs, run, states)
+                    for climb in climbs:
+                        _take(part, run, climb)
+                    if climbs and not any(climb.answered for climb in climbs):
+                        break
+
+
+def _climbs(part: Part, run: SearchRun, length: int, most: int) -> list[Climb]:
+    """The first windows of so many ops, those whose answer could matter."""
+    need = profile(part.instance, part.order).need
+    if length >= len(need):
+        return []
+    found = []
+    for first in islice(_firsts(need, length), most):
+        key = tuple(part.order[first : first + length])
+        low, high = part.windows.get(key, (part.bound, part.peak))
+        if max(low, part.bound) < min(high, part.peak):
+            relaxed, ops = window(part.instance, part.order, part.lives, first, first + length)
+            run.count("windows")
+            found.append(Climb(key, ops, relaxed, part.bound, part.peak))
+    return found
+
+
+def _take(part: Part, run: SearchRun, climb: Climb) -> None:
+    run.expanded(climb.states)
+    run.steps += climb.steps
+    part.windows[climb.key] = (climb.low, climb.high)
+    proof = {"kind": "window", "ops": list(climb.ops), "budget_bytes": climb.low - 1}
+    if climb.cut is not None:
+        proof["op"] = climb.cut
+    part.prove(min(climb.low, part.peak), proof)
 
 
 def _firsts(need: tuple[int, ...], length: int) -> Iterator[int]:
@@ -212,17 +240,23 @@ class _Threads:
         self.ended.set()
         self.pool.shutdown(cancel_futures=True)
 
-    def all(self, climbs: Sequence[Climb], run: SearchRun, states: int) -> None:
-        """Climb all; Ctrl-C and progress are the calling thread's."""
+    def all(
+        self,
+        work: Callable[[Climb, "_Limits"], None],
+        climbs: Sequence[Climb],
+        run: SearchRun,
+        states: int,
+    ) -> None:
+        """Do the same with all; Ctrl-C and progress are the calling thread's."""
         limits = _Limits(
             run.rules,
             states,
-            run.steps_left // len(climbs),
+            run.steps_left // max(1, len(climbs)),
             run.memory_bytes // self.count,
             time.monotonic() + run.seconds_left,
             self.ended,
         )
-        waiting = {self.pool.submit(climb.run, limits) for climb in climbs}
+        waiting = {self.pool.submit(work, climb, limits) for climb in climbs}
         while waiting:
             done, waiting = wait(waiting, REPORT_S, FIRST_COMPLETED)
             for future in done:

@@ -17,8 +17,8 @@ WINDOW_STATES = 4_000
 FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
 """What the first segments of a part of many ops may take of the time left; and segments again,
 where time ended those that helped."""
-CUT_SHARE, TOP_SHARE, CLIMB_SHARE = 0.1, 0.3, 0.6
-"""What its cuts may take, windows just below the peak, and windows that climb."""
+CUT_SHARE, WINDOW_SHARE = 0.1, 0.7
+"""What its cuts and its windows may take."""
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
@@ -109,11 +109,8 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
                     if reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1)):
                         break
         if run.rules["windows"] and run.seconds_left > WINDOW_S_PER_OP * part.instance.count:
-            states = WINDOW_STATES * GROWTH ** (round_ + 1)
-            with within(None, TOP_SHARE):
-                relax_windows(part, run, states * GROWTH, floor, ceiling, climb=False)
-            with within(None, CLIMB_SHARE):
-                climb_windows(part, run, states, floor, ceiling)
+            with within(None, WINDOW_SHARE):
+                climb_windows(part, run, WINDOW_STATES * GROWTH ** (round_ + 1), floor, ceiling)
     run.out_of_time()
 
 
