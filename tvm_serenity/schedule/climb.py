@@ -7,7 +7,7 @@ What is asked does not depend on the number of cores, and so neither does the re
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any, Self
 
 from tvm_serenity.deadline import within
-from tvm_serenity.schedule.improve import peaks
+from tvm_serenity.schedule.improve import apart, highest_first
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
 from tvm_serenity.schedule.probe import Part, by_need, core_of
@@ -43,12 +43,14 @@ def cut_whole(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> No
     walk = part.instance.walk
     if walk is None:
         return
-    ranked = by_need(part.instance, part.order)[:CUT_OPS]
+    need = profile(part.instance, part.order).need
+    ranked = highest_first(need)[:CUT_OPS]
     with _Threads() as threads:
         for first in range(0, len(ranked), CUTS_AT_ONCE):
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
-            ops = [op for op, need in ranked[first : first + CUTS_AT_ONCE] if need > part.bound]
+            steps = ranked[first : first + CUTS_AT_ONCE]
+            ops = [part.order[step] for step in steps if need[step] > part.bound]
             seconds = [min(run.seconds_left, FOREVER)] * len(ops)
             found = threads.pool.map(walk.root_cut, ops, seconds)
             for op, (bound, _) in zip(ops, found, strict=True):
@@ -149,13 +151,14 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
     ``states``: of each question to a window. First one of each length is asked just below the
     peak, in more states; then all climb. Both end where no window of a length answers.
     """
+    ranked = highest_first(profile(part.instance, part.order).need)
     with _Threads() as threads:
         for work, most in ((Climb.ask_top, 1), (Climb.run, CLIMB_PLACES * len(CLIMB_SHARES))):
             with within(None, TOP_SHARE if work is Climb.ask_top else 1.0):
                 for length in CLIMB_OPS:
                     if part.closed(floor, ceiling) or run.seconds_left <= 0:
                         break
-                    climbs = _climbs(part, run, length, most)
+                    climbs = _climbs(part, run, islice(_firsts(ranked, length), most), length)
                     threads.all(work, climbs, run, states)
                     for climb in climbs:
                         _take(part, run, climb)
@@ -163,13 +166,10 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
                         break
 
 
-def _climbs(part: Part, run: SearchRun, length: int, most: int) -> list[Climb]:
-    """The first windows of so many ops, those whose answer could matter."""
-    need = profile(part.instance, part.order).need
-    if length >= len(need):
-        return []
+def _climbs(part: Part, run: SearchRun, firsts: Iterable[int], length: int) -> list[Climb]:
+    """The windows from these steps on whose answer could matter."""
     found = []
-    for first in islice(_firsts(need, length), most):
+    for first in firsts:
         key = tuple(part.order[first : first + length])
         low, high = part.windows.get(key, (part.bound, part.peak))
         if max(low, part.bound) < min(high, part.peak):
@@ -189,11 +189,12 @@ def _take(part: Part, run: SearchRun, climb: Climb) -> None:
     part.prove(min(climb.low, part.peak), proof)
 
 
-def _firsts(need: tuple[int, ...], length: int) -> Iterator[int]:
-    seen = set()
-    for step in peaks(need, length, CLIMB_PLACES):
+def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
+    """Where windows of so many ops begin, if there are more."""
+    last, seen = len(ranked) - length, set()
+    for step in apart(ranked, length, CLIMB_PLACES) if last > 0 else []:
         for share in CLIMB_SHARES:
-            first = max(0, min(step - int(share * length), len(need) - length))
+            first = max(0, min(step - int(share * length), last))
             if first not in seen:
                 seen.add(first)
                 yield first
@@ -226,7 +227,7 @@ class _Limits:
 
 
 class _Threads:
-    """Climbs at once, on the cores of this process; none goes on after the block."""
+    """Work on all cores of this process; none goes on after the block."""
 
     def __enter__(self) -> Self:
         import joblib  # it takes longer to load than a small search

@@ -1,6 +1,6 @@
 """Better orders and bounds for instances that one exhaustive search cannot settle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -116,12 +116,12 @@ def relax_windows(
     refuted, what its own least peak is, and at more places.
     """
     need = profile(part.instance, part.order).need
-    count = len(need)
+    count, ranked = len(need), highest_first(need)
     for length in WINDOW_OPS:
         if length >= min(count, DENSE_OPS):
             return
         hard = False
-        for step in peaks(need, length, WINDOW_PLACES if climb else 1):
+        for step in apart(ranked, length, WINDOW_PLACES if climb else 1):
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
@@ -182,10 +182,15 @@ def bound_window(
     return hard
 
 
-def peaks(need: tuple[int, ...], length: int, places: int) -> list[int]:
-    """Return the highest steps, at least half of ``length`` apart."""
+def highest_first(need: tuple[int, ...]) -> list[int]:
+    """Return all steps, the highest first, equal ones in turn."""
+    return np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist()
+
+
+def apart(ranked: Sequence[int], length: int, places: int) -> list[int]:
+    """Return the first steps that are at least half of ``length`` apart."""
     chosen: list[int] = []
-    for step in np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist():
+    for step in ranked:
         if all(abs(step - other) >= length // 2 for other in chosen):
             chosen.append(step)
             if len(chosen) == places:
