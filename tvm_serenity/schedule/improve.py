@@ -184,7 +184,8 @@ def bound_window(
 
 def highest_first(need: tuple[int, ...]) -> list[int]:
     """Return all steps, the highest first, equal ones in turn."""
-    return np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist()
+    ranked: list[int] = np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist()
+    return ranked
 
 
 def apart(ranked: Sequence[int], length: int, places: int) -> list[int]:
