@@ -24,6 +24,8 @@ from tvm_serenity.schedule.windows import window
 CUT_OPS = 4096
 """Highest steps of an order at which a cut bounds the whole."""
 CUTS_AT_ONCE = 32
+OPS_A_STEP = 64
+"""A cut of a part of so many ops takes as long as a state of a search."""
 CLIMB_OPS = (48, 64, 80, 96, 112, 128, 160, 192, 256)
 CLIMB_PLACES = 2
 CLIMB_SHARES = (0.5, 0.7, 0.3)
@@ -38,24 +40,27 @@ the share of the time that these may take."""
 REPORT_S = 0.1
 
 
-def cut_whole(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Rule R7 on the whole part, highest steps first; the compiled core is needed for that."""
-    walk = part.instance.walk
+def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int | None) -> None:
+    """Rule R7 on the whole part, highest steps first; the compiled core is needed for that.
+
+    ``steps``: what all may take.
+    """
+    walk, end = part.instance.walk, run.steps + steps
     if walk is None:
         return
     need = profile(part.instance, part.order).need
     ranked = highest_first(need)[:CUT_OPS]
     with _Threads() as threads:
         for first in range(0, len(ranked), CUTS_AT_ONCE):
-            if part.closed(floor, ceiling) or run.seconds_left <= 0:
+            if part.closed(floor, ceiling) or run.seconds_left <= 0 or run.steps >= end:
                 return
-            steps = ranked[first : first + CUTS_AT_ONCE]
-            ops = [part.order[step] for step in steps if need[step] > part.bound]
+            places = ranked[first : first + CUTS_AT_ONCE]
+            ops = [part.order[step] for step in places if need[step] > part.bound]
             seconds = [min(run.seconds_left, FOREVER)] * len(ops)
             found = threads.pool.map(walk.root_cut, ops, seconds)
             for op, (bound, _) in zip(ops, found, strict=True):
                 run.count("root_cuts")
-                run.steps += part.instance.count
+                run.steps += 1 + part.instance.count // OPS_A_STEP
                 part.prove(bound, {"kind": "root-cut", "op": op})
             if len(ops) < CUTS_AT_ONCE:
                 return

@@ -99,7 +99,7 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
             reorder_segments(part, run)
     if run.rules["root-cuts"] and not part.closed(floor, ceiling):
         with within(None, CUT_SHARE):
-            cut_whole(part, run, floor, ceiling)
+            cut_whole(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
     for round_ in range(LARGE_ROUNDS):
         if run.out_of_time() or part.closed(floor, ceiling):
             return
