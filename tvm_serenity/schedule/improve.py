@@ -6,7 +6,9 @@ import numpy as np
 
 from tvm_serenity.arrays import ints
 from tvm_serenity.schedule.instance import (
+    Instance,
     OrderProfile,
+    backwards,
     peak_of_order,
     profile,
     reverse,
@@ -76,7 +78,7 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
     order, peak = segments.order, segments.peak
     step = int(segments.need.argmax())
     lower = peak - 1 - (peak >> LARGE_SHIFT if len(order) > DENSE_OPS else 0)
-    ways = (False, True) if len(order) > DENSE_OPS and run.rules["reverse"] else (False,)
+    either = len(order) > DENSE_OPS and run.rules["reverse"]
     for budget in dict.fromkeys((lower, peak - 1)):
         for first, last in _segments(step, len(order)):
             if run.seconds_left <= 0:
@@ -85,26 +87,31 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
             run.steps += last - first
             piece, ops = segment(segments.instance, order, segments.position, first, last)
             within = budget - (int(segments.live[first]) - piece.start_bytes)
-            for backward in ways if not any(piece.in_place) else (False,):
-                asked = reverse(piece) if backward else piece
-                status, found, _, done = core_of(asked, run.rules).decide(
-                    within,
-                    min(states, run.steps_left),
-                    run.seconds_left,
-                    run.memory_bytes,
-                    run.reporter,
-                )
-                run.expanded(done)
-                if backward:
-                    found = [len(ops) - 1 - i for i in reversed(found)]
-                if status == "feasible":
-                    segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
-                    if backward:
-                        run.count("segments_backward")
-                    return True
-                if status == "infeasible":
-                    break
+            found = _order_within(piece, within, run, states, either and not any(piece.in_place))
+            if found:
+                segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
+                return True
     return False
+
+
+def _order_within(
+    piece: Instance, budget: int, run: SearchRun, states: int, either: bool
+) -> list[int]:
+    """An order within a budget, looked for forward or ``either`` way; empty if none is found."""
+    for backward in (False, True) if either else (False,):
+        status, found, _, done = core_of(reverse(piece) if backward else piece, run.rules).decide(
+            budget,
+            min(states, run.steps_left),
+            run.seconds_left,
+            run.memory_bytes,
+            run.reporter,
+        )
+        run.expanded(done)
+        if status == "feasible" and backward:
+            run.count("segments_backward")
+        if status in ("feasible", "infeasible"):
+            return backwards(found) if backward else found
+    return []
 
 
 def relax_windows(

@@ -235,6 +235,12 @@ def reverse(instance: Instance) -> Instance:
     )
 
 
+def backwards(order: Sequence[int]) -> list[int]:
+    """Return the order of the instance that one of its reverse is, or the other way round."""
+    last = len(order) - 1
+    return [last - op for op in reversed(order)]
+
+
 def turned(predecessors: Sets) -> Sets:
     """The precedence of the orders backwards: op u is number n-1-u, successors precede."""
     last = len(predecessors) - 1

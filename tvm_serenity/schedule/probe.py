@@ -6,7 +6,13 @@ from types import ModuleType
 from typing import Any
 
 from tvm_serenity.schedule import reference
-from tvm_serenity.schedule.instance import Instance, native_core, peak_of_order, profile
+from tvm_serenity.schedule.instance import (
+    Instance,
+    backwards,
+    native_core,
+    peak_of_order,
+    profile,
+)
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.windows import Lives, lives_of
 
@@ -123,8 +129,7 @@ def probe(
     )
     run.expanded(done)
     if status == "feasible":
-        last = part.instance.count - 1
-        part.offer([last - op for op in reversed(order)] if backward else order)
+        part.offer(backwards(order) if backward else order)
     elif status == "infeasible":
         bound = min(following, part.peak) if run.rules["next-budget"] else budget + 1
         part.prove(bound, {"kind": "exhausted", "budget_bytes": bound - 1})

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tvm_serenity.deadline import seconds_left
-from tvm_serenity.schedule.instance import Instance, Sets, reverse, turned
+from tvm_serenity.schedule.instance import Instance, Sets, backwards, reverse, turned
 
 CHECKED_OPS = 4096
 """After so many ops a greedy order looks at the clock."""
@@ -22,11 +22,10 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
         if order := _greedy(instance, newest_first, walk):
             yield order
     if not any(instance.in_place) and seconds_left() > 0:
-        last = instance.count - 1
         back, turned_walk = (instance, walk.reversed()) if walk else (reverse(instance), None)
         for newest_first in (False, True):
             if order := _greedy(back, newest_first, turned_walk):
-                yield [last - op for op in reversed(order)]
+                yield backwards(order)
 
 
 def op_needs(instance: Instance) -> list[int]:
