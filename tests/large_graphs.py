@@ -2,8 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.plan import Buffer
@@ -108,13 +107,7 @@ def clipped(ops: int, seed: int = 0) -> Graph:
     return training(ops, seed, clipped=True)
 
 
-class Family(Protocol):
-    """Makes a graph of about so many ops."""
-
-    def __call__(self, ops: int, seed: int = 0) -> Graph: ...
-
-
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Callable[..., Graph]] = {
     "layered": layered,
     "wired at random": wired,
     "training": training,

@@ -18,7 +18,7 @@ from tvm_serenity.deadline import within
 from tvm_serenity.schedule.improve import apart, highest_first
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
-from tvm_serenity.schedule.probe import Part, by_need, core_of
+from tvm_serenity.schedule.probe import Part, core_of, window_cuts
 from tvm_serenity.schedule.windows import window
 
 CUT_OPS = 4096
@@ -83,30 +83,26 @@ class Climb:
 
     def run(self, limits: "_Limits") -> None:
         """Cuts at the window's own ops, then questions from ``low`` up."""
-        local = {op: i for i, op in enumerate(self.ops)}
         forward = core_of(self.instance, limits.rules)
         cores = [(forward, self.instance)]
         if limits.rules["root-cuts"]:
-            for op, need in by_need(self.instance, [local[op] for op in self.key]):
-                if need <= self.low or limits.seconds_left <= 0:
-                    break
+            for op, bound in window_cuts(forward, self.instance, self.key, self.ops, self.low):
                 self.steps += len(self.ops)
-                if (bytes_ := forward.root_cut(op)[0]) > self.low:
-                    self.low, self.cut = bytes_, self.ops[op]
+                if bound > self.low:
+                    self.low, self.cut = bound, op
+                if limits.seconds_left <= 0:
+                    return
         if limits.rules["reverse"] and not any(self.instance.in_place):
             turned = reverse(self.instance)
             cores.append((core_of(turned, limits.rules), turned))
         step, hard, left = max(1, (self.high - self.low) // CLIMB_PARTS), self.high, HARD_PROBES
         least, budget = step, self.low
         while left and hard - self.low >= least and self.steps_left(limits) > 0:
-            status, value = self.ask(cores, budget, limits)
-            if status == "infeasible":
-                self.low, self.cut = min(value, self.high), None
-            elif status == "feasible":
-                self.high = hard = min(value, self.high)
-            else:
+            status = self._learn(cores, budget, limits)
+            if status == "hard":
                 hard, left = budget, left - 1
-            self.answered |= status in ("feasible", "infeasible")
+            elif status == "feasible":
+                hard = self.high
             if hard == self.high and status == "infeasible":
                 budget, step = min(self.low + step, hard) - 1, 2 * step
             else:
@@ -116,17 +112,24 @@ class Climb:
         """One question just below ``high``, in more states."""
         cores = [(core_of(self.instance, limits.rules), self.instance)]
         if self.steps_left(limits) > 0:
-            status, value = self.ask(cores, self.high - 1, limits, TOP_STATES)
-            self.answered = status != "hard"
-            if status == "infeasible":
-                self.low = min(value, self.high)
-            elif status == "feasible":
-                self.high = min(value, self.high)
+            self._learn(cores, self.high - 1, limits, TOP_STATES)
 
     def steps_left(self, limits: "_Limits") -> int:
         """States that it may still visit; none once time is over."""
         spent = self.states + self.steps
         return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
+
+    def _learn(
+        self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
+    ) -> str:
+        """Ask, and keep the answer."""
+        status, value = self.ask(cores, budget, limits, times)
+        self.answered |= status != "hard"
+        if status == "infeasible":
+            self.low, self.cut = min(value, self.high), None
+        elif status == "feasible":
+            self.high = min(value, self.high)
+        return status
 
     def ask(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
@@ -164,10 +167,12 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
                     if part.closed(floor, ceiling) or run.seconds_left <= 0:
                         break
                     climbs = _climbs(part, run, islice(_firsts(ranked, length), most), length)
+                    if not climbs:
+                        continue
                     threads.all(work, climbs, run, states)
                     for climb in climbs:
                         _take(part, run, climb)
-                    if climbs and not any(climb.answered for climb in climbs):
+                    if not any(climb.answered for climb in climbs):
                         break
 
 
@@ -188,10 +193,7 @@ def _take(part: Part, run: SearchRun, climb: Climb) -> None:
     run.expanded(climb.states)
     run.steps += climb.steps
     part.windows[climb.key] = (climb.low, climb.high)
-    proof = {"kind": "window", "ops": list(climb.ops), "budget_bytes": climb.low - 1}
-    if climb.cut is not None:
-        proof["op"] = climb.cut
-    part.prove(min(climb.low, part.peak), proof)
+    part.prove_window(climb.low, climb.ops, climb.cut)
 
 
 def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
@@ -257,7 +259,7 @@ class _Threads:
         limits = _Limits(
             run.rules,
             states,
-            run.steps_left // max(1, len(climbs)),
+            run.steps_left // len(climbs),
             run.memory_bytes // self.count,
             time.monotonic() + run.seconds_left,
             self.ended,

@@ -15,7 +15,7 @@ from tvm_serenity.schedule.instance import (
     segment,
 )
 from tvm_serenity.schedule.limits import SearchRun
-from tvm_serenity.schedule.probe import DENSE_OPS, Part, by_need, core_of
+from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, window_cuts
 from tvm_serenity.schedule.windows import window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
@@ -152,18 +152,10 @@ def bound_window(
     core = core_of(relaxed, run.rules)
     run.count("windows")
     run.steps += last - first
-
-    def prove(bound: int, **cut: int) -> None:
-        proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1, **cut}
-        part.prove(min(bound, part.peak), proof)
-
     if run.rules["root-cuts"]:
-        local = {op: i for i, op in enumerate(ops)}
-        for op, need in by_need(relaxed, [local[op] for op in part.order[first:last]]):
-            if need <= part.bound:
-                break
+        for op, bound in window_cuts(core, relaxed, key, ops, part.bound):
             run.steps += len(ops)
-            prove(core.root_cut(op)[0], op=ops[op])
+            part.prove_window(bound, ops, op)
     low = max(low, part.bound)
     for _ in range(WINDOW_PROBES if climb else 1):
         if low >= high or run.seconds_left <= 0:
@@ -179,7 +171,7 @@ def bound_window(
         run.expanded(done)
         if status == "infeasible":
             low = min(following, high)
-            prove(low)
+            part.prove_window(low, ops)
         elif status == "feasible":
             high, hard = peak_of_order(relaxed, order), False
         else:

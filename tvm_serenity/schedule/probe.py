@@ -1,6 +1,6 @@
 """One part of the graph: its best order, its bound, and the single steps that improve them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -65,6 +65,11 @@ class Part:
             self.bound, self.proof = bound, proof
             self.changed(self)
 
+    def prove_window(self, bound: int, ops: Sequence[int], cut: int | None = None) -> None:
+        """Take the bound of a relaxed window over ``ops``; of its cut at one of them if given."""
+        proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
+        self.prove(min(bound, self.peak), proof if cut is None else {**proof, "op": cut})
+
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
     """The native core, or its twin in Python."""
@@ -101,6 +106,22 @@ def root_cuts(
         run.count("root_cuts")
         run.steps += part.instance.count
         part.prove(core.root_cut(op)[0], {"kind": "root-cut", "op": op})
+
+
+def window_cuts(
+    core: reference.Core, relaxed: Instance, order: Sequence[int], ops: Sequence[int], bound: int
+) -> Iterator[tuple[int, int]]:
+    """Rule R7 in a relaxed window over ``ops`` in an order of them.
+
+    The ops whose need leaves room for a better bound than those before, each with what it proves.
+    """
+    local = {op: i for i, op in enumerate(ops)}
+    for op, need in by_need(relaxed, [local[op] for op in order]):
+        if need <= bound:
+            return
+        found = core.root_cut(op)[0]
+        bound = max(bound, found)
+        yield ops[op], found
 
 
 def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:

@@ -37,7 +37,8 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     """Improve order and bound of ``part`` until they meet, or a limit ends it.
 
     ``floor``: orders within it are good enough. ``ceiling``: it is enough to prove that no order
-    is within it. Parts of more than ``DENSE_OPS`` ops end without a proof if windows give none.
+    is within it. Parts of more than ``DENSE_OPS`` ops end without a proof if cuts and windows give
+    none.
     """
     for op, need in enumerate(op_needs(part.instance)):
         part.prove(need, {"kind": "op", "op": op})
