@@ -11,11 +11,12 @@ from tests.schedule.test_exact_cases import brute_force, is_valid, random_proble
 from tests.schedule.test_traps import climb, core_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import climb as climbing
-from tvm_serenity.schedule import improve, probe, schedule, solve
+from tvm_serenity.schedule import improve, probe, reference_branching, schedule, solve
 from tvm_serenity.schedule.exact import RULES, exact
 from tvm_serenity.schedule.instance import instance_of
 from tvm_serenity.schedule.problem import peak_of
 from tvm_serenity.schedule.result import Options
+from tvm_serenity.schedule.windows import lives_of, window
 
 
 @pytest.fixture
@@ -30,6 +31,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improve, "WINDOW_OPS", (2, 3, 4, 5, 6, 7))
     monkeypatch.setattr(improve, "SEGMENT_OPS", (2, 3, 5))
     monkeypatch.setattr(climbing, "CLIMB_OPS", (2, 3, 4, 5, 6, 7))
+    monkeypatch.setattr(climbing, "BRANCH_OPS", (5, 7, 9, 12))
+    monkeypatch.setattr(climbing, "NODE_STATES", 1)
 
 
 def run(seed: int, least: int, most: int, names: frozenset[str]) -> str:
@@ -99,6 +102,35 @@ def test_a_climb_that_takes_no_answer_for_a_proof_is_caught(
         return ("infeasible", arguments[2] + 1) if status == "hard" else (status, value)
 
     monkeypatch.setattr(climbing.Climb, "ask", guess)
+    assert not all(_holds(seed) for seed in range(100))
+
+
+def test_no_branching_is_above_the_optimum() -> None:
+    raised = 0
+    for seed in cases(100):
+        instance, _ = instance_of(random_problem(seed, least=12, most=40, plain=seed % 2 == 0))
+        if instance.count > 20:
+            steps = range(instance.count)
+            instance, _ = window(instance, steps, lives_of(instance, steps), 3, 23)
+        core = core_of(instance)
+        optimum = climb(core)
+        branching = core.branching(2 * optimum)  # so that ways above the optimum stay open
+        first, last = (branching.run(nodes, 1e9, None)[0] for nodes in (0, 30))
+        assert first <= last <= optimum, seed
+        raised += last > first
+    assert raised > 20
+
+
+@pytest.mark.usefixtures("large")
+def test_branching_into_one_way_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = reference_branching.Branching._add
+
+    def second_only(self: Any, bound: int, pairs: Any) -> None:
+        if not pairs or pairs[-1][0] > pairs[-1][1]:
+            add(self, bound, pairs)
+
+    monkeypatch.setattr(reference_branching.Branching, "_add", second_only)
+    monkeypatch.setattr(probe, "native_core", lambda: None)
     assert not all(_holds(seed) for seed in range(100))
 
 

@@ -95,6 +95,32 @@ def test_larger_segments_windows_and_reversed_instances() -> None:
             compare(reverse(segment(instance, numbers, numbers, 3, 20)[0]), (True, True, True))
 
 
+def branchings_agree(instance: Instance, most: int) -> int:
+    """Native and twin are asked alike, with pauses; the nodes that both take."""
+    enough = profile(instance, range(instance.count)).peak
+    pair = [core.branching(enough) for core in cores(instance, (True, True, True))]
+    bounds = [0]
+    for nodes in (0, 1, most):
+        found = [tuple(branching.run(nodes, 1e9, None)) for branching in pair]
+        assert found[0] == found[1]
+        bounds.append(found[0][0])
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= enough
+    return found[0][1]
+
+
+def test_branching_is_the_twin_of_the_native_one() -> None:
+    nodes = 0
+    for seed in range(200):
+        nodes += branchings_agree(instance_of(random_problem(seed, most=9))[0], 20)
+    for seed in range(12):
+        instance, _ = instance_of(random_problem(seed, least=30, most=40, plain=seed % 2 == 0))
+        numbers = range(instance.count)
+        relaxed, _ = window(instance, numbers, lives_of(instance, numbers), 4, instance.count - 4)
+        nodes += branchings_agree(relaxed, 8)
+    assert nodes > 100
+
+
 def test_wide_sets_use_the_run_time_width() -> None:
     for seed in range(3):
         problem = random_problem(seed, least=300, most=400, plain=True)

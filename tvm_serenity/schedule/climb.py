@@ -3,7 +3,8 @@
 Where re-ordering ends, an order is near the optimum, and what is missing is the bound. Windows of
 some lengths, shifted against the highest steps, are asked how much they need, forward and
 backward (R8): from the bound up, in growing steps, as long as they answer within so many states.
-What is asked does not depend on the number of cores, and so neither does the result.
+Longer ones branch over which of two ops runs first (R11): all a little, the better half of them
+twice as long, and so on. What is asked does not depend on the number of cores, and so neither does the result.
 """
 
 import time
@@ -37,6 +38,13 @@ HARD_PROBES = 3
 TOP_STATES, TOP_SHARE = 8, 0.5
 """Times as many states for a question just below the best peak, where one answer proves it; and
 the share of the time that these may take."""
+BRANCH_OPS = (128, 192, 256, 384, 512)
+NODE_STATES = 2048
+"""States of a question for each node to which all windows branch at first."""
+NODE_STEPS = 2
+"""Steps that a node takes for each op of its window."""
+LAST_BRANCHED = 2
+"""Windows that are not halved any more."""
 REPORT_S = 0.1
 
 
@@ -80,6 +88,8 @@ class Climb:
     answered: bool = False
     states: int = 0
     steps: int = 0
+    branching: Any = None
+    nodes: int = 0
 
     def run(self, limits: "_Limits") -> None:
         """Cuts at the window's own ops, then questions from ``low`` up."""
@@ -113,6 +123,20 @@ class Climb:
         cores = [(core_of(self.instance, limits.rules), self.instance)]
         if self.steps_left(limits) > 0:
             self._learn(cores, self.high - 1, limits, TOP_STATES)
+
+    def branch(self, limits: "_Limits") -> None:
+        """Branch until there are ``limits.states`` nodes."""
+        each = NODE_STEPS * len(self.ops)
+        most = min(limits.states, self.nodes + self.steps_left(limits) // each)
+        if most <= self.nodes:
+            return
+        if self.branching is None:
+            self.branching = core_of(self.instance, limits.rules).branching(self.high)
+        bound, nodes = self.branching.run(most, limits.seconds_left, limits.stop)
+        self.steps += each * (nodes - self.nodes)
+        self.nodes = nodes
+        if bound > self.low:
+            self.low, self.cut = bound, None
 
     def steps_left(self, limits: "_Limits") -> int:
         """States that it may still visit; none once time is over."""
@@ -176,6 +200,31 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
                         break
 
 
+def branch_windows(
+    part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None
+) -> None:
+    """Raise the bound by branching in relaxed windows: again and again in the better half of them.
+
+    ``states``: of each question to a window in the same round.
+    """
+    ranked = highest_first(profile(part.instance, part.order).need)
+    with _Threads() as threads:
+        climbs = [
+            climb
+            for length in BRANCH_OPS
+            for climb in _climbs(part, run, _firsts(ranked, length), length)
+        ]
+        nodes = max(1, states // NODE_STATES)
+        while climbs and not part.closed(floor, ceiling) and run.seconds_left > 0:
+            threads.all(Climb.branch, climbs, run, nodes)
+            for climb in climbs:
+                _take(part, run, climb)
+            if len(climbs) <= LAST_BRANCHED:
+                return
+            climbs = sorted(climbs, key=lambda climb: -climb.low)[: (len(climbs) + 1) // 2]
+            nodes *= 2
+
+
 def _climbs(part: Part, run: SearchRun, firsts: Iterable[int], length: int) -> list[Climb]:
     """The windows from these steps on whose answer could matter."""
     found = []
@@ -192,6 +241,7 @@ def _climbs(part: Part, run: SearchRun, firsts: Iterable[int], length: int) -> l
 def _take(part: Part, run: SearchRun, climb: Climb) -> None:
     run.expanded(climb.states)
     run.steps += climb.steps
+    climb.states = climb.steps = 0
     part.windows[climb.key] = (climb.low, climb.high)
     part.prove_window(climb.low, climb.ops, climb.cut)
 

@@ -28,6 +28,7 @@ RULES: Mapping[str, str] = {
     "beam": "if a probe is hard, look for a better order by beam search",
     "segments": "R10: re-order segments of the best order around its peak",
     "windows": "R9: relaxed windows around the peak bound the whole",
+    "branching": "R11: of two ops one runs first; what both ways need bounds a large window",
     "top-first": "probe just below the best peak instead of climbing from the bound",
 }
 """The rules of the search by name; all are on unless ``Options.rules`` says otherwise."""

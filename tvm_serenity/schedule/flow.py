@@ -49,3 +49,16 @@ class Flow:
                     room = capacity[b]
                     if room is not None:
                         capacity[b] = room + change
+
+    def reaching(self, sink: int) -> list[bool]:
+        """After ``run``: which nodes could still reach the sink."""
+        found = [False] * len(self.arcs)
+        found[sink] = True
+        queue = [sink]
+        for node in queue:
+            for a in self.arcs[node]:
+                other = self.to[a]
+                if not found[other] and self.capacity[a ^ 1] != 0:
+                    found[other] = True
+                    queue.append(other)
+        return found

@@ -1,7 +1,7 @@
 """The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
 
 from tvm_serenity.deadline import within
-from tvm_serenity.schedule.climb import climb_windows, cut_whole
+from tvm_serenity.schedule.climb import branch_windows, climb_windows, cut_whole
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
@@ -19,6 +19,8 @@ FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
 where time ended those that helped."""
 CUT_SHARE, WINDOW_SHARE = 0.1, 0.7
 """What its cuts and its windows may take."""
+CLIMB_SHARE = 0.3
+"""What climbs may take of the time of windows; the rest is for branching."""
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
@@ -110,8 +112,12 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
                     if reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1)):
                         break
         if run.rules["windows"] and run.seconds_left > WINDOW_S_PER_OP * part.instance.count:
+            states = WINDOW_STATES * GROWTH ** (round_ + 1)
             with within(None, WINDOW_SHARE):
-                climb_windows(part, run, WINDOW_STATES * GROWTH ** (round_ + 1), floor, ceiling)
+                with within(None, CLIMB_SHARE if run.rules["branching"] else 1.0):
+                    climb_windows(part, run, states, floor, ceiling)
+                if run.rules["branching"]:
+                    branch_windows(part, run, states, floor, ceiling)
     run.out_of_time()
 
 

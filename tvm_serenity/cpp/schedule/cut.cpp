@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "schedule/flow.hpp"
-
 namespace schedule {
 
 namespace {
@@ -19,103 +17,113 @@ void reach(const Lists& joined, int op, std::vector<Word>& found) {
   }
 }
 
-// The least live bytes over all downsets that hold `inside` and nothing of `outside`. A storage
-// is a node that the cut must pay for if a producer is on the source's side and a consumer is
-// not; constants are paid at once.
-Cut least_live(const Instance& instance, const std::vector<Word>& inside,
-               const std::vector<Word>& outside, Limits& limits) {
-  auto in = [&](int op) { return test(inside.data(), op); };
-  auto out = [&](int op) { return test(outside.data(), op); };
-  const int source = 0, sink = 1;
-  int nodes = 2;
-  std::vector<int> node(instance.count, -1);
-  for (int op = 0; op < instance.count; ++op)
-    if (!in(op) && !out(op)) node[op] = nodes++;
-
+Cut least_live(const Instance& instance, const Between& between, Limits& limits) {
+  Network net = network(instance, between, -1);
+  const Bytes crossing = net.flow.run(Network::source, Network::sink, limits);
+  if (crossing < 0) return {0, {}, true};
   Cut cut;
+  cut.bytes = net.fixed + crossing;
+  for (int op = 0; op < instance.count; ++op)
+    if (net.flow.reached(net.node[op])) cut.set.push_back(op);
+  return cut;
+}
+
+}  // namespace
+
+std::vector<Between> states_before(const Instance& instance, int op) {
+  Between plain;
+  plain.inside.resize(words_for(instance.count));
+  plain.outside.resize(words_for(instance.count));
+  reach(instance.predecessors, op, plain.inside);
+  reach(instance.successors, op, plain.outside);
+  insert(plain.outside.data(), op);
+  std::vector<Between> found{plain};
+  for (int t : instance.in_place[op]) {
+    const auto& consumers = instance.consumers[t];
+    if (instance.takeover[op] == 0 || consumers.empty()) continue;
+    Between with = plain;
+    with.credit = instance.takeover[op];
+    bool possible = true;
+    for (int other : consumers) {
+      if (other == op) continue;
+      possible &= !test(plain.outside.data(), other);
+      reach(instance.predecessors, other, with.inside);
+      insert(with.inside.data(), other);
+    }
+    if (possible) found.push_back(std::move(with));
+  }
+  return found;
+}
+
+// A storage is an arc that the cut must pay for if a producer is on the source's side and a
+// consumer is not; several producers or consumers are joined in a node of their own.
+Network network(const Instance& instance, const Between& between, int maker) {
+  const int source = Network::source, sink = Network::sink;
+  auto in = [&](int op) { return test(between.inside.data(), op); };
+  auto out = [&](int op) { return test(between.outside.data(), op); };
+  auto there = [&](int op) { return op == maker || in(op); };
+  Network net;
+  int nodes = 2;
+  net.node.resize(instance.count);
+  for (int op = 0; op < instance.count; ++op)
+    net.node[op] = in(op) ? source : out(op) ? sink : nodes++;
+
   struct Pending {
-    int storage;
-    bool made, stays;  // on both sides of every cut
+    int storage, from, to;
   };
   std::vector<Pending> pending;
   for (int t = 0; t < int(instance.sizes.size()); ++t) {
     const auto& producers = instance.producers[t];
     const auto& consumers = instance.consumers[t];
     if (instance.sizes[t] == 0) continue;
-    const bool made = producers.empty() || std::any_of(producers.begin(), producers.end(), in);
+    const bool made = producers.empty() || std::any_of(producers.begin(), producers.end(), there);
     const bool stays = consumers.empty() || std::any_of(consumers.begin(), consumers.end(), out);
     if (made && stays) {
-      cut.bytes += instance.sizes[t];
+      net.fixed += instance.sizes[t];
       continue;
     }
     if (!made && std::all_of(producers.begin(), producers.end(), out)) continue;
     if (!stays && std::all_of(consumers.begin(), consumers.end(), in)) continue;
-    pending.push_back({t, made, stays});
+    const int from = made ? source : producers.size() == 1 ? net.node[producers[0]] : nodes++;
+    const int to = stays ? sink : consumers.size() == 1 ? net.node[consumers[0]] : nodes++;
+    pending.push_back({t, from, to});
   }
-  const int first_storage = nodes;
-  nodes += 2 * int(pending.size());
-  Flow flow(nodes);
+  net.flow = Flow(nodes);
   for (int op = 0; op < instance.count; ++op)
-    if (node[op] >= 0)
+    if (net.node[op] > sink)
       for (int before : instance.predecessors[op])
-        if (node[before] >= 0) flow.arc(node[op], node[before], Flow::unbounded);
-  for (std::size_t i = 0; i < pending.size(); ++i) {
-    const auto [t, made, stays] = pending[i];
-    int from = made ? source : first_storage + 2 * int(i);
-    int to = stays ? sink : first_storage + 2 * int(i) + 1;
+        if (net.node[before] > sink)
+          net.flow.arc(net.node[op], net.node[before], Flow::unbounded);
+  for (auto [t, from, to] : pending) {
     const auto& producers = instance.producers[t];
-    if (!made && producers.size() == 1)
-      from = node[producers[0]];
-    else if (!made)
+    const auto& consumers = instance.consumers[t];
+    if (from != source && producers.size() > 1)
       for (int op : producers)
-        if (node[op] >= 0) flow.arc(node[op], from, Flow::unbounded);
-    if (!stays)
-      for (int op : instance.consumers[t])
-        if (node[op] >= 0) flow.arc(to, node[op], Flow::unbounded);
-    flow.arc(from, to, instance.sizes[t]);
+        if (net.node[op] > sink) net.flow.arc(net.node[op], from, Flow::unbounded);
+    if (to != sink && consumers.size() > 1)
+      for (int op : consumers)
+        if (net.node[op] > sink) net.flow.arc(to, net.node[op], Flow::unbounded);
+    net.flow.arc(from, to, instance.sizes[t]);
   }
-  const Bytes crossing = flow.run(source, sink, limits);
-  if (crossing < 0) return {0, {}, true};
-  cut.bytes += crossing;
-  for (int op = 0; op < instance.count; ++op)
-    if (in(op) || (node[op] >= 0 && flow.reached(node[op]))) cut.set.push_back(op);
-  return cut;
+  return net;
 }
 
-}  // namespace
-
 Cut root_cut(const Instance& instance, int op, Limits& limits) {
-  std::vector<Word> inside(words_for(instance.count)), outside(words_for(instance.count));
-  reach(instance.predecessors, op, inside);
-  reach(instance.successors, op, outside);
-  insert(outside.data(), op);
-
+  const std::vector<Between> choices = states_before(instance, op);
   // A storage of several producers is the op's to allocate only if no other can have run before.
+  const Word* outside = choices.front().outside.data();
   Bytes need = instance.alloc[op] + instance.workspace[op];
   for (int t : instance.joint[op])
     if (std::all_of(instance.producers[t].begin(), instance.producers[t].end(),
-                    [&](int other) { return test(outside.data(), other); }))
+                    [&](int other) { return test(outside, other); }))
       need += instance.sizes[t];
 
-  Cut best = least_live(instance, inside, outside, limits);
-  if (best.late) return best;
-  best.bytes += need;
-  for (int t : instance.in_place[op]) {
-    const auto& consumers = instance.consumers[t];
-    if (instance.takeover[op] == 0 || consumers.empty()) continue;
-    std::vector<Word> with = inside;
-    bool possible = true;
-    for (int other : consumers) {
-      if (other == op) continue;
-      possible &= !test(outside.data(), other);
-      reach(instance.predecessors, other, with);
-      insert(with.data(), other);
-    }
-    if (!possible) continue;
-    Cut cut = least_live(instance, with, outside, limits);
+  Cut best;
+  for (const Between& choice : choices) {
+    Cut cut = least_live(instance, choice, limits);
     if (cut.late) return cut;
-    cut.bytes += need - instance.takeover[op];
-    if (cut.bytes < best.bytes) best = std::move(cut);
+    cut.bytes += need - choice.credit;
+    if (&choice == &choices.front() || cut.bytes < best.bytes) best = std::move(cut);
   }
   return best;
 }

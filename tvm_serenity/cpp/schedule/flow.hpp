@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "schedule/bits.hpp"
@@ -26,13 +27,14 @@ class Flow {
     return run(source, sink, unlimited);
   }
 
-  // -1 where the limit comes first.
+  // -1 where the limit comes first, unbounded where every cut is.
   Bytes run(int source, int sink, Limits& limits) {
     Bytes total = 0;
     while (levels(source, sink)) {
       if (limits.late(0)) return -1;
       next_ = first_;
       while (Bytes pushed = augment(source, sink)) {
+        if (pushed == unbounded) return unbounded;
         total += pushed;
         if (limits.out_of_time(0)) return -1;
       }
@@ -40,8 +42,38 @@ class Flow {
     return total;
   }
 
+  // After run(): what one more arc would add to the flow. The network stays as it was.
+  Bytes gain(int from, int to, int source, int sink, Limits& limits) {
+    const std::vector<int> levels = level_;
+    const int first_from = first_[from], first_to = first_[to];
+    pushed_.clear();
+    arc(from, to, unbounded);
+    const Bytes more = run(source, sink, limits);
+    for (auto [a, bytes] : pushed_) push(a, -bytes);
+    arcs_.resize(arcs_.size() - 2);
+    first_[to] = first_to;
+    first_[from] = first_from;
+    level_ = levels;
+    return more;
+  }
+
   // After run(): whether the node is on the source's side of the least cut.
   bool reached(int node) const { return level_[node] >= 0; }
+
+  // After run(): the nodes from which the sink could still be reached, on its side of all least
+  // cuts.
+  std::vector<char> reaching(int sink) {
+    std::vector<char> found(first_.size());
+    queue_.assign(1, sink);
+    found[sink] = 1;
+    for (std::size_t i = 0; i < queue_.size(); ++i)
+      for (int a = first_[queue_[i]]; a >= 0; a = arcs_[a].next)
+        if (arcs_[a ^ 1].capacity > 0 && !found[arcs_[a].to]) {
+          found[arcs_[a].to] = 1;
+          queue_.push_back(arcs_[a].to);
+        }
+    return found;
+  }
 
  private:
   struct Arc {
@@ -58,7 +90,7 @@ class Flow {
     level_.assign(first_.size(), -1);
     queue_.assign(1, source);
     level_[source] = 0;
-    for (std::size_t i = 0; i < queue_.size(); ++i)
+    for (std::size_t i = 0; i < queue_.size() && level_[sink] < 0; ++i)
       for (int a = first_[queue_[i]]; a >= 0; a = arcs_[a].next)
         if (arcs_[a].capacity > 0 && level_[arcs_[a].to] < 0) {
           level_[arcs_[a].to] = level_[queue_[i]] + 1;
@@ -87,15 +119,22 @@ class Flow {
     }
     Bytes pushed = unbounded;
     for (int a : path_) pushed = std::min(pushed, arcs_[a].capacity);
+    if (pushed == unbounded) return pushed;  // no cut is finite
     for (int a : path_) {
-      if (arcs_[a].capacity != unbounded) arcs_[a].capacity -= pushed;
-      if (arcs_[a ^ 1].capacity != unbounded) arcs_[a ^ 1].capacity += pushed;
+      push(a, pushed);
+      pushed_.emplace_back(a, pushed);
     }
     return pushed;
   }
 
+  void push(int a, Bytes bytes) {
+    if (arcs_[a].capacity != unbounded) arcs_[a].capacity -= bytes;
+    if (arcs_[a ^ 1].capacity != unbounded) arcs_[a ^ 1].capacity += bytes;
+  }
+
   std::vector<int> first_, next_, level_, queue_, path_;
   std::vector<Arc> arcs_;
+  std::vector<std::pair<int, Bytes>> pushed_;  // since the last gain()
 };
 
 }  // namespace schedule

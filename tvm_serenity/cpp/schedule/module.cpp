@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "schedule/beam.hpp"
+#include "schedule/branch.hpp"
 #include "schedule/cut.hpp"
 #include "schedule/decide.hpp"
 #include "schedule/walk.hpp"
@@ -95,6 +96,17 @@ std::vector<int> beam_in(const Core& core, Bytes budget, int width, double secon
   return found;
 }
 
+// The bound so far, and the nodes so far.
+std::tuple<Bytes, std::uint64_t> branch_in(Branching& branching, std::uint64_t nodes,
+                                           double seconds, nb::object report) {
+  Limits limits = limits_of(nodes, seconds, SIZE_MAX, std::move(report));
+  {
+    nb::gil_scoped_release released;
+    branching.run(limits);
+  }
+  return {branching.bound(), branching.nodes()};
+}
+
 // The bytes and the state of a cut; 0 bytes where the limit came first.
 template <class Work>
 std::tuple<Bytes, std::vector<int>> cut_of(Work work) {
@@ -116,6 +128,8 @@ std::vector<int> greedy_in(const Walk& walk, bool newest_first, double seconds) 
 
 NB_MODULE(_schedule, module) {
   module.doc() = "Native order searches of tvm-serenity.";
+  nb::class_<Branching>(module, "Branching")
+      .def("run", &branch_in, nb::arg("nodes"), nb::arg("seconds"), nb::arg("report").none());
   nb::class_<Core>(module, "Core")
       .def(
           "__init__",
@@ -135,6 +149,10 @@ NB_MODULE(_schedule, module) {
            nb::arg("memory_bytes"), nb::arg("report").none())
       .def("beam", &beam_in, nb::arg("budget"), nb::arg("width"), nb::arg("seconds"),
            nb::arg("report").none())
+      .def(
+          "branching",
+          [](const Core& core, Bytes enough) { return Branching(core.instance, enough); },
+          nb::arg("enough"), nb::keep_alive<0, 1>())
       .def("root_cut", [](const Core& core, int op) {
         Limits unlimited;
         return cut_of([&] { return root_cut(core.instance, op, unlimited); });

@@ -1,0 +1,197 @@
+#include "schedule/branch.hpp"
+
+#include <algorithm>
+
+namespace schedule {
+
+namespace {
+
+constexpr std::size_t watched_ops = 32;  // a node is bounded at them: the highest at the root
+constexpr std::size_t first_ops = 6;     // at so many of its highest all candidates are tried,
+constexpr std::size_t then_ops = 12;     // at so many the best of these
+constexpr std::size_t most_pairs = 2000, tried_pairs = 64, best_pairs = 4;
+
+}  // namespace
+
+const Branching::Watch::Choice& Branching::Watch::least() const {
+  return *std::min_element(choices.begin(), choices.end(),
+                           [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+}
+
+// Where the second is in a state, the first is: both are nodes of the network, and the state is
+// one before the watched op.
+std::pair<int, int> Branching::Watch::arc(const Choice& choice, Pair pair) const {
+  const auto [first, second] = pair;
+  return {second == op ? Network::source : choice.net.node[second], choice.net.node[first]};
+}
+
+// The cuts with these pairs too, without the choices that they rule out (never the one that takes
+// nothing over); false where time is over.
+bool Branching::Watch::settle(const std::vector<Pair>& pairs, Limits& limits) {
+  std::vector<Choice> possible;
+  for (Choice& choice : choices) {
+    for (Pair pair : pairs) {
+      const auto [from, to] = arc(choice, pair);
+      choice.net.flow.arc(from, to, Flow::unbounded);
+    }
+    const Bytes more = choice.net.flow.run(Network::source, Network::sink, limits);
+    if (more < 0) return false;
+    if (more >= Flow::unbounded - choice.bytes) continue;
+    choice.bytes += more;
+    choice.after = choice.net.flow.reaching(Network::sink);
+    possible.push_back(std::move(choice));
+  }
+  choices = std::move(possible);
+  return true;
+}
+
+// What every order needs at the op with one pair more.
+Bytes Branching::Watch::with(Pair pair, Limits& limits, bool& late) {
+  Bytes least = INT64_MAX;
+  for (Choice& choice : choices) {
+    const auto [from, to] = arc(choice, pair);
+    Bytes bytes = choice.bytes;
+    if (bytes < least && choice.net.flow.reached(from) && choice.after[to]) {
+      const Bytes more =
+          choice.net.flow.gain(from, to, Network::source, Network::sink, limits);
+      late |= more < 0;
+      bytes = more >= Flow::unbounded - bytes ? INT64_MAX : bytes + more;
+    }
+    least = std::min(least, bytes);
+  }
+  return least;
+}
+
+void Branching::run(Limits& limits) {
+  if (!started_ && !(started_ = start(limits))) return;
+  while (!open_.empty()) {
+    const Open node = open_.top();
+    bound_ = std::max(bound_, node.bound);
+    if (nodes_ >= limits.states || limits.late(nodes_) || !split(node, limits)) return;
+  }
+  bound_ = enough_;
+}
+
+// The root's cuts at all ops; false where time is over.
+bool Branching::start(Limits& limits) {
+  std::vector<std::pair<Bytes, int>> cuts;
+  for (int op = 0; op < in_.count; ++op) {
+    const Cut cut = root_cut(in_, op, limits);
+    if (cut.late) return false;
+    cuts.emplace_back(-cut.bytes, op);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.resize(std::min(cuts.size(), watched_ops));
+  std::vector<Watch> watched;
+  Bytes bound = cuts.empty() ? 0 : -cuts.front().first;
+  for (const auto& cut : cuts) {
+    Watch watch;
+    watch.op = cut.second;
+    for (const Between& between : states_before(in_, watch.op)) {
+      Watch::Choice choice;
+      choice.net = network(in_, between, watch.op);
+      choice.bytes = choice.net.fixed + in_.workspace[watch.op] - between.credit;
+      watch.choices.push_back(std::move(choice));
+    }
+    if (!watch.settle({}, limits)) return false;
+    bound = std::max(bound, watch.bytes());
+    watched.push_back(std::move(watch));
+  }
+  watched_ = std::move(watched);
+  bound_ = std::min(bound, enough_);
+  add(bound, {});
+  return true;
+}
+
+void Branching::add(Bytes bound, std::vector<Pair> pairs) {
+  if (bound < enough_) open_.push({bound, std::move(pairs), added_++});
+}
+
+// Replace the node on top by its two ways; false, with nothing changed, where time is over or no
+// pair is left.
+bool Branching::split(const Open& node, Limits& limits) {
+  std::vector<Watch> watched = watched_;
+  for (Watch& watch : watched)
+    if (!watch.settle(node.pairs, limits)) return false;
+  std::stable_sort(watched.begin(), watched.end(),
+                   [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
+
+  bool late = false;
+  auto bound_with = [&](Pair pair, std::size_t ops) {
+    Bytes bound = node.bound;
+    for (std::size_t i = 0; i < std::min(ops, watched.size()) && bound < enough_ && !late; ++i)
+      bound = std::max(bound, watched[i].with(pair, limits, late));
+    return std::min(bound, enough_);
+  };
+  using Score = std::tuple<Bytes, Bytes, Pair>;  // the least of both bounds, their sum
+  auto score = [&](Pair pair, std::size_t ops) {
+    const Bytes a = bound_with(pair, ops), b = bound_with({pair.second, pair.first}, ops);
+    return Score(std::min(a, b), a + b, pair);
+  };
+  const std::vector<Pair> pairs = candidates(watched, node.pairs);
+  std::vector<Score> scores;
+  const std::size_t tried = std::min(pairs.size(), tried_pairs);
+  for (std::size_t i = 0; i < tried && !late; ++i)
+    scores.push_back(score(pairs[i * pairs.size() / tried], first_ops));
+  std::sort(scores.begin(), scores.end(), std::greater<>());
+  scores.resize(std::min(scores.size(), best_pairs));
+  for (Score& found : scores) found = score(std::get<Pair>(found), then_ops);
+  if (late || scores.empty()) return false;
+
+  const auto [first, second] = std::get<Pair>(*std::max_element(scores.begin(), scores.end()));
+  const Bytes bounds[] = {bound_with({first, second}, watched.size()),
+                          bound_with({second, first}, watched.size())};
+  if (late) return false;
+  std::vector<Pair> ways = node.pairs;
+  ways.emplace_back();
+  open_.pop();
+  ++nodes_;
+  for (int way : {0, 1}) {
+    ways.back() = way == 0 ? Pair(first, second) : Pair(second, first);
+    add(bounds[way], ways);
+  }
+  return true;
+}
+
+// Pairs of which both ways raise a cut: each op is in the least state before one watched op, and
+// after all least states before the other.
+std::vector<Branching::Pair> Branching::candidates(const std::vector<Watch>& watched,
+                                                   const std::vector<Pair>& pairs) const {
+  const Table before = ancestors(pairs);
+  std::vector<Pair> found;
+  for (std::size_t far = 1; far < watched.size() && found.size() < most_pairs; ++far)
+    for (std::size_t near = 0; near < far && found.size() < most_pairs; ++near) {
+      const auto &x = watched[near].least(), &y = watched[far].least();
+      std::vector<int> of_x, of_y;
+      for (int op = 0; op < in_.count; ++op) {
+        if (x.inside(op) && y.outside(op)) of_x.push_back(op);
+        if (y.inside(op) && x.outside(op)) of_y.push_back(op);
+      }
+      for (int a : of_x)
+        for (int b : of_y)
+          if (!test(before[a], b) && !test(before[b], a)) found.push_back(std::minmax(a, b));
+    }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// Of each op all that run before it, with these pairs too.
+Table Branching::ancestors(const std::vector<Pair>& pairs) const {
+  const int words = words_for(in_.count);
+  Table before(in_.count, words);
+  auto take = [&](int op, int other) {
+    for (int i = 0; i < words; ++i) before[op][i] |= before[other][i];
+    insert(before[op], other);
+  };
+  for (int op = 0; op < in_.count; ++op)
+    for (int other : in_.predecessors[op]) take(op, other);
+  for (auto [first, second] : pairs) {
+    take(second, first);
+    for (int op = 0; op < in_.count; ++op)
+      if (test(before[op], second)) take(op, second);
+  }
+  return before;
+}
+
+}  // namespace schedule

@@ -1,0 +1,78 @@
+// Rule R11: of two ops that are not comparable one runs first; the bounds of both ways bound all.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "schedule/cut.hpp"
+#include "schedule/instance.hpp"
+#include "schedule/limits.hpp"
+
+namespace schedule {
+
+// Best first: the bound is the least of the nodes that are open. It can go on where it ended.
+class Branching {
+ public:
+  // `enough`: a bound above it is of no use.
+  Branching(const Instance& instance, Bytes enough) : in_(instance), enough_(enough) {}
+
+  // Branch until the bound is enough, at so many nodes as `limits` has states, or time is over.
+  void run(Limits& limits);
+
+  Bytes bound() const { return bound_; }
+  std::uint64_t nodes() const { return nodes_; }
+
+ private:
+  using Pair = std::pair<int, int>;  // the first runs before the second
+
+  // The cuts at one op: one network for each thing that it may take over.
+  struct Watch {
+    struct Choice {
+      Network net;
+      Bytes bytes = 0;
+      std::vector<char> after;  // nodes on the sink's side of all least cuts
+
+      bool inside(int op) const { return net.flow.reached(net.node[op]); }
+      bool outside(int op) const { return after[net.node[op]]; }
+    };
+    int op = 0;
+    std::vector<Choice> choices;
+
+    const Choice& least() const;
+    Bytes bytes() const { return least().bytes; }
+    std::pair<int, int> arc(const Choice& choice, Pair pair) const;
+    bool settle(const std::vector<Pair>& pairs, Limits& limits);
+    Bytes with(Pair pair, Limits& limits, bool& late);
+  };
+
+  struct Open {
+    Bytes bound;
+    std::vector<Pair> pairs;
+    std::uint64_t number;
+
+    bool operator<(const Open& other) const {  // the last is taken first
+      return std::tuple(-bound, pairs.size(), number) <
+             std::tuple(-other.bound, other.pairs.size(), other.number);
+    }
+  };
+
+  bool start(Limits& limits);
+  bool split(const Open& node, Limits& limits);
+  std::vector<Pair> candidates(const std::vector<Watch>& watched,
+                               const std::vector<Pair>& pairs) const;
+  Table ancestors(const std::vector<Pair>& pairs) const;
+  void add(Bytes bound, std::vector<Pair> pairs);
+
+  const Instance& in_;
+  const Bytes enough_;
+  bool started_ = false;
+  Bytes bound_ = 0;
+  std::uint64_t nodes_ = 0, added_ = 0;
+  std::vector<Watch> watched_;
+  std::priority_queue<Open> open_;
+};
+
+}  // namespace schedule
