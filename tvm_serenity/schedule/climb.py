@@ -4,7 +4,8 @@ Where re-ordering ends, an order is near the optimum, and what is missing is the
 some lengths, shifted against the highest steps, are asked how much they need, forward and
 backward (R8): from the bound up, in growing steps, as long as they answer within so many states.
 Longer ones branch over which of two ops runs first (R11): all a little, the better half of them
-twice as long, and so on. What is asked does not depend on the number of cores, and so neither does the result.
+twice as long, and so on. What is asked does not depend on the number of cores, and so neither does
+the result.
 """
 
 import time
@@ -38,13 +39,13 @@ HARD_PROBES = 3
 TOP_STATES, TOP_SHARE = 8, 0.5
 """Times as many states for a question just below the best peak, where one answer proves it; and
 the share of the time that these may take."""
-BRANCH_OPS = (128, 192, 256, 384, 512)
+BRANCH_OPS = (128, 160, 200, 256, 320, 400, 512)
 NODE_STATES = 2048
 """States of a question for each node to which all windows branch at first."""
 NODE_STEPS = 2
 """Steps that a node takes for each op of its window."""
 LAST_BRANCHED = 2
-"""Windows that are not halved any more."""
+"""Windows that are not halved any more: they go on while that helps."""
 REPORT_S = 0.1
 
 
@@ -90,6 +91,8 @@ class Climb:
     steps: int = 0
     branching: Any = None
     nodes: int = 0
+    branched: int = 0
+    """What branching alone proves."""
 
     def run(self, limits: "_Limits") -> None:
         """Cuts at the window's own ops, then questions from ``low`` up."""
@@ -132,11 +135,11 @@ class Climb:
             return
         if self.branching is None:
             self.branching = core_of(self.instance, limits.rules).branching(self.high)
-        bound, nodes = self.branching.run(most, limits.seconds_left, limits.stop)
+        self.branched, nodes = self.branching.run(most, limits.seconds_left, limits.stop)
         self.steps += each * (nodes - self.nodes)
         self.nodes = nodes
-        if bound > self.low:
-            self.low, self.cut = bound, None
+        if self.branched > self.low:
+            self.low, self.cut = self.branched, None
 
     def steps_left(self, limits: "_Limits") -> int:
         """States that it may still visit; none once time is over."""
@@ -216,12 +219,15 @@ def branch_windows(
         ]
         nodes = max(1, states // NODE_STATES)
         while climbs and not part.closed(floor, ceiling) and run.seconds_left > 0:
+            before = max(climb.branched for climb in climbs)
             threads.all(Climb.branch, climbs, run, nodes)
             for climb in climbs:
                 _take(part, run, climb)
-            if len(climbs) <= LAST_BRANCHED:
+            climbs.sort(key=lambda climb: -climb.branched)
+            if len(climbs) > LAST_BRANCHED:
+                del climbs[(len(climbs) + 1) // 2 :]
+            elif climbs[0].branched <= before:
                 return
-            climbs = sorted(climbs, key=lambda climb: -climb.low)[: (len(climbs) + 1) // 2]
             nodes *= 2
 
 

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
 
+from tvm_serenity.schedule.reference_cuts import Cuts
 from tvm_serenity.schedule.reference_moves import NEVER
 from tvm_serenity.schedule.states import bits
-
-if TYPE_CHECKING:
-    from tvm_serenity.schedule.reference import Core
 
 WATCHED_OPS = 32
 """A node is bounded at so many ops: the highest at the root."""
@@ -41,7 +38,7 @@ class Branching:
     ``enough``: a bound above it is of no use.
     """
 
-    core: "Core"
+    core: Cuts
     enough: int
     bound: int = 0
     nodes: int = 0
@@ -107,7 +104,7 @@ class Branching:
             self._add(bound, (*pairs, way))
         return True
 
-    def _candidates(self, core: "Core", watched: Sequence[_Watch]) -> list[Pair]:
+    def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:
         """Pairs of which both ways raise a cut.
 
         Each op is in the least state before one watched op, and outside the largest least state
@@ -124,7 +121,7 @@ class Branching:
                             found.append((min(a, b), max(a, b)))
         return sorted(set(found))
 
-    def _with(self, pairs: Iterable[Pair]) -> "Core":
+    def _with(self, pairs: Iterable[Pair]) -> Cuts:
         """The instance with these precedences too."""
         core = copy.copy(self.core)
         extra: dict[int, list[int]] = {}
@@ -145,7 +142,7 @@ class Branching:
         core.ancestors = [ancestors(op) for op in range(core.count)]
         return core
 
-    def _cut(self, core: "Core", op: int) -> _Watch:
+    def _cut(self, core: Cuts, op: int) -> _Watch:
         """What orders need at an op; what it makes counts as made already."""
         best = _Watch(op, NEVER)
         for inside, outside, credit in core.states_before(op):

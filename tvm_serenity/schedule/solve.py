@@ -19,13 +19,13 @@ FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
 where time ended those that helped."""
 CUT_SHARE, WINDOW_SHARE = 0.1, 0.7
 """What its cuts and its windows may take."""
-CLIMB_SHARE = 0.3
+CLIMB_SHARE = 0.15
 """What climbs may take of the time of windows; the rest is for branching."""
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
-ORDER_SHARE = 0.6
+ORDER_SHARE = 0.5
 """What re-ordering segments may take of the time left; the rest is the bound's."""
 BACKWARD = 4
 """On parts of few ops forward probes mostly win: the rest gets this share of the states."""
