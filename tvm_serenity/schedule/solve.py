@@ -19,7 +19,7 @@ FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
 where time ended those that helped."""
 CUT_SHARE, WINDOW_SHARE = 0.1, 0.7
 """What its cuts and its windows may take."""
-CLIMB_SHARE = 0.15
+CLIMB_SHARE = 0.35
 """What climbs may take of the time of windows; the rest is for branching."""
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
