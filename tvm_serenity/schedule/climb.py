@@ -212,11 +212,10 @@ def branch_windows(
     """
     ranked = highest_first(profile(part.instance, part.order).need)
     with _Threads() as threads:
-        climbs = [
-            climb
-            for length in BRANCH_OPS
-            for climb in _climbs(part, run, _firsts(ranked, length), length)
-        ]
+        climbs: list[Climb] = []
+        for length in BRANCH_OPS:
+            if run.seconds_left > 0:
+                climbs += _climbs(part, run, _firsts(ranked, length), length)
         nodes = max(1, states // NODE_STATES)
         while climbs and not part.closed(floor, ceiling) and run.seconds_left > 0:
             before = max(climb.branched for climb in climbs)
