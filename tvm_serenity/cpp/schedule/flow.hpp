@@ -46,9 +46,11 @@ class Flow {
   Bytes gain(int from, int to, int source, int sink, Limits& limits) {
     const std::vector<int> levels = level_;
     const int first_from = first_[from], first_to = first_[to];
-    pushed_.clear();
     arc(from, to, unbounded);
+    pushed_.clear();
+    logging_ = true;
     const Bytes more = run(source, sink, limits);
+    logging_ = false;
     for (auto [a, bytes] : pushed_) push(a, -bytes);
     arcs_.resize(arcs_.size() - 2);
     first_[to] = first_to;
@@ -122,7 +124,7 @@ class Flow {
     if (pushed == unbounded) return pushed;  // no cut is finite
     for (int a : path_) {
       push(a, pushed);
-      pushed_.emplace_back(a, pushed);
+      if (logging_) pushed_.emplace_back(a, pushed);
     }
     return pushed;
   }
@@ -134,7 +136,8 @@ class Flow {
 
   std::vector<int> first_, next_, level_, queue_, path_;
   std::vector<Arc> arcs_;
-  std::vector<std::pair<int, Bytes>> pushed_;  // since the last gain()
+  std::vector<std::pair<int, Bytes>> pushed_;  // what gain() takes back
+  bool logging_ = false;
 };
 
 }  // namespace schedule
