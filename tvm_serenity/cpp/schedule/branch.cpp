@@ -36,7 +36,7 @@ bool Branching::Watch::settle(const std::vector<Pair>& pairs, Limits& limits) {
     }
     const Bytes more = choice.net.flow.run(Network::source, Network::sink, limits);
     if (more < 0) return false;
-    if (more >= Flow::unbounded - choice.bytes) continue;
+    if (more == Flow::unbounded) continue;
     choice.bytes += more;
     choice.after = choice.net.flow.reaching(Network::sink);
     possible.push_back(std::move(choice));
@@ -55,7 +55,7 @@ Bytes Branching::Watch::with(Pair pair, Limits& limits, bool& late) {
       const Bytes more =
           choice.net.flow.gain(from, to, Network::source, Network::sink, limits);
       late |= more < 0;
-      bytes = more >= Flow::unbounded - bytes ? INT64_MAX : bytes + more;
+      bytes = more == Flow::unbounded ? INT64_MAX : bytes + more;
     }
     least = std::min(least, bytes);
   }
