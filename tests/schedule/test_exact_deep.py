@@ -106,7 +106,7 @@ def test_a_climb_that_takes_no_answer_for_a_proof_is_caught(
 
 
 def test_no_branching_is_above_the_optimum() -> None:
-    raised = 0
+    raised = []
     for seed in cases(100):
         instance, _ = instance_of(random_problem(seed, least=12, most=40, plain=seed % 2 == 0))
         if instance.count > 20:
@@ -117,8 +117,8 @@ def test_no_branching_is_above_the_optimum() -> None:
         branching = core.branching(2 * optimum)  # so that ways above the optimum stay open
         first, last = (branching.run(nodes, 1e9, None)[0] for nodes in (0, 30))
         assert first <= last <= optimum, seed
-        raised += last > first
-    assert raised > 20
+        raised.append(last > first)
+    assert sum(raised) > len(raised) / 10
 
 
 @pytest.mark.usefixtures("large")
