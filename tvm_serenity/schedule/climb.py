@@ -77,7 +77,7 @@ def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int |
 
 @dataclass
 class Climb:
-    """A window's climb: it needs at least ``low``, and at most ``high``."""
+    """A window that climbs or branches: it needs at least ``low``, and at most ``high``."""
 
     key: tuple[int, ...]
     ops: tuple[int, ...]

@@ -15,7 +15,7 @@ from tvm_serenity.schedule.instance import (
     segment,
 )
 from tvm_serenity.schedule.limits import SearchRun
-from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, window_cuts
+from tvm_serenity.schedule.probe import DENSE_OPS, Part, ask, core_of, window_cuts
 from tvm_serenity.schedule.windows import window
 
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
@@ -99,14 +99,8 @@ def _order_within(
 ) -> list[int]:
     """An order within a budget, looked for forward or ``either`` way; empty if none is found."""
     for backward in (False, True) if either else (False,):
-        status, found, _, done = core_of(reverse(piece) if backward else piece, run.rules).decide(
-            budget,
-            min(states, run.steps_left),
-            run.seconds_left,
-            run.memory_bytes,
-            run.reporter,
-        )
-        run.expanded(done)
+        core = core_of(reverse(piece) if backward else piece, run.rules)
+        status, found, _ = ask(core, run, budget, states)
         if status == "feasible" and backward:
             run.count("segments_backward")
         if status in ("feasible", "infeasible"):
@@ -161,14 +155,7 @@ def bound_window(
         if low >= high or run.seconds_left <= 0:
             break
         budget = (low + high - 1) // 2 if hard else high - 1
-        status, order, following, done = core.decide(
-            budget,
-            min(states, run.steps_left),
-            run.seconds_left,
-            run.memory_bytes,
-            run.reporter,
-        )
-        run.expanded(done)
+        status, order, following = ask(core, run, budget, states)
         if status == "infeasible":
             low = min(following, high)
             part.prove_window(low, ops)

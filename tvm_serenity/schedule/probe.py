@@ -130,6 +130,21 @@ def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(zip(order, need, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
+def ask(
+    core: reference.Core, run: SearchRun, budget: int, states: int
+) -> tuple[str, list[int], int]:
+    """``core.decide`` within what the run may still use; its states are counted."""
+    status, order, following, done = core.decide(
+        budget,
+        min(states, run.steps_left),
+        run.seconds_left,
+        run.memory_bytes,
+        run.reporter,
+    )
+    run.expanded(done)
+    return status, order, following
+
+
 def probe(
     part: Part, run: SearchRun, core: reference.Core, budget: int, states: int, backward: bool
 ) -> bool:
@@ -141,14 +156,7 @@ def probe(
     if run.seconds_left <= 0:
         run.stop_late()
         return False
-    status, order, following, done = core.decide(
-        budget,
-        min(states, run.steps_left),
-        run.seconds_left,
-        run.memory_bytes,
-        run.reporter,
-    )
-    run.expanded(done)
+    status, order, following = ask(core, run, budget, states)
     if status == "feasible":
         part.offer(backwards(order) if backward else order)
     elif status == "infeasible":
