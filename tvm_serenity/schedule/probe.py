@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import (
     Instance,
     backwards,
@@ -15,6 +15,9 @@ from tvm_serenity.schedule.instance import (
 )
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.windows import Lives, lives_of
+
+if TYPE_CHECKING:
+    from tvm_serenity.schedule.reference import Core
 
 Proof = Mapping[str, object]
 
@@ -72,9 +75,10 @@ class Part:
 
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
-    """The native core, or its twin in Python."""
-    native = native_core() if rules["native"] else None
-    return native or reference
+    """The native core, or its twin in Python, which is imported only where it runs."""
+    if rules["native"] and (native := native_core()):
+        return native
+    return import_module("tvm_serenity.schedule.reference")
 
 
 def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
@@ -93,9 +97,7 @@ def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
     )
 
 
-def root_cuts(
-    part: Part, run: SearchRun, core: reference.Core, floor: int, ceiling: int | None
-) -> None:
+def root_cuts(part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None) -> None:
     """Rule R7 at the ops whose need in the best order leaves room for a better bound."""
     for op, need in by_need(part.instance, part.order):
         if need <= part.bound or part.closed(floor, ceiling):
@@ -109,7 +111,7 @@ def root_cuts(
 
 
 def window_cuts(
-    core: reference.Core, relaxed: Instance, order: Sequence[int], ops: Sequence[int], bound: int
+    core: "Core", relaxed: Instance, order: Sequence[int], ops: Sequence[int], bound: int
 ) -> Iterator[tuple[int, int]]:
     """Rule R7 in a relaxed window over ``ops`` in an order of them.
 
@@ -130,9 +132,7 @@ def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(zip(order, need, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
-def ask(
-    core: reference.Core, run: SearchRun, budget: int, states: int
-) -> tuple[str, list[int], int]:
+def ask(core: "Core", run: SearchRun, budget: int, states: int) -> tuple[str, list[int], int]:
     """``core.decide`` within what the run may still use; its states are counted."""
     status, order, following, done = core.decide(
         budget,
@@ -146,7 +146,7 @@ def ask(
 
 
 def probe(
-    part: Part, run: SearchRun, core: reference.Core, budget: int, states: int, backward: bool
+    part: Part, run: SearchRun, core: "Core", budget: int, states: int, backward: bool
 ) -> bool:
     """Decide whether an order has a peak within ``budget``; False if a limit ended that.
 

@@ -1,13 +1,17 @@
 """The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
 
+from typing import TYPE_CHECKING
+
 from tvm_serenity.deadline import within
 from tvm_serenity.schedule.climb import branch_windows, climb_windows, cut_whole
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
-from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.starts import greedy_orders, op_needs
+
+if TYPE_CHECKING:
+    from tvm_serenity.schedule.reference import Core
 
 FIRST_STATES = 2_000
 """States of the first probe; each round may use ``GROWTH`` times as many."""
@@ -64,7 +68,9 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
     _probe_deeper(part, run, core, floor, ceiling)
 
 
-def _probe_deeper(part: Part, run: SearchRun, core: Core, floor: int, ceiling: int | None) -> None:
+def _probe_deeper(
+    part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None
+) -> None:
     """Rounds of probes, forward and backward; between them better orders and bounds."""
     backward = None
 
@@ -135,7 +141,7 @@ def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> No
             return
 
 
-def _beam(part: Part, run: SearchRun, core: Core) -> None:
+def _beam(part: Part, run: SearchRun, core: "Core") -> None:
     """Beam search under the best peak, as long as that helps."""
     while part.peak > part.bound and run.seconds_left > 0:
         run.count("beams")
