@@ -73,6 +73,36 @@ def _no_ops(_graph: Graph, claims: Claims) -> None:
     claims["proof"] = {"kind": "window", "ops": [], "budget_bytes": claims["peak_bytes"] - 1}
 
 
+def _branches_missing(_graph: Graph, claims: Claims) -> None:
+    claims["proof"]["branches"].pop()
+
+
+def _branches_left_over(_graph: Graph, claims: Claims) -> None:
+    claims["proof"]["branches"].append(claims["proof"]["branches"][-1])
+
+
+def _no_branches(_graph: Graph, claims: Claims) -> None:
+    claims["proof"]["branches"] = claims["proof"]["branches"][-1:]
+
+
+def _same_op_twice(_graph: Graph, claims: Claims) -> None:
+    pair = claims["proof"]["branches"][0]
+    pair[1] = pair[0]
+
+
+def _op_outside(graph: Graph, claims: Claims) -> None:
+    claims["proof"]["branches"][-1][0] = len(graph.ops)
+
+
+BRANCHES_TAMPERED: tuple[Tamper, ...] = (
+    _branches_missing,
+    _branches_left_over,
+    _no_branches,
+    _same_op_twice,
+    _op_outside,
+)
+"""Of proofs that have branches."""
+
 TAMPERED: tuple[Tamper, ...] = (
     _too_early,
     _twice,

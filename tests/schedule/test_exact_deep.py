@@ -125,9 +125,9 @@ def test_no_branching_is_above_the_optimum() -> None:
 def test_branching_into_one_way_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     add = reference_branching.Branching._add
 
-    def second_only(self: Any, bound: int, pairs: Any) -> None:
-        if not pairs or pairs[-1][0] > pairs[-1][1]:
-            add(self, bound, pairs)
+    def second_only(self: Any, need: tuple[int, int], pairs: Any) -> None:
+        one = pairs and pairs[-1][0] < pairs[-1][1]
+        add(self, (self.enough, need[1]) if one else need, pairs)
 
     monkeypatch.setattr(reference_branching.Branching, "_add", second_only)
     monkeypatch.setattr(probe, "native_core", lambda: None)

@@ -8,10 +8,10 @@ import pytest
 from tests.cases import cases
 from tests.large_graphs import FAMILIES
 from tests.random_graphs import windowed_graph
-from tests.schedule.tampering import TAMPERED, is_rejected
+from tests.schedule.tampering import BRANCHES_TAMPERED, TAMPERED, is_rejected
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
-from tvm_serenity.schedule import Options, improve, naive_peak, probe, schedule, solve
+from tvm_serenity.schedule import Options, climb, improve, naive_peak, probe, schedule, solve
 from tvm_serenity.schedule.certificate import certificate, check_certificate
 
 STATES = 2_000
@@ -33,6 +33,24 @@ def test_200_certificates_are_accepted_and_200_tampered_ones_rejected(
         kinds.add(claims["proof"]["kind"])
         assert is_rejected(graph, written, TAMPERED[seed % len(TAMPERED)], 20_000)
     assert {"window", "root-cut"} <= kinds
+
+
+def test_branches_are_settled_by_cuts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (improve, probe, solve):
+        monkeypatch.setattr(module, "DENSE_OPS", 60)
+    monkeypatch.setattr(climb, "CLIMB_OPS", ())
+    monkeypatch.setattr(climb, "BRANCH_OPS", (20, 30, 40))
+    branched = 0
+    for seed in cases(60):
+        graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
+        found = schedule(graph, "exact", Options(steps=200_000))
+        written = json.dumps(certificate(graph, found))
+        if "branches" not in json.loads(written)["proof"]:
+            continue
+        assert check_certificate(graph, json.loads(written), states=0).bound_checked
+        assert all(is_rejected(graph, written, tamper, 0) for tamper in BRANCHES_TAMPERED), seed
+        branched += 1
+    assert branched > 2
 
 
 @pytest.mark.parametrize("seed", cases(6))

@@ -1,6 +1,7 @@
 """The native core and its twin in Python do the same, step for step."""
 
 import itertools
+from dataclasses import astuple
 from types import ModuleType
 
 import pytest
@@ -16,8 +17,10 @@ from tvm_serenity.schedule.instance import (
     reverse,
     segment,
 )
+from tvm_serenity.schedule.least_cut import least_of_branches
 from tvm_serenity.schedule.problem import peak_of
 from tvm_serenity.schedule.starts import greedy_orders
+from tvm_serenity.schedule.storages import StorageLives
 from tvm_serenity.schedule.windows import lives_of, window
 
 native = pytest.importorskip("tvm_serenity._schedule", reason="the native core is not built")
@@ -100,10 +103,14 @@ def branchings_agree(instance: Instance, most: int) -> int:
     enough = profile(instance, range(instance.count)).peak
     pair = [core.branching(enough) for core in cores(instance, (True, True, True))]
     bounds = [0]
+    lives = StorageLives(*astuple(instance))
     for nodes in (0, 1, most):
         found = [tuple(branching.run(nodes, 1e9, None)) for branching in pair]
         assert found[0] == found[1]
         bounds.append(found[0][0])
+        branches = [branching.branches() for branching in pair]
+        assert branches[0] == branches[1]
+        assert least_of_branches(lives, branches[0], enough) >= found[0][0]
     assert bounds == sorted(bounds)
     assert bounds[-1] <= enough
     return found[0][1]

@@ -5,7 +5,7 @@ proof (``docs/search.md`` lists the kinds). The checker recomputes everything fr
 
 * the order's peak, by the referee of ``check.py``;
 * *start*, *end*, *op*, *forced-op*: the sum in question;
-* *root-cut*, and *window* with an op: the minimum cut, by networkx;
+* *root-cut*, and *window* with an op or with branches: the minimum cuts, by networkx;
 * *window* and *exhausted*: that the relaxed instance over the ops in question, built anew from its
   definition, has no order within the budget: by visiting all states that the budget allows,
   without any rule, or if they are too many by the reference search. The verdict says which.
@@ -20,7 +20,7 @@ from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.check import naive_peak
-from tvm_serenity.schedule.least_cut import least_need, related
+from tvm_serenity.schedule.least_cut import least_need, least_of_branches, related
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Schedule
@@ -156,6 +156,11 @@ def _proved(
         at = chosen.index(number[proof["op"]])
         if least_need(relaxed, at, budget_within + 1) > budget_within:
             return budget + 1, CUT
+    if "branches" in proof:
+        local = {op: i for i, op in enumerate(chosen)}
+        branches = [[local[number[op]] for op in step] for step in proof["branches"]]
+        need = least_of_branches(relaxed, branches, budget_within + 1)
+        return need + budget - budget_within, f"{CUT}, {len(branches)} branches"
     core = Core(*relaxed, True, True, True)
     feasible = _visit_all(core, budget_within, states)
     how = "all states within the budget visited"

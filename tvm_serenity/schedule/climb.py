@@ -20,7 +20,7 @@ from tvm_serenity.deadline import within
 from tvm_serenity.schedule.improve import apart, highest_first
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
-from tvm_serenity.schedule.probe import Part, core_of, window_cuts
+from tvm_serenity.schedule.probe import Part, Proof, core_of, window_cuts
 from tvm_serenity.schedule.windows import window
 
 CUT_OPS = 4096
@@ -84,8 +84,8 @@ class Climb:
     instance: Instance
     low: int
     high: int
-    cut: int | None = None
-    """The op whose cut proves ``low``; None: it was asked, and no order is below."""
+    how: Proof | None = None
+    """How ``low`` is proved: by the cut at an ``op``, by ``branches``; None: it was asked."""
     answered: bool = False
     states: int = 0
     steps: int = 0
@@ -102,7 +102,7 @@ class Climb:
             for op, bound in window_cuts(forward, self.instance, self.key, self.ops, self.low):
                 self.steps += len(self.ops)
                 if bound > self.low:
-                    self.low, self.cut = bound, op
+                    self.low, self.how = bound, {"op": op}
                 if limits.seconds_left <= 0:
                     return
         if limits.rules["reverse"] and not any(self.instance.in_place):
@@ -139,7 +139,8 @@ class Climb:
         self.steps += each * (nodes - self.nodes)
         self.nodes = nodes
         if self.branched > self.low:
-            self.low, self.cut = self.branched, None
+            self.low, branches = self.branched, self.branching.branches()
+            self.how = {"branches": [[self.ops[op] for op in step] for step in branches]}
 
     def steps_left(self, limits: "_Limits") -> int:
         """States that it may still visit; none once time is over."""
@@ -153,7 +154,7 @@ class Climb:
         status, value = self.ask(cores, budget, limits, times)
         self.answered |= status != "hard"
         if status == "infeasible":
-            self.low, self.cut = min(value, self.high), None
+            self.low, self.how = min(value, self.high), None
         elif status == "feasible":
             self.high = min(value, self.high)
         return status
@@ -248,7 +249,7 @@ def _take(part: Part, run: SearchRun, climb: Climb) -> None:
     run.steps += climb.steps
     climb.states = climb.steps = 0
     part.windows[climb.key] = (climb.low, climb.high)
-    part.prove_window(climb.low, climb.ops, climb.cut)
+    part.prove_window(climb.low, climb.ops, climb.how)
 
 
 def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:

@@ -202,6 +202,8 @@ def _proof_in_graph(search: _Search, stretch: _Stretch, proof: Proof) -> Proof:
         result["op"] = number(result["op"])
     if "ops" in proof:
         result["ops"] = [number(op) for op in result["ops"]]
+    if "branches" in proof:
+        result["branches"] = [[number(op) for op in step] for step in result["branches"]]
     if "budget_bytes" in proof:
         result["budget_bytes"] += stretch.offset
     if stretch.last - stretch.first < len(ops):

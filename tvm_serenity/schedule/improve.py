@@ -149,7 +149,7 @@ def bound_window(
     if run.rules["root-cuts"]:
         for op, bound in window_cuts(core, relaxed, key, ops, part.bound):
             run.steps += len(ops)
-            part.prove_window(bound, ops, op)
+            part.prove_window(bound, ops, {"op": op})
     low = max(low, part.bound)
     for _ in range(WINDOW_PROBES if climb else 1):
         if low >= high or run.seconds_left <= 0:

@@ -36,6 +36,42 @@ def least_need(storages: StorageLives, op: int, enough: int) -> int:
     return least
 
 
+def least_of_branches(
+    storages: StorageLives, branches: Iterable[Sequence[int]], enough: int
+) -> int:
+    """Return bytes that every order needs: the least of the cuts where the branches end.
+
+    ``branches``: ``[first, second]`` is followed by all branches of the orders in which ``first``
+    runs before ``second``, then by all of the others; ``[op]`` is where a branch ends, with the
+    cut at ``op``. A cut of ``enough`` or more counts as ``enough``.
+
+    Raises ``ValueError`` where something is left over or missing, or a pair is ordered already.
+    """
+    steps, ways = iter(branches), [storages]
+    while ways:
+        way = ways.pop()
+        match next(steps, None):
+            case [op]:
+                enough = min(enough, least_need(way, op, enough))
+            case [first, second]:
+                above, below = related(way.predecessors, first)
+                if second in above | below | {first}:
+                    raise ValueError(f"ops {first} and {second} are ordered already")
+                ways += [_with(way, second, first), _with(way, first, second)]
+            case step:
+                raise ValueError(f"{step} is no branch")
+    if next(steps, None) is not None:
+        raise ValueError("branches are left over")
+    return enough
+
+
+def _with(storages: StorageLives, first: int, second: int) -> StorageLives:
+    """The orders in which ``first`` runs before ``second``."""
+    before = list(storages.predecessors)
+    before[second] = [*before[second], first]
+    return storages._replace(predecessors=before)
+
+
 def _least_live(
     storages: StorageLives, op: int, between: tuple[set[int], set[int]], enough: int
 ) -> int:

@@ -68,10 +68,13 @@ class Part:
             self.bound, self.proof = bound, proof
             self.changed(self)
 
-    def prove_window(self, bound: int, ops: Sequence[int], cut: int | None = None) -> None:
-        """Take the bound of a relaxed window over ``ops``; of its cut at one of them if given."""
+    def prove_window(self, bound: int, ops: Sequence[int], how: Proof | None = None) -> None:
+        """Take the bound of a relaxed window over ``ops``.
+
+        ``how`` it was proved, if not by a search of all its orders.
+        """
         proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
-        self.prove(min(bound, self.peak), proof if cut is None else {**proof, "op": cut})
+        self.prove(min(bound, self.peak), {**proof, **(how or {})})
 
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
 
 from tvm_serenity.schedule.reference_cuts import Cuts
 from tvm_serenity.schedule.reference_moves import NEVER
@@ -32,6 +31,16 @@ class _Watch:
 
 
 @dataclass
+class _Node:
+    """What every order needs and where; the pair that splits it, and the first of its two ways."""
+
+    bytes: int
+    op: int
+    pair: Pair = (-1, -1)
+    ways: int = 0
+
+
+@dataclass
 class Branching:
     """Of two ops that are not comparable one runs first: best first over such choices.
 
@@ -44,7 +53,7 @@ class Branching:
     nodes: int = 0
     _watched: list[int] = field(default_factory=list)
     _open: list[tuple[int, int, int, tuple[Pair, ...]]] = field(default_factory=list)
-    _number: "count[int]" = field(default_factory=count)
+    _tree: list[_Node] = field(default_factory=list)
 
     def run(
         self, nodes: int, seconds: float, report: Callable[[int], None] | None
@@ -65,29 +74,52 @@ class Branching:
     def _start(self) -> None:
         cuts = sorted((-self.core.root_cut(op)[0], op) for op in range(self.core.count))
         self._watched = [op for _, op in cuts[:WATCHED_OPS]]
-        bounds = [-cuts[0][0], *(self._cut(self.core, op).bytes for op in self._watched)]
-        self.bound = min(max(bounds), self.enough)
-        self._add(max(bounds), ())
+        needs = [(-cuts[0][0], cuts[0][1])]
+        needs += [(self._cut(self.core, op).bytes, op) for op in self._watched]
+        root = max(needs, key=lambda need: need[0])
+        self.bound = min(root[0], self.enough)
+        self._add(root, ())
 
-    def _add(self, bound: int, pairs: tuple[Pair, ...]) -> None:
-        if bound < self.enough:
-            heappush(self._open, (bound, -len(pairs), -next(self._number), pairs))
+    def _add(self, need: tuple[int, int], pairs: tuple[Pair, ...]) -> None:
+        if need[0] < self.enough:
+            heappush(self._open, (need[0], -len(pairs), -len(self._tree), pairs))
+        self._tree.append(_Node(*need))
+
+    def branches(self) -> list[list[int]]:
+        """The proof of the bound: of each pair its two ways, and where they end an op.
+
+        First the way in which the first op of the pair runs before the second. The cut at the op
+        where a way ends is enough for the bound.
+        """
+        found: list[list[int]] = []
+        rest = [0] if self._tree else []
+        while rest:
+            node = self._tree[rest.pop()]
+            if not node.ways or node.bytes >= self.bound:
+                found.append([node.op])
+            else:
+                found.append([*node.pair])
+                rest += [node.ways + 1, node.ways]
+        return found
 
     def _split(self) -> bool:
         """Replace the least node by its two ways; False where no pair is left."""
-        lowest, _, _, pairs = self._open[0]
+        _, _, number, pairs = self._open[0]
+        node = self._tree[-number]
         core = self._with(pairs)
         watched = [self._cut(core, op) for op in self._watched]
         watched.sort(key=lambda watch: -watch.bytes)
 
-        def bound_with(pair: Pair, ops: int) -> int:
-            child, bound = self._with((*pairs, pair)), lowest
+        def need_with(pair: Pair, ops: int) -> tuple[int, int]:
+            child, need = self._with((*pairs, pair)), (node.bytes, node.op)
             for watch in watched[:ops]:
-                bound = max(bound, self._cut(child, watch.op).bytes)
-            return min(bound, self.enough)
+                bound = min(self._cut(child, watch.op).bytes, self.enough)
+                if bound > need[0]:
+                    need = bound, watch.op
+            return need
 
         def score(pair: Pair, ops: int) -> tuple[int, int, Pair]:
-            ways = bound_with(pair, ops), bound_with(pair[::-1], ops)
+            ways = need_with(pair, ops)[0], need_with(pair[::-1], ops)[0]
             return min(ways), sum(ways), pair
 
         found = self._candidates(core, watched)
@@ -97,11 +129,12 @@ class Branching:
         if not best:
             return False
         pair = max(score(pair, THEN_OPS) for _, _, pair in best)[2]
-        bounds = [bound_with(way, WATCHED_OPS) for way in (pair, pair[::-1])]
+        needs = [need_with(way, WATCHED_OPS) for way in (pair, pair[::-1])]
         heappop(self._open)
         self.nodes += 1
-        for bound, way in zip(bounds, (pair, pair[::-1]), strict=True):
-            self._add(bound, (*pairs, way))
+        node.pair, node.ways = pair, len(self._tree)
+        for need, way in zip(needs, (pair, pair[::-1]), strict=True):
+            self._add(need, (*pairs, way))
         return True
 
     def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:

@@ -83,7 +83,7 @@ bool Branching::start(Limits& limits) {
   std::sort(cuts.begin(), cuts.end());
   cuts.resize(std::min(cuts.size(), watched_ops));
   std::vector<Watch> watched;
-  Bytes bound = cuts.empty() ? 0 : -cuts.front().first;
+  Need root = cuts.empty() ? Need{0, 0} : Need{-cuts.front().first, cuts.front().second};
   for (const auto& cut : cuts) {
     Watch watch;
     watch.op = cut.second;
@@ -94,17 +94,35 @@ bool Branching::start(Limits& limits) {
       watch.choices.push_back(std::move(choice));
     }
     if (!watch.settle({}, limits)) return false;
-    bound = std::max(bound, watch.bytes());
+    if (watch.bytes() > root.bytes) root = {watch.bytes(), watch.op};
     watched.push_back(std::move(watch));
   }
   watched_ = std::move(watched);
-  bound_ = std::min(bound, enough_);
-  add(bound, {});
+  bound_ = std::min(root.bytes, enough_);
+  add(root, {});
   return true;
 }
 
-void Branching::add(Bytes bound, std::vector<Pair> pairs) {
-  if (bound < enough_) open_.push({bound, std::move(pairs), added_++});
+void Branching::add(Need need, std::vector<Pair> pairs) {
+  if (need.bytes < enough_) open_.push({need.bytes, std::move(pairs), tree_.size()});
+  tree_.push_back({need});
+}
+
+std::vector<std::vector<int>> Branching::branches() const {
+  std::vector<std::vector<int>> found;
+  std::vector<std::size_t> rest(tree_.empty() ? 0 : 1, 0);
+  while (!rest.empty()) {
+    const Node& node = tree_[rest.back()];
+    rest.pop_back();
+    if (node.ways == 0 || node.need.bytes >= bound_) {
+      found.push_back({node.need.op});
+    } else {
+      found.push_back({node.pair.first, node.pair.second});
+      rest.push_back(node.ways + 1);
+      rest.push_back(node.ways);
+    }
+  }
+  return found;
 }
 
 // Replace the node on top by its two ways; false, with nothing changed, where time is over or no
@@ -117,15 +135,16 @@ bool Branching::split(const Open& node, Limits& limits) {
                    [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
 
   bool late = false;
-  auto bound_with = [&](Pair pair, std::size_t ops) {
-    Bytes bound = node.bound;
-    for (std::size_t i = 0; i < std::min(ops, watched.size()) && bound < enough_ && !late; ++i)
-      bound = std::max(bound, watched[i].with(pair, limits, late));
-    return std::min(bound, enough_);
+  auto need_with = [&](Pair pair, std::size_t ops) {
+    Need need = tree_[node.node].need;
+    for (std::size_t i = 0; i < std::min(ops, watched.size()) && need.bytes < enough_ && !late; ++i)
+      if (const Bytes bytes = watched[i].with(pair, limits, late); bytes > need.bytes)
+        need = {std::min(bytes, enough_), watched[i].op};
+    return need;
   };
   using Score = std::tuple<Bytes, Bytes, Pair>;  // the least of both bounds, their sum
   auto score = [&](Pair pair, std::size_t ops) {
-    const Bytes a = bound_with(pair, ops), b = bound_with({pair.second, pair.first}, ops);
+    const Bytes a = need_with(pair, ops).bytes, b = need_with({pair.second, pair.first}, ops).bytes;
     return Score(std::min(a, b), a + b, pair);
   };
   const std::vector<Pair> pairs = candidates(watched, node.pairs);
@@ -138,17 +157,19 @@ bool Branching::split(const Open& node, Limits& limits) {
   for (Score& found : scores) found = score(std::get<Pair>(found), then_ops);
   if (late || scores.empty()) return false;
 
-  const auto [first, second] = std::get<Pair>(*std::max_element(scores.begin(), scores.end()));
-  const Bytes bounds[] = {bound_with({first, second}, watched.size()),
-                          bound_with({second, first}, watched.size())};
+  const Pair pair = std::get<Pair>(*std::max_element(scores.begin(), scores.end()));
+  const Pair ways[] = {pair, {pair.second, pair.first}};
+  const Need needs[] = {need_with(ways[0], watched.size()), need_with(ways[1], watched.size())};
   if (late) return false;
-  std::vector<Pair> ways = node.pairs;
-  ways.emplace_back();
+  std::vector<Pair> pairs_of_way = node.pairs;
+  pairs_of_way.emplace_back();
+  tree_[node.node].pair = pair;
+  tree_[node.node].ways = tree_.size();
   open_.pop();
   ++nodes_;
   for (int way : {0, 1}) {
-    ways.back() = way == 0 ? Pair(first, second) : Pair(second, first);
-    add(bounds[way], ways);
+    pairs_of_way.back() = ways[way];
+    add(needs[way], pairs_of_way);
   }
   return true;
 }

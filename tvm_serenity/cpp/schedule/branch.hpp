@@ -23,6 +23,11 @@ class Branching {
   void run(Limits& limits);
 
   Bytes bound() const { return bound_; }
+
+  // The proof of the bound: of each pair, the ways in which its first and its second op runs before
+  // the other, in this order; where they end, the op whose cut is enough.
+  std::vector<std::vector<int>> branches() const;
+
   std::uint64_t nodes() const { return nodes_; }
 
  private:
@@ -48,14 +53,26 @@ class Branching {
     Bytes with(Pair pair, Limits& limits, bool& late);
   };
 
+  // What every order needs, and where.
+  struct Need {
+    Bytes bytes;
+    int op;
+  };
+
+  struct Node {
+    Need need;
+    Pair pair = {-1, -1};
+    std::size_t ways = 0;  // the first of its two; none: it is open, or needs enough
+  };
+
   struct Open {
     Bytes bound;
     std::vector<Pair> pairs;
-    std::uint64_t number;
+    std::size_t node;
 
     bool operator<(const Open& other) const {  // the last is taken first
-      return std::tuple(-bound, pairs.size(), number) <
-             std::tuple(-other.bound, other.pairs.size(), other.number);
+      return std::tuple(-bound, pairs.size(), node) <
+             std::tuple(-other.bound, other.pairs.size(), other.node);
     }
   };
 
@@ -64,14 +81,15 @@ class Branching {
   std::vector<Pair> candidates(const std::vector<Watch>& watched,
                                const std::vector<Pair>& pairs) const;
   Table ancestors(const std::vector<Pair>& pairs) const;
-  void add(Bytes bound, std::vector<Pair> pairs);
+  void add(Need need, std::vector<Pair> pairs);
 
   const Instance& in_;
   const Bytes enough_;
   bool started_ = false;
   Bytes bound_ = 0;
-  std::uint64_t nodes_ = 0, added_ = 0;
+  std::uint64_t nodes_ = 0;
   std::vector<Watch> watched_;
+  std::vector<Node> tree_;
   std::priority_queue<Open> open_;
 };
 

@@ -129,7 +129,8 @@ std::vector<int> greedy_in(const Walk& walk, bool newest_first, double seconds) 
 NB_MODULE(_schedule, module) {
   module.doc() = "Native order searches of tvm-serenity.";
   nb::class_<Branching>(module, "Branching")
-      .def("run", &branch_in, nb::arg("nodes"), nb::arg("seconds"), nb::arg("report").none());
+      .def("run", &branch_in, nb::arg("nodes"), nb::arg("seconds"), nb::arg("report").none())
+      .def("branches", &Branching::branches);
   nb::class_<Core>(module, "Core")
       .def(
           "__init__",
