@@ -40,12 +40,14 @@ TOP_STATES, TOP_SHARE = 8, 0.5
 """Times as many states for a question just below the best peak, where one answer proves it; and
 the share of the time that these may take."""
 BRANCH_OPS = (128, 160, 200, 256, 320, 400, 512)
-NODE_STATES = 2048
-"""States of a question for each node to which all windows branch at first."""
+FIRST_NODES = 16
+"""Nodes to which all windows branch at first."""
 NODE_STEPS = 2
 """Steps that a node takes for each op of its window."""
 LAST_BRANCHED = 2
-"""Windows that are not halved any more: they go on while that helps."""
+"""Windows that are not halved any more."""
+IDLE_LEVELS = 2
+"""Branching ends where twice as many nodes raised nothing, so many times in turn."""
 REPORT_S = 0.1
 
 
@@ -77,13 +79,17 @@ def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int |
 
 @dataclass
 class Climb:
-    """A window that climbs or branches: it needs at least ``low``, and at most ``high``."""
+    """A window that climbs or branches: it needs at least ``low``, and at most ``high``.
+
+    What is proved of it is of no use up to ``floor``.
+    """
 
     key: tuple[int, ...]
     ops: tuple[int, ...]
     instance: Instance
     low: int
     high: int
+    floor: int = 0
     how: Proof | None = None
     """How ``low`` is proved: by the cut at an ``op``, by ``branches``; None: it was asked."""
     answered: bool = False
@@ -108,8 +114,9 @@ class Climb:
         if limits.rules["reverse"] and not any(self.instance.in_place):
             turned = reverse(self.instance)
             cores.append((core_of(turned, limits.rules), turned))
-        step, hard, left = max(1, (self.high - self.low) // CLIMB_PARTS), self.high, HARD_PROBES
-        least, budget = step, self.low
+        budget = max(self.low, self.floor)
+        step, hard, left = max(1, (self.high - budget) // CLIMB_PARTS), self.high, HARD_PROBES
+        least = step
         while left and hard - self.low >= least and self.steps_left(limits) > 0:
             status = self._learn(cores, budget, limits)
             if status == "hard":
@@ -119,7 +126,7 @@ class Climb:
             if hard == self.high and status == "infeasible":
                 budget, step = min(self.low + step, hard) - 1, 2 * step
             else:
-                budget = (self.low + hard - 1) // 2
+                budget = (max(self.low, self.floor) + hard - 1) // 2
 
     def ask_top(self, limits: "_Limits") -> None:
         """One question just below ``high``, in more states."""
@@ -194,7 +201,8 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
                 for length in CLIMB_OPS:
                     if part.closed(floor, ceiling) or run.seconds_left <= 0:
                         break
-                    climbs = _climbs(part, run, islice(_firsts(ranked, length), most), length)
+                    firsts = islice(_firsts(ranked, length), most)
+                    climbs = _climbs(part, run, firsts, length, floor)
                     if not climbs:
                         continue
                     threads.all(work, climbs, run, states)
@@ -205,42 +213,45 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
 
 
 def branch_windows(
-    part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None
-) -> None:
+    part: Part, run: SearchRun, begun: Sequence[Climb], floor: int, ceiling: int | None
+) -> list[Climb]:
     """Raise the bound by branching in relaxed windows: again and again in the better half of them.
 
-    ``states``: of each question to a window in the same round.
+    ``begun``: windows to go on with; none: all that there are begin. Those to go on with later.
     """
     ranked = highest_first(profile(part.instance, part.order).need)
+    climbs, idle = list(begun), 0
     with _Threads() as threads:
-        climbs: list[Climb] = []
-        for length in BRANCH_OPS:
+        for length in () if begun else BRANCH_OPS:
             if run.seconds_left > 0:
-                climbs += _climbs(part, run, _firsts(ranked, length), length)
-        nodes = max(1, states // NODE_STATES)
-        while climbs and not part.closed(floor, ceiling) and run.seconds_left > 0:
+                climbs += _climbs(part, run, _firsts(ranked, length), length, floor)
+        nodes = max([FIRST_NODES, *(2 * climb.nodes for climb in begun)])
+        while climbs and idle < IDLE_LEVELS and not part.closed(floor, ceiling):
+            if run.seconds_left <= 0:
+                break
             before = max(climb.branched for climb in climbs)
             threads.all(Climb.branch, climbs, run, nodes)
             for climb in climbs:
                 _take(part, run, climb)
             climbs.sort(key=lambda climb: -climb.branched)
-            if len(climbs) > LAST_BRANCHED:
-                del climbs[(len(climbs) + 1) // 2 :]
-            elif climbs[0].branched <= before:
-                return
+            idle = 0 if climbs[0].branched > before else idle + 1
+            del climbs[max(LAST_BRANCHED, (len(climbs) + 1) // 2) :]
             nodes *= 2
+    return climbs
 
 
-def _climbs(part: Part, run: SearchRun, firsts: Iterable[int], length: int) -> list[Climb]:
+def _climbs(
+    part: Part, run: SearchRun, firsts: Iterable[int], length: int, floor: int
+) -> list[Climb]:
     """The windows from these steps on whose answer could matter."""
     found = []
     for first in firsts:
         key = tuple(part.order[first : first + length])
         low, high = part.windows.get(key, (part.bound, part.peak))
-        if max(low, part.bound) < min(high, part.peak):
+        if max(low, part.bound, floor) < min(high, part.peak):
             relaxed, ops = window(part.instance, part.order, part.lives, first, first + length)
             run.count("windows")
-            found.append(Climb(key, ops, relaxed, part.bound, part.peak))
+            found.append(Climb(key, ops, relaxed, part.bound, part.peak, floor))
     return found
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tvm_serenity.deadline import within
-from tvm_serenity.schedule.climb import branch_windows, climb_windows, cut_whole
+from tvm_serenity.schedule.climb import Climb, branch_windows, climb_windows, cut_whole
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
@@ -21,16 +21,18 @@ WINDOW_STATES = 4_000
 FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
 """What the first segments of a part of many ops may take of the time left; and segments again,
 where time ended those that helped."""
-CUT_SHARE, WINDOW_SHARE = 0.1, 0.7
+CUT_SHARE, WINDOW_SHARE = 0.1, 0.85
 """What its cuts and its windows may take."""
 CLIMB_SHARE = 0.35
-"""What climbs may take of the time of windows; the rest is for branching."""
+"""What climbs may take of the time of windows; the rest is for branching. Turned round where that
+raised nothing."""
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
 """Rounds on a part that is too large for probes of the whole."""
-ORDER_SHARE = 0.5
-"""What re-ordering segments may take of the time left; the rest is the bound's."""
+ORDER_SHARE, ENDED_ORDER_SHARE = 0.5, 0.1
+"""What re-ordering segments may take of the time left, and where they had come to an end before;
+the rest is the bound's."""
 BACKWARD = 4
 """On parts of few ops forward probes mostly win: the rest gets this share of the states."""
 BEAM_WIDTH = 32
@@ -109,21 +111,27 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
     if run.rules["root-cuts"] and not part.closed(floor, ceiling):
         with within(None, CUT_SHARE):
             cut_whole(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
+    order_share, climb_share = ORDER_SHARE, CLIMB_SHARE
+    branched: list[Climb] = []
     for round_ in range(LARGE_ROUNDS):
         if run.out_of_time() or part.closed(floor, ceiling):
             return
         if run.rules["segments"]:
-            for share in (ORDER_SHARE, STILL_LOWERED_SHARE):  # a bound is no use to it until then
+            for share in (order_share, STILL_LOWERED_SHARE):  # a bound is no use to it until then
+                order_share = ORDER_SHARE
                 with within(None, share):
                     if reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1)):
+                        order_share = ENDED_ORDER_SHARE
                         break
         if run.rules["windows"] and run.seconds_left > WINDOW_S_PER_OP * part.instance.count:
-            states = WINDOW_STATES * GROWTH ** (round_ + 1)
             with within(None, WINDOW_SHARE):
-                with within(None, CLIMB_SHARE if run.rules["branching"] else 1.0):
+                with within(None, climb_share if run.rules["branching"] else 1.0):
+                    states = WINDOW_STATES * GROWTH ** (round_ + 1)
                     climb_windows(part, run, states, floor, ceiling)
                 if run.rules["branching"]:
-                    branch_windows(part, run, states, floor, ceiling)
+                    bound = part.bound
+                    branched = branch_windows(part, run, branched, floor, ceiling)
+                    climb_share = CLIMB_SHARE if part.bound > bound else 1 - CLIMB_SHARE
     run.out_of_time()
 
 

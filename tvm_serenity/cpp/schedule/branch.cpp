@@ -81,25 +81,34 @@ bool Branching::start(Limits& limits) {
     cuts.emplace_back(-cut.bytes, op);
   }
   std::sort(cuts.begin(), cuts.end());
-  cuts.resize(std::min(cuts.size(), watched_ops));
-  std::vector<Watch> watched;
-  Need root = cuts.empty() ? Need{0, 0} : Need{-cuts.front().first, cuts.front().second};
-  for (const auto& cut : cuts) {
+  cuts_ = std::move(cuts);
+  if (!watch_more(limits)) return false;
+  Need root = cuts_.empty() ? Need{0, 0} : Need{-cuts_.front().first, cuts_.front().second};
+  for (const Watch& watch : watched_)
+    if (watch.bytes() > root.bytes) root = {watch.bytes(), watch.op};
+  bound_ = std::min(root.bytes, enough_);
+  add(root, {});
+  return true;
+}
+
+// Watch the next ops too; false where time is over.
+bool Branching::watch_more(Limits& limits) {
+  const std::size_t before = watched_.size();
+  for (std::size_t i = before; i < std::min(cuts_.size(), before + watched_ops); ++i) {
     Watch watch;
-    watch.op = cut.second;
+    watch.op = cuts_[i].second;
     for (const Between& between : states_before(in_, watch.op)) {
       Watch::Choice choice;
       choice.net = network(in_, between, watch.op);
       choice.bytes = choice.net.fixed + in_.workspace[watch.op] - between.credit;
       watch.choices.push_back(std::move(choice));
     }
-    if (!watch.settle({}, limits)) return false;
-    if (watch.bytes() > root.bytes) root = {watch.bytes(), watch.op};
-    watched.push_back(std::move(watch));
+    if (!watch.settle({}, limits)) {
+      watched_.resize(before);
+      return false;
+    }
+    watched_.push_back(std::move(watch));
   }
-  watched_ = std::move(watched);
-  bound_ = std::min(root.bytes, enough_);
-  add(root, {});
   return true;
 }
 
@@ -128,26 +137,39 @@ std::vector<std::vector<int>> Branching::branches() const {
 // Replace the node on top by its two ways; false, with nothing changed, where time is over or no
 // pair is left.
 bool Branching::split(const Open& node, Limits& limits) {
-  std::vector<Watch> watched = watched_;
-  for (Watch& watch : watched)
-    if (!watch.settle(node.pairs, limits)) return false;
-  std::stable_sort(watched.begin(), watched.end(),
-                   [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
+  std::vector<Watch> watched;
+  std::vector<Pair> pairs;
+  while (pairs.empty()) {
+    if (watched.size() == cuts_.size()) return false;
+    if (watched.size() == watched_.size() && !watch_more(limits)) return false;
+    for (std::size_t i = watched.size(); i < watched_.size(); ++i) {
+      watched.push_back(watched_[i]);
+      if (!watched.back().settle(node.pairs, limits)) return false;
+    }
+    std::stable_sort(watched.begin(), watched.end(),
+                     [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
+    pairs = candidates(watched, node.pairs);
+  }
 
   bool late = false;
+  Bytes raised = 0;
   auto need_with = [&](Pair pair, std::size_t ops) {
     Need need = tree_[node.node].need;
-    for (std::size_t i = 0; i < std::min(ops, watched.size()) && need.bytes < enough_ && !late; ++i)
-      if (const Bytes bytes = watched[i].with(pair, limits, late); bytes > need.bytes)
-        need = {std::min(bytes, enough_), watched[i].op};
+    raised = 0;
+    for (std::size_t i = 0; i < std::min(ops, watched.size()) && need.bytes < enough_ && !late; ++i) {
+      const Bytes bytes = std::min(watched[i].with(pair, limits, late), enough_);
+      raised += std::max(Bytes(0), bytes - watched[i].bytes());
+      if (bytes > need.bytes) need = {bytes, watched[i].op};
+    }
+    if (need.bytes >= enough_) raised = enough_;
     return need;
   };
-  using Score = std::tuple<Bytes, Bytes, Pair>;  // the least of both bounds, their sum
+  using Score = std::tuple<Bytes, Bytes, Bytes, Pair>;  // the least of both bounds, their sum
   auto score = [&](Pair pair, std::size_t ops) {
-    const Bytes a = need_with(pair, ops).bytes, b = need_with({pair.second, pair.first}, ops).bytes;
-    return Score(std::min(a, b), a + b, pair);
+    const Bytes a = need_with(pair, ops).bytes, ra = raised;
+    const Bytes b = need_with({pair.second, pair.first}, ops).bytes, rb = raised;
+    return Score(std::min(a, b), a + b, std::min(ra, rb), pair);
   };
-  const std::vector<Pair> pairs = candidates(watched, node.pairs);
   std::vector<Score> scores;
   const std::size_t tried = std::min(pairs.size(), tried_pairs);
   for (std::size_t i = 0; i < tried && !late; ++i)
@@ -185,8 +207,8 @@ std::vector<Branching::Pair> Branching::candidates(const std::vector<Watch>& wat
       const auto &x = watched[near].least(), &y = watched[far].least();
       std::vector<int> of_x, of_y;
       for (int op = 0; op < in_.count; ++op) {
-        if (x.inside(op) && y.outside(op)) of_x.push_back(op);
-        if (y.inside(op) && x.outside(op)) of_y.push_back(op);
+        if ((x.inside(op) || op == watched[near].op) && y.outside(op)) of_x.push_back(op);
+        if ((y.inside(op) || op == watched[far].op) && x.outside(op)) of_y.push_back(op);
       }
       for (int a : of_x)
         for (int b : of_y)

@@ -77,6 +77,7 @@ class Branching {
   };
 
   bool start(Limits& limits);
+  bool watch_more(Limits& limits);
   bool split(const Open& node, Limits& limits);
   std::vector<Pair> candidates(const std::vector<Watch>& watched,
                                const std::vector<Pair>& pairs) const;
@@ -88,6 +89,7 @@ class Branching {
   bool started_ = false;
   Bytes bound_ = 0;
   std::uint64_t nodes_ = 0;
+  std::vector<std::pair<Bytes, int>> cuts_;  // of all ops at the root, highest first
   std::vector<Watch> watched_;
   std::vector<Node> tree_;
   std::priority_queue<Open> open_;
