@@ -40,13 +40,13 @@ TOP_STATES, TOP_SHARE = 8, 0.5
 """Times as many states for a question just below the best peak, where one answer proves it; and
 the share of the time that these may take."""
 BRANCH_OPS = (128, 160, 200, 256, 320, 400, 512)
-FIRST_NODES = 16
+FIRST_NODES = 8
 """Nodes to which all windows branch at first."""
 NODE_STEPS = 2
 """Steps that a node takes for each op of its window."""
 LAST_BRANCHED = 2
 """Windows that are not halved any more."""
-IDLE_LEVELS = 2
+IDLE_LEVELS = 3
 """Branching ends where twice as many nodes raised nothing, so many times in turn."""
 REPORT_S = 0.1
 
@@ -100,6 +100,11 @@ class Climb:
     branched: int = 0
     """What branching alone proves."""
 
+    @property
+    def useful(self) -> int:
+        """No use asking whether it fits within less."""
+        return max(self.low, self.floor)
+
     def run(self, limits: "_Limits") -> None:
         """Cuts at the window's own ops, then questions from ``low`` up."""
         forward = core_of(self.instance, limits.rules)
@@ -114,10 +119,10 @@ class Climb:
         if limits.rules["reverse"] and not any(self.instance.in_place):
             turned = reverse(self.instance)
             cores.append((core_of(turned, limits.rules), turned))
-        budget = max(self.low, self.floor)
+        budget = self.useful
         step, hard, left = max(1, (self.high - budget) // CLIMB_PARTS), self.high, HARD_PROBES
         least = step
-        while left and hard - self.low >= least and self.steps_left(limits) > 0:
+        while left and hard - self.useful >= least and self.steps_left(limits) > 0:
             status = self._learn(cores, budget, limits)
             if status == "hard":
                 hard, left = budget, left - 1
@@ -126,7 +131,7 @@ class Climb:
             if hard == self.high and status == "infeasible":
                 budget, step = min(self.low + step, hard) - 1, 2 * step
             else:
-                budget = (max(self.low, self.floor) + hard - 1) // 2
+                budget = (self.useful + hard - 1) // 2
 
     def ask_top(self, limits: "_Limits") -> None:
         """One question just below ``high``, in more states."""

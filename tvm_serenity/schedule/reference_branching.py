@@ -11,7 +11,7 @@ from tvm_serenity.schedule.reference_moves import NEVER
 from tvm_serenity.schedule.states import bits
 
 WATCHED_OPS = 32
-"""A node is bounded at so many ops: the highest at the root."""
+"""A node is bounded at so many ops, the highest at the root; at more where they give no pair."""
 FIRST_OPS, THEN_OPS = 6, 12
 """Of them, where all pairs are tried, and where the best of these."""
 MOST_PAIRS, TRIED_PAIRS, BEST_PAIRS = 2000, 64, 4
@@ -51,6 +51,7 @@ class Branching:
     enough: int
     bound: int = 0
     nodes: int = 0
+    _cuts: list[int] = field(default_factory=list)
     _watched: list[int] = field(default_factory=list)
     _open: list[tuple[int, int, int, tuple[Pair, ...]]] = field(default_factory=list)
     _tree: list[_Node] = field(default_factory=list)
@@ -73,7 +74,8 @@ class Branching:
 
     def _start(self) -> None:
         cuts = sorted((-self.core.root_cut(op)[0], op) for op in range(self.core.count))
-        self._watched = [op for _, op in cuts[:WATCHED_OPS]]
+        self._cuts = [op for _, op in cuts]
+        self._watch_more()
         needs = [(-cuts[0][0], cuts[0][1])]
         needs += [(self._cut(self.core, op).bytes, op) for op in self._watched]
         root = max(needs, key=lambda need: need[0])
@@ -107,49 +109,69 @@ class Branching:
         _, _, number, pairs = self._open[0]
         node = self._tree[-number]
         core = self._with(pairs)
-        watched = [self._cut(core, op) for op in self._watched]
-        watched.sort(key=lambda watch: -watch.bytes)
+        watched, found = self._watch(core)
+        if not found:
+            return False
 
-        def need_with(pair: Pair, ops: int) -> tuple[int, int]:
-            child, need = self._with((*pairs, pair)), (node.bytes, node.op)
+        def with_pair(pair: Pair, ops: int) -> tuple[int, int, int]:
+            """What every order needs, at which op, and by how much cuts are higher."""
+            child = self._with((*pairs, pair))
+            needed, op, raised = node.bytes, node.op, 0
             for watch in watched[:ops]:
-                bound = min(self._cut(child, watch.op).bytes, self.enough)
-                if bound > need[0]:
-                    need = bound, watch.op
-            return need
+                if needed >= self.enough:
+                    break
+                cut = min(self._cut(child, watch.op).bytes, self.enough)
+                raised += max(0, cut - watch.bytes)
+                if cut > needed:
+                    needed, op = cut, watch.op
+            return needed, op, self.enough if needed >= self.enough else raised
 
-        def score(pair: Pair, ops: int) -> tuple[int, int, Pair]:
-            ways = need_with(pair, ops)[0], need_with(pair[::-1], ops)[0]
-            return min(ways), sum(ways), pair
+        def score(pair: Pair, ops: int) -> tuple[int, int, int, Pair]:
+            (a, _, more_a), (b, _, more_b) = (with_pair(way, ops) for way in (pair, pair[::-1]))
+            return min(a, b), a + b, min(more_a, more_b), pair
 
-        found = self._candidates(core, watched)
         tried = min(len(found), TRIED_PAIRS)
         some = [found[i * len(found) // tried] for i in range(tried)]
         best = sorted((score(pair, FIRST_OPS) for pair in some), reverse=True)[:BEST_PAIRS]
-        if not best:
-            return False
-        pair = max(score(pair, THEN_OPS) for _, _, pair in best)[2]
-        needs = [need_with(way, WATCHED_OPS) for way in (pair, pair[::-1])]
+        pair = max(score(pair, THEN_OPS) for *_, pair in best)[-1]
+        ways = [with_pair(way, len(watched)) for way in (pair, pair[::-1])]
         heappop(self._open)
         self.nodes += 1
         node.pair, node.ways = pair, len(self._tree)
-        for need, way in zip(needs, (pair, pair[::-1]), strict=True):
-            self._add(need, (*pairs, way))
+        for (bound, op, _), way in zip(ways, (pair, pair[::-1]), strict=True):
+            self._add((bound, op), (*pairs, way))
         return True
+
+    def _watch(self, core: Cuts) -> tuple[list[_Watch], list[Pair]]:
+        """The cuts at the watched ops, highest first, and pairs to branch over.
+
+        More ops are watched as long as there is none.
+        """
+        while True:
+            ranked = [self._cut(core, op) for op in self._watched]
+            watched = sorted(ranked, key=lambda watch: -watch.bytes)
+            found = self._candidates(core, watched)
+            if found or len(watched) == core.count:
+                return watched, found
+            self._watch_more()
+
+    def _watch_more(self) -> None:
+        before = len(self._watched)
+        self._watched += self._cuts[before : before + WATCHED_OPS]
 
     def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:
         """Pairs of which both ways raise a cut.
 
-        Each op is in the least state before one watched op, and outside the largest least state
-        before the other.
+        Each op is in the least state before one watched op, or that op, and outside the largest
+        least state before the other.
         """
         found: list[Pair] = []
         for far, y in enumerate(watched):
             for x in watched[:far]:
                 if len(found) >= MOST_PAIRS:
                     break
-                for a in bits(x.least & ~y.largest):
-                    for b in bits(y.least & ~x.largest):
+                for a in bits((x.least | 1 << x.op) & ~y.largest):
+                    for b in bits((y.least | 1 << y.op) & ~x.largest):
                         if not (core.ancestors[a] >> b | core.ancestors[b] >> a) & 1:
                             found.append((min(a, b), max(a, b)))
         return sorted(set(found))

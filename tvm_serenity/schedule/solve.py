@@ -25,7 +25,8 @@ CUT_SHARE, WINDOW_SHARE = 0.1, 0.85
 """What its cuts and its windows may take."""
 CLIMB_SHARE = 0.35
 """What climbs may take of the time of windows; the rest is for branching. Turned round where that
-raised nothing."""
+does not help: where it closes a lesser share of the gap than ``BRANCHING_HELPS``."""
+BRANCHING_HELPS = 0.05
 WINDOW_S_PER_OP = 5e-6
 """Seconds left for each op without which no windows of an order of many ops are begun."""
 LARGE_ROUNDS = 3
@@ -131,7 +132,8 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
                 if run.rules["branching"]:
                     bound = part.bound
                     branched = branch_windows(part, run, branched, floor, ceiling)
-                    climb_share = CLIMB_SHARE if part.bound > bound else 1 - CLIMB_SHARE
+                    helped = part.bound - bound > BRANCHING_HELPS * (part.peak - bound)
+                    climb_share = CLIMB_SHARE if helped else 1 - CLIMB_SHARE
     run.out_of_time()
 
 

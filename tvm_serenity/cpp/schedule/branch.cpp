@@ -6,7 +6,8 @@ namespace schedule {
 
 namespace {
 
-constexpr std::size_t watched_ops = 32;  // a node is bounded at them: the highest at the root
+constexpr std::size_t watched_ops = 32;  // a node is bounded at them, the highest at the root;
+                                         // at more where they give no pair
 constexpr std::size_t first_ops = 6;     // at so many of its highest all candidates are tried,
 constexpr std::size_t then_ops = 12;     // at so many the best of these
 constexpr std::size_t most_pairs = 2000, tried_pairs = 64, best_pairs = 4;
@@ -38,6 +39,7 @@ bool Branching::Watch::settle(const std::vector<Pair>& pairs, Limits& limits) {
     if (more < 0) return false;
     if (more == Flow::unbounded) continue;
     choice.bytes += more;
+    choice.before = choice.net.flow.reached();
     choice.after = choice.net.flow.reaching(Network::sink);
     possible.push_back(std::move(choice));
   }
@@ -51,9 +53,9 @@ Bytes Branching::Watch::with(Pair pair, Limits& limits, bool& late) {
   for (Choice& choice : choices) {
     const auto [from, to] = arc(choice, pair);
     Bytes bytes = choice.bytes;
-    if (bytes < least && choice.net.flow.reached(from) && choice.after[to]) {
-      const Bytes more =
-          choice.net.flow.gain(from, to, Network::source, Network::sink, limits);
+    if (bytes < least && choice.before[from] && choice.after[to]) {
+      const Bytes more = choice.net.flow.gain(from, to, Network::source, Network::sink,
+                                              choice.before, choice.after, limits);
       late |= more < 0;
       bytes = more == Flow::unbounded ? INT64_MAX : bytes + more;
     }
@@ -136,68 +138,83 @@ std::vector<std::vector<int>> Branching::branches() const {
 
 // Replace the node on top by its two ways; false, with nothing changed, where time is over or no
 // pair is left.
-bool Branching::split(const Open& node, Limits& limits) {
+bool Branching::split(const Open& open, Limits& limits) {
   std::vector<Watch> watched;
-  std::vector<Pair> pairs;
-  while (pairs.empty()) {
-    if (watched.size() == cuts_.size()) return false;
-    if (watched.size() == watched_.size() && !watch_more(limits)) return false;
-    for (std::size_t i = watched.size(); i < watched_.size(); ++i) {
-      watched.push_back(watched_[i]);
-      if (!watched.back().settle(node.pairs, limits)) return false;
-    }
-    std::stable_sort(watched.begin(), watched.end(),
-                     [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
-    pairs = candidates(watched, node.pairs);
-  }
-
-  bool late = false;
-  Bytes raised = 0;
-  auto need_with = [&](Pair pair, std::size_t ops) {
-    Need need = tree_[node.node].need;
-    raised = 0;
-    for (std::size_t i = 0; i < std::min(ops, watched.size()) && need.bytes < enough_ && !late; ++i) {
-      const Bytes bytes = std::min(watched[i].with(pair, limits, late), enough_);
-      raised += std::max(Bytes(0), bytes - watched[i].bytes());
-      if (bytes > need.bytes) need = {bytes, watched[i].op};
-    }
-    if (need.bytes >= enough_) raised = enough_;
-    return need;
-  };
-  using Score = std::tuple<Bytes, Bytes, Bytes, Pair>;  // the least of both bounds, their sum
-  auto score = [&](Pair pair, std::size_t ops) {
-    const Bytes a = need_with(pair, ops).bytes, ra = raised;
-    const Bytes b = need_with({pair.second, pair.first}, ops).bytes, rb = raised;
-    return Score(std::min(a, b), a + b, std::min(ra, rb), pair);
-  };
-  std::vector<Score> scores;
-  const std::size_t tried = std::min(pairs.size(), tried_pairs);
-  for (std::size_t i = 0; i < tried && !late; ++i)
-    scores.push_back(score(pairs[i * pairs.size() / tried], first_ops));
-  std::sort(scores.begin(), scores.end(), std::greater<>());
-  scores.resize(std::min(scores.size(), best_pairs));
-  for (Score& found : scores) found = score(std::get<Pair>(found), then_ops);
-  if (late || scores.empty()) return false;
-
-  const Pair pair = std::get<Pair>(*std::max_element(scores.begin(), scores.end()));
-  const Pair ways[] = {pair, {pair.second, pair.first}};
-  const Need needs[] = {need_with(ways[0], watched.size()), need_with(ways[1], watched.size())};
-  if (late) return false;
-  std::vector<Pair> pairs_of_way = node.pairs;
-  pairs_of_way.emplace_back();
-  tree_[node.node].pair = pair;
-  tree_[node.node].ways = tree_.size();
+  const std::vector<Pair> pairs = watch(open.pairs, watched, limits);
+  if (pairs.empty()) return false;
+  Ways ways{watched, tree_[open.node].need, enough_, limits};
+  const Pair pair = ways.best(pairs);
+  const Need first = ways.with(pair, watched.size()).need;
+  const Need second = ways.with(turned(pair), watched.size()).need;
+  if (ways.late) return false;
+  std::vector<Pair> before = open.pairs;
+  tree_[open.node].pair = pair;
+  tree_[open.node].ways = tree_.size();
   open_.pop();
   ++nodes_;
-  for (int way : {0, 1}) {
-    pairs_of_way.back() = ways[way];
-    add(needs[way], pairs_of_way);
-  }
+  before.push_back(pair);
+  add(first, before);
+  before.back() = turned(pair);
+  add(second, before);
   return true;
 }
 
-// Pairs of which both ways raise a cut: each op is in the least state before one watched op, and
-// after all least states before the other.
+// The cuts at the watched ops with these pairs, highest first, and pairs to branch over. More ops
+// are watched as long as there is none; none where time is over, too.
+std::vector<Branching::Pair> Branching::watch(const std::vector<Pair>& pairs,
+                                              std::vector<Watch>& watched, Limits& limits) {
+  std::vector<Pair> found;
+  while (found.empty() && watched.size() < cuts_.size()) {
+    if (watched.size() == watched_.size() && !watch_more(limits)) return {};
+    for (std::size_t i = watched.size(); i < watched_.size(); ++i) {
+      watched.push_back(watched_[i]);
+      if (!watched.back().settle(pairs, limits)) return {};
+    }
+    std::stable_sort(watched.begin(), watched.end(),
+                     [](const Watch& a, const Watch& b) { return a.bytes() > b.bytes(); });
+    found = candidates(watched, pairs);
+  }
+  return found;
+}
+
+// What every order needs with one pair more, at so many of the highest ops at least.
+Branching::Ways::Way Branching::Ways::with(Pair pair, std::size_t ops) {
+  Way way{need, 0};
+  for (std::size_t i = 0; i < std::min(ops, watched.size()) && way.need.bytes < enough; ++i) {
+    if (late) break;
+    const Bytes bytes = std::min(watched[i].with(pair, limits, late), enough);
+    way.raised += std::max(Bytes(0), bytes - watched[i].bytes());
+    if (bytes > way.need.bytes) way.need = {bytes, watched[i].op};
+  }
+  if (way.need.bytes >= enough) way.raised = enough;
+  return way;
+}
+
+// Higher is better; of a pair that one way leaves below `least` no more than that is known.
+Branching::Ways::Score Branching::Ways::score(Pair pair, std::size_t ops, Bytes least) {
+  const Way a = with(pair, ops);
+  if (a.need.bytes < least) return {a.need.bytes, 0, 0, pair};
+  const Way b = with(turned(pair), ops);
+  return {std::min(a.need.bytes, b.need.bytes), a.need.bytes + b.need.bytes,
+          std::min(a.raised, b.raised), pair};
+}
+
+// The best of some of the pairs, by more and more ops.
+Branching::Pair Branching::Ways::best(const std::vector<Pair>& pairs) {
+  std::vector<Score> scores;
+  const std::size_t tried = std::min(pairs.size(), tried_pairs);
+  for (std::size_t i = 0; i < tried && !late; ++i) {
+    const Bytes least = scores.size() < best_pairs ? 0 : std::get<0>(scores.back());
+    scores.push_back(score(pairs[i * pairs.size() / tried], first_ops, least));
+    std::sort(scores.begin(), scores.end(), std::greater<>());
+    scores.resize(std::min(scores.size(), best_pairs));
+  }
+  for (Score& found : scores) found = score(std::get<Pair>(found), then_ops, 0);
+  return std::get<Pair>(*std::max_element(scores.begin(), scores.end()));
+}
+
+// Pairs of which both ways raise a cut: each op is in the least state before one watched op, or
+// that op, and after all least states before the other.
 std::vector<Branching::Pair> Branching::candidates(const std::vector<Watch>& watched,
                                                    const std::vector<Pair>& pairs) const {
   const Table before = ancestors(pairs);

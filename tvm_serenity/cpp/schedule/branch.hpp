@@ -33,14 +33,16 @@ class Branching {
  private:
   using Pair = std::pair<int, int>;  // the first runs before the second
 
+  static Pair turned(Pair pair) { return {pair.second, pair.first}; }
+
   // The cuts at one op: one network for each thing that it may take over.
   struct Watch {
     struct Choice {
       Network net;
       Bytes bytes = 0;
-      std::vector<char> after;  // nodes on the sink's side of all least cuts
+      Flow::Side before, after;  // nodes of all least cuts on the source's, on the sink's side
 
-      bool inside(int op) const { return net.flow.reached(net.node[op]); }
+      bool inside(int op) const { return before[net.node[op]]; }
       bool outside(int op) const { return after[net.node[op]]; }
     };
     int op = 0;
@@ -57,6 +59,26 @@ class Branching {
   struct Need {
     Bytes bytes;
     int op;
+  };
+
+  // The two ways of a pair, in a node that has this need.
+  struct Ways {
+    struct Way {
+      Need need;
+      Bytes raised;  // by how much all cuts that were looked at are higher
+    };
+    // The need of the lesser way, of both, and by how much the lesser way raises cuts.
+    using Score = std::tuple<Bytes, Bytes, Bytes, Pair>;
+
+    std::vector<Watch>& watched;
+    Need need;
+    Bytes enough;
+    Limits& limits;
+    bool late = false;
+
+    Way with(Pair pair, std::size_t ops);
+    Score score(Pair pair, std::size_t ops, Bytes least);
+    Pair best(const std::vector<Pair>& pairs);
   };
 
   struct Node {
@@ -78,7 +100,9 @@ class Branching {
 
   bool start(Limits& limits);
   bool watch_more(Limits& limits);
-  bool split(const Open& node, Limits& limits);
+  bool split(const Open& open, Limits& limits);
+  std::vector<Pair> watch(const std::vector<Pair>& pairs, std::vector<Watch>& watched,
+                          Limits& limits);
   std::vector<Pair> candidates(const std::vector<Watch>& watched,
                                const std::vector<Pair>& pairs) const;
   Table ancestors(const std::vector<Pair>& pairs) const;

@@ -13,6 +13,8 @@ namespace schedule {
 
 class Flow {
  public:
+  using Side = std::vector<char>;  // of a cut: whether a node is on it
+
   static constexpr Bytes unbounded = std::numeric_limits<Bytes>::max();
 
   explicit Flow(int nodes) : first_(nodes, -1) {}
@@ -27,45 +29,52 @@ class Flow {
     return run(source, sink, unlimited);
   }
 
-  // -1 where the limit comes first, unbounded where every cut is.
-  Bytes run(int source, int sink, Limits& limits) {
+  // -1 where the limit comes first, unbounded where every cut is; no more than `enough`.
+  Bytes run(int source, int sink, Limits& limits, Bytes enough = unbounded) {
     Bytes total = 0;
-    while (levels(source, sink)) {
+    while (total < enough && levels(source, sink)) {
       if (limits.late(0)) return -1;
       next_ = first_;
       while (Bytes pushed = augment(source, sink)) {
-        if (pushed == unbounded) return unbounded;
+        if (pushed == unbounded) return enough;
         total += pushed;
         if (limits.out_of_time(0)) return -1;
       }
     }
-    return total;
+    return std::min(total, enough);
   }
 
-  // After run(): what one more arc would add to the flow. The network stays as it was.
-  Bytes gain(int from, int to, int source, int sink, Limits& limits) {
-    const std::vector<int> levels = level_;
-    const int first_from = first_[from], first_to = first_[to];
-    arc(from, to, unbounded);
+  // After run(): what an arc of unbounded capacity would add to the flow, from a node that is
+  // reached to one from which the sink is. Nothing else leads from `reached` to `reaching`, so it
+  // is the lesser of what flows on either side. The network stays as it was.
+  Bytes gain(int from, int to, int source, int sink, const Side& reached, const Side& reaching,
+             Limits& limits) {
     pushed_.clear();
     logging_ = true;
-    const Bytes more = run(source, sink, limits);
+    within_ = &reaching;
+    Bytes more = to == sink ? unbounded : run(to, sink, limits);
+    within_ = &reached;
+    if (from != source && more > 0) more = run(source, from, limits, more);
+    within_ = nullptr;
     logging_ = false;
     for (auto [a, bytes] : pushed_) push(a, -bytes);
-    arcs_.resize(arcs_.size() - 2);
-    first_[to] = first_to;
-    first_[from] = first_from;
-    level_ = levels;
     return more;
   }
 
   // After run(): whether the node is on the source's side of the least cut.
   bool reached(int node) const { return level_[node] >= 0; }
 
+  // After run(): the nodes on the source's side of the least cut.
+  Side reached() const {
+    Side found(level_.size());
+    for (std::size_t node = 0; node < found.size(); ++node) found[node] = level_[node] >= 0;
+    return found;
+  }
+
   // After run(): the nodes from which the sink could still be reached, on its side of all least
   // cuts.
-  std::vector<char> reaching(int sink) {
-    std::vector<char> found(first_.size());
+  Side reaching(int sink) {
+    Side found(first_.size());
     queue_.assign(1, sink);
     found[sink] = 1;
     for (std::size_t i = 0; i < queue_.size(); ++i)
@@ -94,7 +103,8 @@ class Flow {
     level_[source] = 0;
     for (std::size_t i = 0; i < queue_.size() && level_[sink] < 0; ++i)
       for (int a = first_[queue_[i]]; a >= 0; a = arcs_[a].next)
-        if (arcs_[a].capacity > 0 && level_[arcs_[a].to] < 0) {
+        if (arcs_[a].capacity > 0 && level_[arcs_[a].to] < 0 &&
+            (!within_ || (*within_)[arcs_[a].to])) {
           level_[arcs_[a].to] = level_[queue_[i]] + 1;
           queue_.push_back(arcs_[a].to);
         }
@@ -138,6 +148,7 @@ class Flow {
   std::vector<Arc> arcs_;
   std::vector<std::pair<int, Bytes>> pushed_;  // what gain() takes back
   bool logging_ = false;
+  const Side* within_ = nullptr;  // where gain() looks
 };
 
 }  // namespace schedule
