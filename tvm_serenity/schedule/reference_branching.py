@@ -10,7 +10,7 @@ from tvm_serenity.schedule.reference_cuts import Cuts
 from tvm_serenity.schedule.reference_moves import NEVER
 from tvm_serenity.schedule.states import bits
 
-WATCHED_OPS = 32
+WATCHED_OPS, MOST_WATCHED = 32, 128
 """A node is bounded at so many ops, the highest at the root; at more where they give no pair."""
 FIRST_OPS, THEN_OPS = 6, 12
 """Of them, where all pairs are tried, and where the best of these."""
@@ -74,7 +74,7 @@ class Branching:
 
     def _start(self) -> None:
         cuts = sorted((-self.core.root_cut(op)[0], op) for op in range(self.core.count))
-        self._cuts = [op for _, op in cuts]
+        self._cuts = [op for _, op in cuts[:MOST_WATCHED]]
         self._watch_more()
         needs = [(-cuts[0][0], cuts[0][1])]
         needs += [(self._cut(self.core, op).bytes, op) for op in self._watched]
@@ -151,7 +151,7 @@ class Branching:
             ranked = [self._cut(core, op) for op in self._watched]
             watched = sorted(ranked, key=lambda watch: -watch.bytes)
             found = self._candidates(core, watched)
-            if found or len(watched) == core.count:
+            if found or len(watched) == len(self._cuts):
                 return watched, found
             self._watch_more()
 

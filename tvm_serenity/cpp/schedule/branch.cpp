@@ -6,8 +6,8 @@ namespace schedule {
 
 namespace {
 
-constexpr std::size_t watched_ops = 32;  // a node is bounded at them, the highest at the root;
-                                         // at more where they give no pair
+// A node is bounded at so many ops, the highest at the root; at more where they give no pair.
+constexpr std::size_t watched_ops = 32, most_watched = 128;
 constexpr std::size_t first_ops = 6;     // at so many of its highest all candidates are tried,
 constexpr std::size_t then_ops = 12;     // at so many the best of these
 constexpr std::size_t most_pairs = 2000, tried_pairs = 64, best_pairs = 4;
@@ -83,6 +83,7 @@ bool Branching::start(Limits& limits) {
     cuts.emplace_back(-cut.bytes, op);
   }
   std::sort(cuts.begin(), cuts.end());
+  cuts.resize(std::min(cuts.size(), most_watched));
   cuts_ = std::move(cuts);
   if (!watch_more(limits)) return false;
   Need root = cuts_.empty() ? Need{0, 0} : Need{-cuts_.front().first, cuts_.front().second};

@@ -113,7 +113,7 @@ class Branching {
   bool started_ = false;
   Bytes bound_ = 0;
   std::uint64_t nodes_ = 0;
-  std::vector<std::pair<Bytes, int>> cuts_;  // of all ops at the root, highest first
+  std::vector<std::pair<Bytes, int>> cuts_;  // at the root, highest first
   std::vector<Watch> watched_;
   std::vector<Node> tree_;
   std::priority_queue<Open> open_;
