@@ -17,11 +17,15 @@ from tvm_serenity.schedule.certificate import certificate, check_certificate
 STATES = 2_000
 
 
-def test_200_certificates_are_accepted_and_200_tampered_ones_rejected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for module in (improve, probe, solve):  # graphs of 120 ops are searched as those of 3,000 are
+@pytest.fixture
+def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs of 120 ops are searched as those of more than 3,000 are."""
+    for module in (improve, probe, solve):
         monkeypatch.setattr(module, "DENSE_OPS", 60)
+
+
+@pytest.mark.usefixtures("sparse")
+def test_200_certificates_are_accepted_and_200_tampered_ones_rejected() -> None:
     kinds = set()
     for seed in cases(200):
         graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
@@ -35,9 +39,8 @@ def test_200_certificates_are_accepted_and_200_tampered_ones_rejected(
     assert {"window", "root-cut"} <= kinds
 
 
+@pytest.mark.usefixtures("sparse")
 def test_branches_are_settled_by_cuts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (improve, probe, solve):
-        monkeypatch.setattr(module, "DENSE_OPS", 60)
     monkeypatch.setattr(climb, "CLIMB_OPS", ())
     monkeypatch.setattr(climb, "BRANCH_OPS", (20, 30, 40))
     branched = 0

@@ -148,17 +148,22 @@ def _proved(
             ops = list(range(number[first], number[last] + 1))
         case kind:
             raise CheckError(f"unknown kind of proof {kind!r}")
+    return _window(problem, proof, sorted(ops), states)
+
+
+def _window(
+    problem: Problem, proof: dict[str, Any], chosen: list[int], states: int
+) -> tuple[int | None, str]:
+    """The same of a proof over some of the problem's ops."""
+    local = {problem.ops[op]: i for i, op in enumerate(chosen)}
     budget = int(proof["budget_bytes"])
-    chosen = sorted(ops)
     relaxed = relaxed_storages(problem, chosen)
     budget_within = budget - _always_live(problem)
-    if "op" in proof:  # where its cut alone is above the budget
-        at = chosen.index(number[proof["op"]])
-        if least_need(relaxed, at, budget_within + 1) > budget_within:
-            return budget + 1, CUT
+    at = local[proof["op"]] if "op" in proof else None
+    if at is not None and least_need(relaxed, at, budget_within + 1) > budget_within:
+        return budget + 1, CUT  # its cut alone is above the budget
     if "branches" in proof:
-        local = {op: i for i, op in enumerate(chosen)}
-        branches = [[local[number[op]] for op in step] for step in proof["branches"]]
+        branches = [[local[op] for op in step] for step in proof["branches"]]
         need = least_of_branches(relaxed, branches, budget_within + 1)
         return need + budget - budget_within, f"{CUT}, {len(branches)} branches"
     core = Core(*relaxed, True, True, True)

@@ -106,7 +106,7 @@ class Climb:
         return max(self.low, self.floor)
 
     def run(self, limits: "_Limits") -> None:
-        """Cuts at the window's own ops, then questions from ``low`` up."""
+        """Cuts at the window's own ops, then questions from what is of use up."""
         forward = core_of(self.instance, limits.rules)
         cores = [(forward, self.instance)]
         if limits.rules["root-cuts"]:
@@ -224,12 +224,13 @@ def branch_windows(
 
     ``begun``: windows to go on with; none: all that there are begin. Those to go on with later.
     """
-    ranked = highest_first(profile(part.instance, part.order).need)
     climbs, idle = list(begun), 0
     with _Threads() as threads:
-        for length in () if begun else BRANCH_OPS:
-            if run.seconds_left > 0:
-                climbs += _climbs(part, run, _firsts(ranked, length), length, floor)
+        if not begun:
+            ranked = highest_first(profile(part.instance, part.order).need)
+            for length in BRANCH_OPS:
+                if run.seconds_left > 0:
+                    climbs += _climbs(part, run, _firsts(ranked, length), length, floor)
         nodes = max([FIRST_NODES, *(2 * climb.nodes for climb in begun)])
         while climbs and idle < IDLE_LEVELS and not part.closed(floor, ceiling):
             if run.seconds_left <= 0:

@@ -51,7 +51,7 @@ class Branching:
     enough: int
     bound: int = 0
     nodes: int = 0
-    _cuts: list[int] = field(default_factory=list)
+    _ranked: list[int] = field(default_factory=list)
     _watched: list[int] = field(default_factory=list)
     _open: list[tuple[int, int, int, tuple[Pair, ...]]] = field(default_factory=list)
     _tree: list[_Node] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Branching:
 
     def _start(self) -> None:
         cuts = sorted((-self.core.root_cut(op)[0], op) for op in range(self.core.count))
-        self._cuts = [op for _, op in cuts[:MOST_WATCHED]]
+        self._ranked = [op for _, op in cuts[:MOST_WATCHED]]
         self._watch_more()
         needs = [(-cuts[0][0], cuts[0][1])]
         needs += [(self._cut(self.core, op).bytes, op) for op in self._watched]
@@ -151,13 +151,13 @@ class Branching:
             ranked = [self._cut(core, op) for op in self._watched]
             watched = sorted(ranked, key=lambda watch: -watch.bytes)
             found = self._candidates(core, watched)
-            if found or len(watched) == len(self._cuts):
+            if found or len(watched) == len(self._ranked):
                 return watched, found
             self._watch_more()
 
     def _watch_more(self) -> None:
         before = len(self._watched)
-        self._watched += self._cuts[before : before + WATCHED_OPS]
+        self._watched += self._ranked[before : before + WATCHED_OPS]
 
     def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:
         """Pairs of which both ways raise a cut.

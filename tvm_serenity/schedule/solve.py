@@ -112,29 +112,34 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
     if run.rules["root-cuts"] and not part.closed(floor, ceiling):
         with within(None, CUT_SHARE):
             cut_whole(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
-    order_share, climb_share = ORDER_SHARE, CLIMB_SHARE
+    ended, helped = False, True  # segments, and branching
     branched: list[Climb] = []
     for round_ in range(LARGE_ROUNDS):
         if run.out_of_time() or part.closed(floor, ceiling):
             return
         if run.rules["segments"]:
-            for share in (order_share, STILL_LOWERED_SHARE):  # a bound is no use to it until then
-                order_share = ORDER_SHARE
+            first = ENDED_ORDER_SHARE if ended else ORDER_SHARE
+            for share in (first, STILL_LOWERED_SHARE):  # a bound is no use to it until then
                 with within(None, share):
-                    if reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1)):
-                        order_share = ENDED_ORDER_SHARE
-                        break
+                    ended = reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1))
+                if ended:
+                    break
         if run.rules["windows"] and run.seconds_left > WINDOW_S_PER_OP * part.instance.count:
             with within(None, WINDOW_SHARE):
-                with within(None, climb_share if run.rules["branching"] else 1.0):
+                with within(None, _climb_share(run, helped)):
                     states = WINDOW_STATES * GROWTH ** (round_ + 1)
                     climb_windows(part, run, states, floor, ceiling)
                 if run.rules["branching"]:
                     bound = part.bound
                     branched = branch_windows(part, run, branched, floor, ceiling)
                     helped = part.bound - bound > BRANCHING_HELPS * (part.peak - bound)
-                    climb_share = CLIMB_SHARE if helped else 1 - CLIMB_SHARE
     run.out_of_time()
+
+
+def _climb_share(run: SearchRun, branching_helped: bool) -> float:
+    if not run.rules["branching"]:
+        return 1.0
+    return CLIMB_SHARE if branching_helped else 1 - CLIMB_SHARE
 
 
 def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:

@@ -39,8 +39,7 @@ bool Branching::Watch::settle(const std::vector<Pair>& pairs, Limits& limits) {
     if (more < 0) return false;
     if (more == Flow::unbounded) continue;
     choice.bytes += more;
-    choice.before = choice.net.flow.reached();
-    choice.after = choice.net.flow.reaching(Network::sink);
+    choice.sides = choice.net.flow.sides(Network::source, Network::sink);
     possible.push_back(std::move(choice));
   }
   choices = std::move(possible);
@@ -53,9 +52,8 @@ Bytes Branching::Watch::with(Pair pair, Limits& limits, bool& late) {
   for (Choice& choice : choices) {
     const auto [from, to] = arc(choice, pair);
     Bytes bytes = choice.bytes;
-    if (bytes < least && choice.before[from] && choice.after[to]) {
-      const Bytes more = choice.net.flow.gain(from, to, Network::source, Network::sink,
-                                              choice.before, choice.after, limits);
+    if (bytes < least && choice.sides.reached[from] && choice.sides.reaching[to]) {
+      const Bytes more = choice.net.flow.gain(from, to, choice.sides, limits);
       late |= more < 0;
       bytes = more == Flow::unbounded ? INT64_MAX : bytes + more;
     }
@@ -84,9 +82,10 @@ bool Branching::start(Limits& limits) {
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.resize(std::min(cuts.size(), most_watched));
-  cuts_ = std::move(cuts);
+  ranked_.clear();
+  for (const auto& cut : cuts) ranked_.push_back(cut.second);
   if (!watch_more(limits)) return false;
-  Need root = cuts_.empty() ? Need{0, 0} : Need{-cuts_.front().first, cuts_.front().second};
+  Need root = cuts.empty() ? Need{0, 0} : Need{-cuts.front().first, cuts.front().second};
   for (const Watch& watch : watched_)
     if (watch.bytes() > root.bytes) root = {watch.bytes(), watch.op};
   bound_ = std::min(root.bytes, enough_);
@@ -97,9 +96,9 @@ bool Branching::start(Limits& limits) {
 // Watch the next ops too; false where time is over.
 bool Branching::watch_more(Limits& limits) {
   const std::size_t before = watched_.size();
-  for (std::size_t i = before; i < std::min(cuts_.size(), before + watched_ops); ++i) {
+  for (std::size_t i = before; i < std::min(ranked_.size(), before + watched_ops); ++i) {
     Watch watch;
-    watch.op = cuts_[i].second;
+    watch.op = ranked_[i];
     for (const Between& between : states_before(in_, watch.op)) {
       Watch::Choice choice;
       choice.net = network(in_, between, watch.op);
@@ -165,7 +164,7 @@ bool Branching::split(const Open& open, Limits& limits) {
 std::vector<Branching::Pair> Branching::watch(const std::vector<Pair>& pairs,
                                               std::vector<Watch>& watched, Limits& limits) {
   std::vector<Pair> found;
-  while (found.empty() && watched.size() < cuts_.size()) {
+  while (found.empty() && watched.size() < ranked_.size()) {
     if (watched.size() == watched_.size() && !watch_more(limits)) return {};
     for (std::size_t i = watched.size(); i < watched_.size(); ++i) {
       watched.push_back(watched_[i]);

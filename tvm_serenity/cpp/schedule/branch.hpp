@@ -40,10 +40,10 @@ class Branching {
     struct Choice {
       Network net;
       Bytes bytes = 0;
-      Flow::Side before, after;  // nodes of all least cuts on the source's, on the sink's side
+      Flow::Sides sides;
 
-      bool inside(int op) const { return before[net.node[op]]; }
-      bool outside(int op) const { return after[net.node[op]]; }
+      bool inside(int op) const { return sides.reached[net.node[op]]; }
+      bool outside(int op) const { return sides.reaching[net.node[op]]; }
     };
     int op = 0;
     std::vector<Choice> choices;
@@ -113,7 +113,7 @@ class Branching {
   bool started_ = false;
   Bytes bound_ = 0;
   std::uint64_t nodes_ = 0;
-  std::vector<std::pair<Bytes, int>> cuts_;  // at the root, highest first
+  std::vector<int> ranked_;  // ops by their cuts at the root, highest first
   std::vector<Watch> watched_;
   std::vector<Node> tree_;
   std::priority_queue<Open> open_;

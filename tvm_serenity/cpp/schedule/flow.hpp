@@ -13,7 +13,11 @@ namespace schedule {
 
 class Flow {
  public:
-  using Side = std::vector<char>;  // of a cut: whether a node is on it
+  // After run(): the sides of all least cuts.
+  struct Sides {
+    int source, sink;
+    std::vector<char> reached, reaching;  // by node: from the source, and the sink from it
+  };
 
   static constexpr Bytes unbounded = std::numeric_limits<Bytes>::max();
 
@@ -44,19 +48,16 @@ class Flow {
     return std::min(total, enough);
   }
 
-  // After run(): what an arc of unbounded capacity would add to the flow, from a node that is
-  // reached to one from which the sink is. Nothing else leads from `reached` to `reaching`, so it
-  // is the lesser of what flows on either side. The network stays as it was.
-  Bytes gain(int from, int to, int source, int sink, const Side& reached, const Side& reaching,
-             Limits& limits) {
+  // What an arc of unbounded capacity would add to the flow, from a node that is reached to one
+  // from which the sink is. Nothing else leads from one side to the other, so it is the lesser of
+  // what flows in either. The network stays as it was.
+  Bytes gain(int from, int to, const Sides& sides, Limits& limits) {
     pushed_.clear();
-    logging_ = true;
-    within_ = &reaching;
-    Bytes more = to == sink ? unbounded : run(to, sink, limits);
-    within_ = &reached;
-    if (from != source && more > 0) more = run(source, from, limits, more);
+    within_ = &sides.reaching;
+    Bytes more = to == sides.sink ? unbounded : run(to, sides.sink, limits);
+    within_ = &sides.reached;
+    if (from != sides.source && more > 0) more = run(sides.source, from, limits, more);
     within_ = nullptr;
-    logging_ = false;
     for (auto [a, bytes] : pushed_) push(a, -bytes);
     return more;
   }
@@ -64,23 +65,15 @@ class Flow {
   // After run(): whether the node is on the source's side of the least cut.
   bool reached(int node) const { return level_[node] >= 0; }
 
-  // After run(): the nodes on the source's side of the least cut.
-  Side reached() const {
-    Side found(level_.size());
-    for (std::size_t node = 0; node < found.size(); ++node) found[node] = level_[node] >= 0;
-    return found;
-  }
-
-  // After run(): the nodes from which the sink could still be reached, on its side of all least
-  // cuts.
-  Side reaching(int sink) {
-    Side found(first_.size());
+  Sides sides(int source, int sink) {
+    Sides found{source, sink, {}, std::vector<char>(first_.size())};
+    for (int level : level_) found.reached.push_back(level >= 0);
     queue_.assign(1, sink);
-    found[sink] = 1;
+    found.reaching[sink] = 1;
     for (std::size_t i = 0; i < queue_.size(); ++i)
       for (int a = first_[queue_[i]]; a >= 0; a = arcs_[a].next)
-        if (arcs_[a ^ 1].capacity > 0 && !found[arcs_[a].to]) {
-          found[arcs_[a].to] = 1;
+        if (arcs_[a ^ 1].capacity > 0 && !found.reaching[arcs_[a].to]) {
+          found.reaching[arcs_[a].to] = 1;
           queue_.push_back(arcs_[a].to);
         }
     return found;
@@ -134,7 +127,7 @@ class Flow {
     if (pushed == unbounded) return pushed;  // no cut is finite
     for (int a : path_) {
       push(a, pushed);
-      if (logging_) pushed_.emplace_back(a, pushed);
+      if (within_) pushed_.emplace_back(a, pushed);
     }
     return pushed;
   }
@@ -147,8 +140,7 @@ class Flow {
   std::vector<int> first_, next_, level_, queue_, path_;
   std::vector<Arc> arcs_;
   std::vector<std::pair<int, Bytes>> pushed_;  // what gain() takes back
-  bool logging_ = false;
-  const Side* within_ = nullptr;  // where gain() looks
+  const std::vector<char>* within_ = nullptr;  // where gain() looks
 };
 
 }  // namespace schedule
