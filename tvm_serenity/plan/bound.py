@@ -33,7 +33,7 @@ def problem_bound(problem: PlacementProblem) -> int:
     for section in np.argsort(-at_most, kind="stable"):
         if at_most[section] <= bound:
             break  # no section that is left can raise it
-        bound = max(bound, section_bound(problem, problem.live[section]))
+        bound = max(bound, section_bound(problem, problem.live_in(section)))
     return bound
 
 

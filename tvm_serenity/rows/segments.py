@@ -8,7 +8,7 @@ the end. The path over cuts whose costliest segment is cheapest is a good order 
 chains are streamed where features are large, and stop where a complete feature is small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -138,22 +138,20 @@ class _Program:
             found.append(tuple(sorted(before, key=lambda p: (p != first, p))))
         return tuple(found)
 
-    def _on_demand(self, ops: Sequence[int], inside: set[int]) -> list[int]:
+    def _on_demand(self, ops: Sequence[int], inside: set[int]) -> Iterator[int]:
         """Each op right before the first one that needs it, ends of the segment in given order."""
         before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
         done: set[int] = set()
-        order: list[int] = []
         for end in ops:
-            stack = [end] if end not in used and end not in done else []
+            stack = [(end, iter(before[end]))] if end not in used else []
             while stack:
-                op = stack[-1]
-                missing = next((p for p in before[op] if p in inside and p not in done), None)
-                if missing is not None:
-                    stack.append(missing)
-                    continue
-                stack.pop()
-                if op not in done:
+                op, waiting_for = stack[-1]
+                for p in waiting_for:
+                    if p in inside and p not in done:
+                        stack.append((p, iter(before[p])))
+                        break
+                else:
+                    stack.pop()
                     done.add(op)
-                    order.append(op)
-        return order
+                    yield op

@@ -177,6 +177,7 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
     const Bytes target = arena - std::max<Bytes>(1, (arena - goal) / share);
     if (fresh) ejection.start(best, target);
     fresh = ejection.place(target, patience, limit);
+    const bool at_once = fresh;
     for (int again = 0; settled && again < kAgain && !fresh && !limit.now(); ++again) {
       ejection.compact(limit);
       fresh = ejection.place(target, patience, limit);
@@ -186,7 +187,7 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
       if (settled) best = settle(in, std::move(best), goal, limit);
       arena = arena_of(in, best);
       gained = ejection.turns(), seen = ejection.looks();
-      share = std::max(kFarthest, share / 2);
+      if (at_once) share = std::max(kFarthest, share / 2);
       found(best);
     } else if (share < kNearest && arena - goal > share) {  // more room, for what waits now
       share *= 2;

@@ -90,9 +90,12 @@ Bytes Shelves::lowest_gap(int i) {
     before = at;
     for (Range& list : lists_) {
       const Held* const from = list.first;
-      for (; list.first != list.last && list.first->start < at + size; ++list.first)
-        if (list.first->end > at && list.first->upper > first && list.first->lower < last)
-          at = align_up(list.first->end, step);
+      for (; list.first != list.last && list.first->start < at + size; ++list.first) {
+        const Held& one = *list.first;  // no branch on whether it is live
+        const Bytes end = one.end & -Bytes((one.upper > first) & (one.lower < last));
+        if (step == 1) at = std::max(at, end);
+        else if (end > at) at = align_up(end, step);
+      }
       read_ += list.first - from;
     }
   }
