@@ -97,6 +97,8 @@ class _Stretch:
         """The best order so far, in the problem's op numbers."""
         if self.part is None:
             return self.order
+        if self.first == 0:
+            return self.part.order
         return list(map(self.first.__add__, self.part.order))
 
 
