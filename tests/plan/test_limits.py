@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, MissingPartError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
@@ -19,6 +20,7 @@ from tvm_serenity.plan import (
     Region,
     check_plan,
     check_regions,
+    lower_bound,
     native,
     plan,
 )
@@ -245,3 +247,13 @@ def test_regions_without_time_are_placed_as_by_first_fit(monkeypatch: pytest.Mon
     found = plan(buffers, options=options)
     check_regions(buffers, found.offsets, found.regions, regions)
     assert found.outcome is Outcome.TIMEOUT
+
+
+def test_a_bound_beside_fixed_buffers_ends_at_a_deadline() -> None:
+    """What is found until then is a bound; with time it is the one of all sections."""
+    free = [replace(b, alignment=16) for b in staircase(400)]
+    fixed = [Buffer(f"f{i}", i, i + 2, 50, offset=300 * i) for i in range(0, 30, 3)]
+    with within(0.0):
+        early = lower_bound([*free, *fixed])
+    assert max(b.offset + b.size_bytes for b in fixed if b.offset) <= early
+    assert lower_bound(staircase(400)) <= early < lower_bound([*free, *fixed])

@@ -53,6 +53,28 @@ def test_no_time_is_left_and_there_is_an_answer() -> None:
         assert found.arena_bytes >= found.lower_bound_bytes > 0
 
 
+def test_bands_that_there_is_no_time_for_are_named() -> None:
+    tall = chain(200_000)
+    with within(1.0):
+        found = choose(tall, limits=Limits.within(1.0))
+    assert found.untried == (1, 2, 4, 8)
+    heights = [h for f, h in enumerate(found.best.banded.heights) if tall.rows(f) > 1]
+    assert min(heights) > 8
+    found.best.check()
+    assert choose(chain(20)).untried == ()
+    with within(0.0):
+        assert choose(chain(20), Goal(ram_bytes=40)).best.banded.heights == (20, 20, 20, 1)
+
+
+def test_bands_of_tall_features_are_found_without_looking_at_all() -> None:
+    """Quadratic in the height, a layer of 20,000 rows would take a minute."""
+    tall = chain(20_000)
+    banded = split(tall, heights_of(tall, 1))
+    assert len(banded.graph.ops) == 3 * 20_000
+    read = [banded.graph.tensors[t].name for t in banded.graph.ops[30_000].inputs]
+    assert read == ["b.9999", "b.10000", "b.10001"]
+
+
 def test_what_rows_need() -> None:
     assert window(3, 5, 3, 2, 1) == ((0, 2), (1, 4), (3, 5))
     assert window(2, 4, 2, 1, 0, dilation=2) == ((0, 3), (1, 4))

@@ -285,6 +285,8 @@ def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
         "tables": f"about {table_bytes(best.banded):,} bytes",
         "search": f"{chosen.seconds:.1f} s",
     }
+    if chosen.untried:
+        rows["not tried"] = f"bands of {', '.join(map(str, chosen.untried))} rows: out of time"
     if chosen.recomputed is not None:
         rows["computed again"] = recomputed_text(chosen.recomputed.json())
     if best.banded.network.left_whole:

@@ -5,6 +5,7 @@ from math import gcd
 
 import numpy as np
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.problem import Ints, PlacementProblem, prepare
 
@@ -22,17 +23,18 @@ def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
 
 
 def problem_bound(problem: PlacementProblem) -> int:
-    """The bound of :func:`lower_bound` on a prepared problem."""
+    """The bound of :func:`lower_bound` on a prepared problem; what is found until a deadline."""
     plain = (problem.alignment == 1).all() and (problem.fixed < 0).all()
     if plain and not any(problem.partners) and not any(problem.below):
         return int(problem.load.max(initial=0))
+    ends = problem.fixed[problem.fixed >= 0] + problem.size[problem.fixed >= 0]
+    bound = max(int(problem.load.max(initial=0)), int(ends.max(initial=0)))
     if int((problem.upper - problem.lower).sum()) > _LARGE:
-        ends = problem.fixed[problem.fixed >= 0] + problem.size[problem.fixed >= 0]
-        return max(int(problem.load.max(initial=0)), int(ends.max(initial=0)))
-    bound, at_most = 0, _at_most(problem)
+        return bound
+    at_most = _at_most(problem)
     for section in np.argsort(-at_most, kind="stable"):
-        if at_most[section] <= bound:
-            break  # no section that is left can raise it
+        if at_most[section] <= bound or seconds_left() == 0:
+            break  # no section that is left can raise it, or nobody waits for that
         bound = max(bound, section_bound(problem, problem.live_in(section)))
     return bound
 

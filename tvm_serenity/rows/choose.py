@@ -22,6 +22,8 @@ from tvm_serenity.rows.stream import Streaming, arriving, stream
 
 FAR = 1.2
 """Orders above this share of the limit are not searched from: finer bands are looked at."""
+READY_S = 8e-5
+"""Seconds that a band takes, at least, until all are made, ordered and placed once."""
 LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 16, 6, 8
 """Bytes of an entry of the walker's tables on a 32-bit machine."""
 
@@ -45,7 +47,8 @@ class Goal:
 class Choice:
     """``best`` meets the goal, or is the least arena found where none does (``met`` False).
 
-    ``tried`` are the networks with equal bands that were looked at, coarse to fine.
+    ``tried`` are the networks with equal bands that were looked at, coarse to fine; ``untried`` the
+    rows of bands for which there was no time.
     ``recomputed``: chains in tiles, where they were asked for; none if they save nothing.
     """
 
@@ -54,6 +57,7 @@ class Choice:
     tried: tuple[Streaming, ...] = field(repr=False)
     seconds: float = 0.0
     recomputed: Recomputed | None = None
+    untried: tuple[int, ...] = ()
 
 
 def choose(
@@ -73,6 +77,7 @@ def choose(
     deadline = started + min(2 * limits.time_limit_s, 0.5 * seconds_left())
     least = goal.ram_bytes is None
     tried: dict[int, Streaming] = {}
+    untried = []
 
     def made(rows: int) -> Streaming:
         if rows in known:
@@ -80,7 +85,9 @@ def choose(
         return stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
 
     for rows in _least_first(network) if least else _coarse_first(network):
-        if tried and time.perf_counter() > deadline and (least or rows > 1):
+        past = bool(tried) and time.perf_counter() > deadline and (least or rows > 1)
+        if past or (rows not in known and _too_late(network, rows)):
+            untried.append(rows)
             continue
         if not least and rows > 1 and _hopeless(network, rows, streamed, goal):
             continue
@@ -88,7 +95,8 @@ def choose(
         if not least and goal.met(tried[rows]):
             break
     if not tried:
-        tried[1] = made(1)
+        rows = _finest_in_time(network)
+        tried[rows] = made(rows)
     allowed = [found for found in tried.values() if goal.met(found)]
     best = min(
         allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
@@ -102,7 +110,7 @@ def choose(
     best = at_most_in_memory(best, limits)
     seconds = time.perf_counter() - started
     ordered = tuple(tried[rows] for rows in sorted(tried, reverse=True))
-    return Choice(best, goal.met(best), ordered, seconds)
+    return Choice(best, goal.met(best), ordered, seconds, untried=tuple(untried))
 
 
 def recomputed(
@@ -141,8 +149,11 @@ def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
 def curve(
     network: Network, *, streamed: bool = False, limits: Limits | None = None
 ) -> Iterator[tuple[int, Streaming]]:
-    """Yield rows a band, from all to one, with the network split so."""
-    for rows in _coarse_first(network):
+    """Yield rows a band, from all to one, with the network split so, as long as there is time."""
+    coarse = _coarse_first(network)
+    for rows in coarse:
+        if rows != coarse[0] and _too_late(network, rows):
+            break
         yield (
             rows,
             stream(network, heights_of(network, rows), streamed=streamed, limits=limits),
@@ -201,6 +212,18 @@ def _coarse_first(network: Network) -> list[int]:
 def _least_first(network: Network) -> list[int]:
     """What is most likely the least first; more than 8 rows never is."""
     return [rows for rows in reversed(_coarse_first(network)) if rows <= 8] or [1]
+
+
+def _finest_in_time(network: Network) -> int:
+    """The fewest rows a band with which the bands are ready in the time that is left; or all."""
+    coarse = _coarse_first(network)
+    return next((rows for rows in reversed(coarse) if not _too_late(network, rows)), coarse[0])
+
+
+def _too_late(network: Network, rows: int) -> bool:
+    """Whether bands of so many rows could not even be made ready in the time that is left."""
+    heights = (network.rows(layer.outputs[0]) for layer in network.layers if layer.splits)
+    return seconds_left() < READY_S * sum(-(-height // rows) for height in heights)
 
 
 def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:

@@ -11,6 +11,7 @@ order: an op ``FEED`` for each of its bands. Where one layer alone reads that in
 rows are read from the caller's memory as they arrive and only what the layer makes is kept.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -174,9 +175,9 @@ class _Build:
         pieces = self.pieces[feature]
         if rows is None:
             return [pieces[-1]] if feature in self.network.contiguous else pieces
-        holding = [
-            p for p in pieces if self.bands[p].first < rows[1] and rows[0] < self.bands[p].end
-        ]
+        after = bisect_right(pieces, rows[0], key=lambda p: self.bands[p].end)
+        end = bisect_left(pieces, rows[1], after, key=lambda p: self.bands[p].first)
+        holding = pieces[after:end]
         # Of a feature that is one tensor, the last band written holds those before.
         return holding[-1:] if feature in self.network.contiguous else holding
 
