@@ -63,7 +63,10 @@ def test_bands_that_there_is_no_time_for_are_named() -> None:
     found.best.check()
     assert choose(chain(20)).untried == ()
     with within(0.0):
-        assert choose(chain(20), Goal(ram_bytes=40)).best.banded.heights == (20, 20, 20, 1)
+        late = choose(chain(20), Goal(ram_bytes=40))
+    assert late.best.banded.heights == (20, 20, 20, 1)
+    assert late.untried == (16, 8, 4, 2, 1)
+    assert not late.met
 
 
 def test_bands_of_tall_features_are_found_without_looking_at_all() -> None:

@@ -110,7 +110,8 @@ def choose(
     best = at_most_in_memory(best, limits)
     seconds = time.perf_counter() - started
     ordered = tuple(tried[rows] for rows in sorted(tried, reverse=True))
-    return Choice(best, goal.met(best), ordered, seconds, untried=tuple(untried))
+    missing = tuple(rows for rows in untried if rows not in tried)
+    return Choice(best, goal.met(best), ordered, seconds, untried=missing)
 
 
 def recomputed(
