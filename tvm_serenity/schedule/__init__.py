@@ -145,7 +145,8 @@ def _baseline(order_of: Callable[[Problem], Sequence[int]]) -> Method:
 
 def _dp(problem: Problem, options: Options) -> Schedule:
     started = time.perf_counter()
-    deadline = None if options.time_limit_s is None else started + options.time_limit_s
+    limit = limit_left(options.time_limit_s)
+    deadline = None if limit is None else started + limit
     rows = {
         "dp": dp.plain(problem, deadline),
         "dp_divide_and_conquer": dp.divided(problem, deadline),
