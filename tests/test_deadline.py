@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 
+from tests.large_graphs import layered
 from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import limit_left, seconds_left, spending, within
 from tvm_serenity.graph import Graph
@@ -31,6 +32,15 @@ def test_blocks_nest_and_only_shorten() -> None:
             assert seconds_left(1.0) == 1.0
         assert seconds_left() > 99
     assert limit_left() is None
+
+
+def test_the_dynamic_program_sees_a_deadline_around_it() -> None:
+    graph = layered(2_000)
+    with within(0.0):
+        found = schedule(graph, "dp")
+    assert found.outcome is Outcome.TIMEOUT
+    assert found.states < 10_000  # without a deadline it gives up after 100,000 of one row
+    check_schedule(graph, found.order, found.peak_bytes)
 
 
 def test_what_is_spent_is_spent_in_blocks_alone() -> None:

@@ -127,3 +127,15 @@ def test_inspect_draws_and_lists(net: Path, tmp_path: Path) -> None:
         assert [step["live_bytes"] for step in found["steps"]] == [16]
         assert out.stat().st_size > 1000
     assert "peak 16 bytes" in serenity("inspect", net).stdout
+
+
+def test_inspect_of_many_steps_prints_those_around_the_peak(tmp_path: Path) -> None:
+    lines = ["input x0[1]i8"]
+    lines += [f"o{i} RELU: x{i} -> x{i + 1}[{9 if i == 3000 else 1}]i8" for i in range(6000)]
+    long = tmp_path / "long.txt"
+    long.write_text("\n".join([*lines, "output x6000", ""]))
+    said = serenity("inspect", long).stdout
+    assert "steps 2900 to 3100, around the peak; 5,799 more in --json" in " ".join(said.split())
+    assert "o3000" in said
+    assert "o2899" not in said
+    assert len(answer("inspect", long)["steps"]) == 6000

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from tests.cli.run import answer, serenity
+from tests.large_graphs import layered
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
-from tvm_serenity.explain import fit_claims, measures_of, needs_of, peak_claims
+from tvm_serenity.deadline import within
+from tvm_serenity.explain import Claim, Measure, fit_claims, measures_of, needs_of, peak_claims
 from tvm_serenity.explain.rows import floor_claims
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -56,8 +58,20 @@ def test_measures_hold() -> None:
         output w
         """
     )
-    found = {m.name: m.peak_bytes for m in measures_of(graph)}
+    tried = measures_of(graph)
+    found = {m.name: m.peak_bytes for m in tried if isinstance(m, Measure)}
+    assert len(found) == len(tried)
     assert found == {"in-place": 200, "alias-copies": 200, "fold-concat": 200, "all-three": 110}
+
+
+def test_a_measure_that_there_is_no_time_for_says_so() -> None:
+    with within(0.1):
+        tried = measures_of(layered(20_000))
+    late = [claim for claim in tried if isinstance(claim, Claim)]
+    assert late
+    assert late == tried[-len(late) :]
+    assert {claim.kind for claim in late} == {"refused"}
+    assert all("not tried, there was no time" in claim.text for claim in late)
 
 
 @pytest.mark.parametrize("name", ["kws_dscnn_int8", "sww_streaming_int8"])

@@ -31,6 +31,8 @@ from tvm_serenity.schedule import METHODS, Options, schedule
 from tvm_serenity.transform import Reduced
 
 BAR = 40
+MOST_ROWS, AROUND = 5_000, 100
+"""Up to so many steps are all printed; of more, those up to so many before and after the peak."""
 
 
 @app.command("inspect")
@@ -120,6 +122,13 @@ def _print_compact(model: str, reduced: Reduced, profiles: Mapping[str, Profile]
         show.console.print(profile_chart(shown, show.console.width, most_bytes=most))
 
 
+def _rows_of(shown: Profile) -> tuple[int, int]:
+    """Which steps are printed: from the first one to before the last one."""
+    if len(shown.steps) <= MOST_ROWS or shown.peak_step is None:
+        return 0, len(shown.steps)
+    return max(0, shown.peak_step - AROUND), min(len(shown.steps), shown.peak_step + AROUND + 1)
+
+
 def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
     bar = max(8, min(BAR, show.console.width - 48))
     table = Table(box=None, title=f"{model}: {reduced.nodes} ops", title_justify="left")
@@ -127,7 +136,8 @@ def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
     table.add_column("bytes", justify="right", min_width=len(f"{shown.peak_bytes:,}"))
     table.add_column("live", min_width=bar)
     table.add_column("name", no_wrap=True, overflow="ellipsis", ratio=1)
-    for step in shown.steps:
+    first_shown, last_shown = _rows_of(shown)
+    for step in shown.steps[first_shown:last_shown]:
         filled = round(bar * step.live_bytes / max(shown.peak_bytes, 1))
         mark = "[bold red]" if step.live_bytes == shown.peak_bytes else "[cyan]"
         table.add_row(
@@ -137,6 +147,11 @@ def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
             escape(reduced.graph.ops[step.op].name),
         )
     show.console.print(table)
+    if left := len(shown.steps) - (last_shown - first_shown):
+        show.console.print(
+            f"steps {first_shown} to {last_shown - 1}, around the peak; {left:,} more in --json, "
+            "and all as a chart with --compact"
+        )
     rows = {
         r.name: f"{r.size_bytes:,} bytes, steps {r.start} to {r.stop - 1}"
         for r in shown.peak_ranges

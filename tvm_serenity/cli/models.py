@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ class ModelSource:
 
     def file(self) -> ModelFile:
         """Return the model with its graph; a zoo network's operators are its fused kernels."""
+        return self._file
+
+    @cached_property
+    def _file(self) -> ModelFile:
         if not self.is_zoo:
             return _kept(load(self.spec, self.dims, self.opaque))
         from tvm_serenity.relax.read import module_graph

@@ -7,7 +7,7 @@ from typing import Any
 from tvm_serenity.explain.claims import Claim, counted
 from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place, whole
 
 _Change = Callable[[Reduced], Reduced]
@@ -55,10 +55,17 @@ def measure(name: str, how: str, words: str, found: Schedule) -> Measure:
     return Measure(name, how, words, found.peak_bytes, found.lower_bound_bytes, found.outcome)
 
 
-def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure]:
-    """Return what each of :data:`CHANGES` makes of ``graph``; the limit holds for each."""
-    result = []
+def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure | Claim]:
+    """Return what each of :data:`CHANGES` makes of ``graph``; the limit holds for each.
+
+    A claim for one that there was no time for.
+    """
+    result = list[Measure | Claim]()
     for name, (option, words, changes) in CHANGES.items():
+        if too_late_for(len(graph.ops)):
+            text = f"{words} ({option}): not tried, there was no time."
+            result.append(Claim("refused", text, {"reason": "no time"}))
+            continue
         reduced = whole(graph)
         for change in changes:
             reduced = change(reduced)

@@ -33,16 +33,16 @@ class OpNeed:
 
 def needs_of(graph: Graph) -> tuple[OpNeed, ...]:
     """Return what each op needs, those that make constants left out."""
-    return tuple(
-        _need(graph, index) for index in range(len(graph.ops)) if index not in graph.constant_ops
-    )
+    kept = {graph.storage[t] for t in graph.outputs}
+    ops = (i for i in range(len(graph.ops)) if i not in graph.constant_ops)
+    return tuple(_need(graph, index, kept) for index in ops)
 
 
-def _need(graph: Graph, index: int) -> OpNeed:
+def _need(graph: Graph, index: int, kept: set[int]) -> OpNeed:
+    """``kept``: the storages that are live at the end."""
     op = graph.ops[index]
     read = {graph.storage[t] for t in op.inputs if graph.in_profile[t]}
     made = {graph.storage[t] for t in op.outputs if graph.in_profile[t]} - read
-    kept = {graph.storage[t] for t in graph.outputs}
     reusable = [graph.storage[t] for t in op.in_place if graph.in_profile[t]]
     sizes = [graph.tensors[t].size_bytes for t in reusable if t not in kept]
 
@@ -194,5 +194,6 @@ def _ends(graph: Graph) -> int:
         roots = {graph.storage[t] for t in tensors if graph.in_profile[t]}
         return sum(graph.tensors[t].size_bytes for t in roots)
 
-    read = tuple(t for t in graph.inputs if graph.consumers[t] or t in graph.outputs)
+    returned = set(graph.outputs)
+    read = tuple(t for t in graph.inputs if graph.consumers[t] or t in returned)
     return max(total(read), total(graph.outputs))

@@ -48,9 +48,9 @@ def addressed(
         shared = arena.shared(own, step)
         blocks.append(own)
         kinds.append(np.where((kind == WRITE) & shared, MODIFY, kind).astype(np.uint8))
-    kept = np.zeros(arena.blocks, np.uint8)
+    kept, returned = np.zeros(arena.blocks, np.uint8), set(graph.outputs)
     for index, found in enumerate(ranges):
-        if found.tensors and found.stop >= len(order) and _returned(graph, found):
+        if found.stop >= len(order) and not returned.isdisjoint(found.tensors):
             kept[arena.span(index)] = 1
     block = np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
     kind_of = np.concatenate(kinds) if kinds else np.zeros(0, np.uint8)
@@ -74,9 +74,10 @@ class _Arena:
         self.blocks = -(-max(ends, default=0) // block)
         self.of_tensor = {t: i for i, r in enumerate(ranges) for t in r.tensors}
         self.workspace = {r.workspace_of: i for i, r in enumerate(ranges) if not r.tensors}
-        self.live = [
-            [i for i, r in enumerate(ranges) if r.start <= step < r.stop] for step in range(steps)
-        ]
+        self.live: list[list[int]] = [[] for _ in range(steps)]
+        for i, r in enumerate(ranges):
+            for live in self.live[max(0, r.start) : r.stop]:
+                live.append(i)
 
     def span(self, index: int) -> slice:
         if self.ranges[index].size_bytes == 0:
@@ -124,10 +125,6 @@ def _operands(graph: Graph, op: int, arena: _Arena) -> list[tuple[int, int]]:
         read.pop(shown, None)
         made = dict.fromkeys([shown] if shown >= 0 and read else [])
     return [*((i, READ) for i in read), *((i, kind) for i in made)]
-
-
-def _returned(graph: Graph, found: LiveRange) -> bool:
-    return any(t in graph.outputs for t in found.tensors)
 
 
 def _opened(block: Ints, kind: Bytes8, home: Bytes8) -> Ints:

@@ -11,6 +11,7 @@ and rewritten where none is installed. What makes a kernel (``compute``) imports
 ``tvm_serenity.kernels`` inside its function, which is called when the kernel is made.
 """
 
+from functools import cache
 from importlib import import_module
 
 from tvm_serenity.operators.record import MemoryUse, Operator, Seen, Sums, WeightInput
@@ -111,6 +112,7 @@ RELAY = {name: record for record in OPERATORS.values() for name in record.relay}
 """The operators whose facts hold for TVM's own, by the names of these."""
 
 
+@cache
 def operator(kind: str) -> Operator:
     """Return what is known of a kind; of one that is not here, nothing."""
     return OPERATORS.get(kind) or Operator(kinds=(kind,))
