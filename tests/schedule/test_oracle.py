@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, check_plan, plan
-from tvm_serenity.schedule import METHODS, check_schedule, schedule
+from tvm_serenity.schedule import METHODS, check_schedule, naive_peak, schedule
 from tvm_serenity.text import parse
 
 
@@ -26,6 +26,7 @@ def test_brute_force_dp_and_exact_agree(block: int) -> None:
             assert (found.peak_bytes, found.outcome) == (best, Outcome.OPTIMAL), (method, seed)
             assert found.lower_bound_bytes == best
             check_schedule(graph, found.order, best)
+        assert found.statistics["given_peak_bytes"] == naive_peak(graph, range(len(graph.ops)))
         check_placed(graph, found.order)
 
 

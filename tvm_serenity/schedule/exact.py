@@ -113,6 +113,7 @@ class _Search:
     live: tuple[int, ...]  # before each step, the same in every order where a stretch begins
     stretches: list[_Stretch]
     fixed_peak: int  # outside of the stretches
+    given_peak: int  # of the order that the problem came in
     proof: Proof = field(default_factory=dict)
     solved: dict[Instance, Part] = field(default_factory=dict)
 
@@ -146,7 +147,8 @@ def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -
         first = step + 1
     needs = [base + profiles[0].need[op] for op in range(problem.count) if forced[op]]
     fixed = max([base + profiles[0].live[0], base + profiles[0].live[-1], *needs])
-    search = _Search(problem, run, instance, base, profiles[0].live, stretches, fixed)
+    given = base + profiles[0].peak
+    search = _Search(problem, run, instance, base, profiles[0].live, stretches, fixed, given)
     search.prove(base + profiles[0].live[0], {"kind": "start"})
     search.prove(base + profiles[0].live[-1], {"kind": "end"})
     for op, need in enumerate(op_needs(instance)):
@@ -228,6 +230,7 @@ def _solution(search: _Search) -> Schedule:
         outcome = Outcome.TIMEOUT if run.limited else Outcome.FEASIBLE
     statistics: dict[str, object] = {
         "core": "native" if core_module(run.rules).__name__.endswith("_schedule") else "python",
+        "given_peak_bytes": search.given_peak,
         "stretches": len(search.stretches),
         **run.counts,
         "proof": search.proof,
