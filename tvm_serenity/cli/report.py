@@ -120,17 +120,22 @@ def collect(request: Request) -> dict[str, Any]:
     file = opened.file()
     reduced = request.choices.apply(file.graph)
     graph = reduced.graph
-    with within(request.time_limit), show.progress(f"ordering {len(graph.ops)} ops") as report:
-        with within(None, 1 / 10):
-            given_plan = place_order(graph, None)[1]
-        joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
+    with within(request.time_limit):
+        with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
+            with within(None, 1 / 10):
+                given_plan = place_order(graph, None)[1]
+            joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
+        with within(None, 1 / 3), show.progress("rewriting"):
+            rewritten = rewrite(read(opened), RewriteOptions())
+            plans = placed(rewritten)
+        with within(None, 1 / 2):
+            tried = all_measures(graph, file, rewritten, request.time_limit)
+        settings = settings_for(max(joint.schedule.peak_bytes, 1))
+        with show.progress("measuring traffic"):
+            traffic = _traffic(request, settings)
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
-    with show.progress("rewriting"):
-        rewritten = rewrite(read(opened), RewriteOptions(time_limit_s=request.time_limit))
-    tried = all_measures(graph, file, rewritten, request.time_limit)
     claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
-    settings = settings_for(max(joint.schedule.peak_bytes, 1))
     data = {
         "model": request.model,
         "version": __version__,
@@ -139,8 +144,8 @@ def collect(request: Request) -> dict[str, Any]:
         "choices": _choices(graph, joint.schedule, rewritten, tried),
         "schedule": schedule_json(request.model, request.choices, reduced, joint, given_plan),
         "explain": explain_json(request.model, graph, request.board, claims),
-        "rewrite": rewrite_json(request.model, "all", rewritten, placed(rewritten), False),
-        "traffic": _traffic(request, settings),
+        "rewrite": rewrite_json(request.model, "all", rewritten, plans, False),
+        "traffic": traffic,
         "traffic_options": _traffic_options(settings),
         "boards": [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)],
         "latency": None if request.firmware is None else _latency(request.firmware),

@@ -1,7 +1,9 @@
 """Whether a program fits a board, by region, and which boards would do."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tvm_serenity.boards import Board, MemoryRegion, board, names
 from tvm_serenity.firmware.memory import Placed, Room, rooms
@@ -102,10 +104,15 @@ def constants_fit(target: Board, constant_bytes: int) -> bool:
 
 def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
     """The live bytes at the worst step, and what is alive there, largest first."""
-    steps = sorted({r.start for r in ranges})
-    live = [[r for r in ranges if r.start <= s < r.stop] for s in steps]
-    worst = max(live, key=lambda alive: sum(r.size_bytes for r in alive), default=[])
-    alive = sorted(worst, key=lambda r: (-r.size_bytes, r.name))
+    change = Counter[int]()
+    for r in ranges:
+        change[r.start] += r.size_bytes
+        change[r.stop] -= r.size_bytes
+    steps = sorted(change)
+    live = list(accumulate(change[step] for step in steps))
+    worst = steps[live.index(max(live))] if steps else 0
+    there = (r for r in ranges if r.start <= worst < r.stop)
+    alive = sorted(there, key=lambda r: (-r.size_bytes, r.name))
     return sum(r.size_bytes for r in alive), tuple(alive)
 
 
