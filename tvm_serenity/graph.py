@@ -117,6 +117,11 @@ class Graph:
         return Pairs.of(inputs), Pairs.of(outputs)
 
     @cached_property
+    def returned(self) -> frozenset[int]:
+        """The tensors among ``outputs``, to ask whether one is."""
+        return frozenset(self.outputs)
+
+    @cached_property
     def producer(self) -> tuple[int, ...]:
         """For each tensor, the op that makes it, or -1."""
         return tuple(self.arrays.maker.tolist())

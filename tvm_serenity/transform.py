@@ -62,13 +62,13 @@ def cut(graph: Graph, first: int, last: int) -> Graph:
     read = dict.fromkeys(t for op in ops for t in op.inputs)
     inside = range(first, last + 1)
     weights = {t for op in graph.constant_ops for t in graph.ops[op].outputs} - made
-    known, given, returned = made | weights, set(graph.inputs), set(graph.outputs)
+    known, given = made | weights, set(graph.inputs)
     inputs = [t for t in read if t not in known and (graph.producer[t] >= 0 or t in given)]
     outputs = [
         t
         for op in ops
         for t in op.outputs
-        if t in returned or any(c not in inside for c in graph.consumers[t])
+        if t in graph.returned or any(c not in inside for c in graph.consumers[t])
     ]
     tensors = tuple(
         replace(tensor, role=Role.CONSTANT) if t in weights else tensor
@@ -122,14 +122,14 @@ def fold_concat(reduced: Reduced) -> Reduced:
     """
     graph = reduced.graph
     pieces: dict[int, tuple[int, ...]] = {}
-    ops, kept, returned = [], [], set(graph.outputs)
+    ops, kept = [], []
     for index, op in enumerate(graph.ops):
         if op.view_of is None and op.inputs:
             inputs = tuple(p for t in op.inputs for p in pieces.get(t, (t,)))
             op = replace(
                 op, inputs=inputs, in_place=tuple(t for t in op.in_place if t not in pieces)
             )
-        if returned.isdisjoint(op.outputs) and _can_fold(graph, index):
+        if _can_fold(graph, index):
             pieces[op.outputs[0]] = op.inputs
         else:
             ops.append(op)
@@ -142,8 +142,13 @@ def _can_fold(graph: Graph, index: int) -> bool:
     op = graph.ops[index]
     if not _may(op, "CONCAT") or len(op.outputs) != 1 or not graph.in_profile[op.outputs[0]]:
         return False
-    readers = graph.consumers[op.outputs[0]]
-    return bool(readers) and all(graph.ops[r].view_of is None for r in readers)
+    made = op.outputs[0]
+    readers = graph.consumers[made]
+    return (
+        made not in graph.returned
+        and bool(readers)
+        and all(graph.ops[r].view_of is None for r in readers)
+    )
 
 
 def _compact(

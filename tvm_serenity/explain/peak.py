@@ -194,6 +194,5 @@ def _ends(graph: Graph) -> int:
         roots = {graph.storage[t] for t in tensors if graph.in_profile[t]}
         return sum(graph.tensors[t].size_bytes for t in roots)
 
-    returned = set(graph.outputs)
-    read = tuple(t for t in graph.inputs if graph.consumers[t] or t in returned)
+    read = tuple(t for t in graph.inputs if graph.consumers[t] or t in graph.returned)
     return max(total(read), total(graph.outputs))

@@ -48,9 +48,9 @@ def addressed(
         shared = arena.shared(own, step)
         blocks.append(own)
         kinds.append(np.where((kind == WRITE) & shared, MODIFY, kind).astype(np.uint8))
-    kept, returned = np.zeros(arena.blocks, np.uint8), set(graph.outputs)
+    kept = np.zeros(arena.blocks, np.uint8)
     for index, found in enumerate(ranges):
-        if found.stop >= len(order) and not returned.isdisjoint(found.tensors):
+        if found.stop >= len(order) and not graph.returned.isdisjoint(found.tensors):
             kept[arena.span(index)] = 1
     block = np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
     kind_of = np.concatenate(kinds) if kinds else np.zeros(0, np.uint8)

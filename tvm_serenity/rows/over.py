@@ -19,7 +19,7 @@ def pairs_over(banded: Banded, order: Sequence[int], ranges: Sequence[LiveRange]
         dying = [
             alone[t]
             for t in known.over
-            if t in alone and t not in graph.outputs and ranges[alone[t]].stop == step + 1
+            if t in alone and t not in graph.returned and ranges[alone[t]].stop == step + 1
         ]
         if not dying or known.outputs[0] not in alone:
             continue

@@ -174,7 +174,7 @@ def _params(found: Mapping[str, Any] | None, dtype: str) -> Affine | None:
 def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
     """Return the convolutions that read a tensor; None where anything else does."""
     shape = graph.tensors[tensor].shape
-    if tensor in graph.outputs or shape is None or len(shape) != 4:
+    if tensor in graph.returned or shape is None or len(shape) != 4:
         return None
     found = []
     for index in graph.consumers[tensor]:
