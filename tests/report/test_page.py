@@ -232,16 +232,21 @@ def test_prints_to_pdf(report: tuple[Path, dict[str, Any]], browser: Any) -> Non
     assert browser.get_log("browser") == []
 
 
-def test_two_thousand_operators(tmp_path: Path, browser: Any) -> None:
+@pytest.mark.parametrize("limit_s", [0, 0.3, 10])
+def test_two_thousand_operators(limit_s: float, tmp_path: Path, browser: Any) -> None:
     lines = ["graph big", "input t0[4096]i8", "input t1[4096]i8"]
     for i in range(2, 2002):
         read = f"t{i - 2} t{i - 1}" if i % 7 == 0 else f"t{i - 2}"
         lines.append(f"op{i} conv: {read} -> t{i}[{512 << i % 4}]i8")
     source, page = tmp_path / "big.txt", tmp_path / "big.html"
     source.write_text("\n".join([*lines, "output t2000 t2001", ""]))
-    data = answer("report", source, "-o", page, "--time-limit", "1")
+    data = answer("report", source, "-o", page, "--time-limit", limit_s)
     open_page(browser, page)
     assert browser.get_log("browser") == []
+    missing = sum(row["total_bytes"] is None for row in data["traffic"])
+    assert limit_s > 0 or missing == len(data["traffic"])
+    note = browser.find_element("id", "traffic-note").text
+    assert (f"before {missing} of {len(data['traffic'])}" in note) == (missing > 0)
     nodes = browser.execute_script("return document.getElementById('graph-chart').data[1].x")
     assert nodes == [op["layer"] for op in data["graph"]["ops"]]
 

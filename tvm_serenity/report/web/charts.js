@@ -153,12 +153,13 @@ function drawArena() {
 }
 
 function drawTraffic() {
-  const orders = [...new Set(data.traffic.map((row) => row.order))];
+  const measured = measuredTraffic();
+  const orders = [...new Set(measured.map((row) => row.order))];
   const symbols = ["circle", "square", "diamond"];
   const colours = [colour("soft"), colour("accent"), colour("peak")];
   const names = { given: "given order", serenity: "best order (least peak)" };
   const traces = orders.map((order, i) => {
-    const rows = data.traffic.filter((row) => row.order === order);
+    const rows = measured.filter((row) => row.order === order);
     return {
       type: "scatter", mode: "lines+markers", name: names[order] || order,
       x: rows.map((row) => row.capacity_bytes), y: rows.map((row) => row.total_bytes),
@@ -168,7 +169,7 @@ function drawTraffic() {
       hovertemplate: "%{hovertext}<extra></extra>",
     };
   });
-  const rows = data.traffic.filter((row) => row.order === orders[0]);
+  const rows = measured.filter((row) => row.order === orders[0]);
   traces.push({
     type: "scatter", mode: "lines", name: "compulsory", hoverinfo: "skip", x: rows.map((row) => row.capacity_bytes),
     y: rows.map((row) => row.compulsory_bytes), line: { dash: "dash", color: colour("soft"), width: 1.5 },

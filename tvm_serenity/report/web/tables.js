@@ -9,7 +9,9 @@ function at(path) {
   return path.split(".").reduce((value, key) => value?.[key], data);
 }
 
+/* A number, words, or nothing where there was no time to measure. */
 function written(value) {
+  if (value === null) return "";
   return typeof value === "number" ? value.toLocaleString("en-US") : String(value);
 }
 
@@ -90,11 +92,18 @@ function writeRewrites() {
   }
 }
 
+/* Capacities and orders that were measured before the time limit ended. */
+function measuredTraffic() {
+  return data.traffic.filter((row) => row.total_bytes !== null);
+}
+
 function writeTraffic() {
   const o = data.traffic_options;
+  const missing = data.traffic.length - measuredTraffic().length;
   document.getElementById("traffic-note").textContent =
     `Bytes read from and written to off-chip memory, ${o.memory} in blocks of ${o.block_bytes} bytes, ` +
-    `replacement "${o.policy}". Dashed: what moves whatever the capacity.`;
+    `replacement "${o.policy}". Dashed: what moves whatever the capacity.` +
+    (missing ? ` The time limit ended before ${missing} of ${data.traffic.length} were measured.` : "");
   const keys = ["capacity_bytes", "order", "read_bytes", "write_bytes", "total_bytes", "compulsory_bytes"];
   const rows = data.traffic.map((row, i) => ({ cells: keys.map((key) => shown(`traffic.${i}.${key}`)) }));
   const columns = keys.map((key) => [key.replace("_bytes", ""), key === "order" ? "" : "number"]);
