@@ -130,6 +130,13 @@ def peak_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     return int(_needs(graph, order, _lives(graph, order)).max())
 
 
+def live_bytes(graph: Graph, order: Sequence[int] | None = None) -> list[int]:
+    """Return the live bytes at each step of an order, workspace included."""
+    order = range(len(graph.ops)) if order is None else order
+    needs: list[int] = _needs(graph, order, _lives(graph, order))[: len(order)].tolist()
+    return needs
+
+
 def peak_step(graph: Graph, order: Sequence[int]) -> int | None:
     """Return the first step at which the peak of an order is reached; None of no steps."""
     if not graph.ops:

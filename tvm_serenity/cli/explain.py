@@ -89,7 +89,7 @@ def explain_command(
             tried = all_measures(graph, file, rewritten, time_limit)
         with show.progress("bounding bands of rows"):
             floors = floor_claims(file, time_limit)
-    claims = [*claims_of(graph, found, tried, target), *floors, *channel_claims(opened)]
+        claims = [*claims_of(graph, found, tried, target), *floors, *channel_claims(opened)]
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return

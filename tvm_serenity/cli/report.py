@@ -130,12 +130,14 @@ def collect(request: Request) -> dict[str, Any]:
             plans = placed(rewritten)
         with within(None, 1 / 2):
             tried = all_measures(graph, file, rewritten, request.time_limit)
+        with within(None, 1 / 2):
+            claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
+            boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
         settings = settings_for(max(joint.schedule.peak_bytes, 1))
         with show.progress("measuring traffic"):
             traffic = _traffic(request, settings)
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
-    claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
     data = {
         "model": request.model,
         "version": __version__,
@@ -147,7 +149,7 @@ def collect(request: Request) -> dict[str, Any]:
         "rewrite": rewrite_json(request.model, "all", rewritten, plans, False),
         "traffic": traffic,
         "traffic_options": _traffic_options(settings),
-        "boards": [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)],
+        "boards": boards,
         "latency": None if request.firmware is None else _latency(request.firmware),
         "weights": {"constant_bytes": graph.constant_bytes},
         "graph": graph_json(graph),

@@ -54,6 +54,7 @@ def fit_json(
         "constant_bytes": graph.constant_bytes,
         "flash_spare_bytes": board.flash_bytes - graph.constant_bytes,
         "arena_fits": found.fits,
+        "arena_proved": found.proved,
         "fits": found.fits and verdict.fits,
     }
 
@@ -91,8 +92,10 @@ def _ram(n: dict[str, Any]) -> Claim:
         verdict = f"{counted(spare)} to spare"
     elif spare < 0:
         verdict = f"{counted(-spare)} short"
-    else:
+    elif n["arena_proved"]:
         verdict = "but no region, nor all of them together, has room for the arena"
+    else:
+        verdict = "but no room for the arena was found, which proves nothing"
     return Claim("ram", f"RAM of {n['title']}: {need}, {verdict}.", n)
 
 

@@ -7,11 +7,12 @@ spread over all of them.
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_serenity.boards import Board, MemoryRegion
 from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
 
 NO_DATA = ("flash", "itcm", "psram")
@@ -42,13 +43,17 @@ def largest(room: Sequence[Room]) -> int:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where every live range is: a region's name and an offset each; ``fits`` if all have room."""
+    """Where every live range is: a region's name and an offset each; ``fits`` if all have room.
+
+    ``proved``: they have, or no other placement gives them room.
+    """
 
     ranges: tuple[LiveRange, ...]
     regions: tuple[str, ...]
     offsets: tuple[int, ...]
     arena_bytes: dict[str, int]
     fits: bool
+    proved: bool = True
 
 
 def place(
@@ -66,8 +71,13 @@ def place(
     for one in room:
         if whole.arena_bytes <= one.arena_bytes:
             return _single(kept, whole, one.region.name, True)
-    found = spread(kept, room, [alignment] * len(kept), time_limit_s) if len(room) > 1 else None
-    return found or _single(kept, whole, room[0].region.name, False)
+    proved = whole.outcome is Outcome.OPTIMAL or whole.lower_bound_bytes > largest(room)
+    if len(room) > 1:
+        planned = _planned(kept, room, [alignment] * len(kept), time_limit_s)
+        if found := _over_all(kept, planned):
+            return found
+        proved = planned.outcome is Outcome.INFEASIBLE
+    return replace(_single(kept, whole, room[0].region.name, False), proved=proved)
 
 
 def spread(
@@ -77,12 +87,24 @@ def spread(
     time_limit_s: float | None,
 ) -> Placed | None:
     """Return ``ranges`` placed over all of ``room``, None where no such place was found."""
+    return _over_all(ranges, _planned(ranges, room, alignments, time_limit_s))
+
+
+def _planned(
+    ranges: Sequence[LiveRange],
+    room: Sequence[Room],
+    alignments: Sequence[int],
+    time_limit_s: float | None,
+) -> Plan:
     buffers = [
         Buffer(f"{i}", r.start, r.stop, r.size_bytes, alignment)
         for i, (r, alignment) in enumerate(zip(ranges, alignments, strict=True))
     ]
     regions = tuple(Region(one.region.name, one.arena_bytes) for one in room)
-    found = plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
+    return plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
+
+
+def _over_all(ranges: Sequence[LiveRange], found: Plan) -> Placed | None:
     if not found.offsets:
         return None
     sizes = {name: size for name, size in found.region_bytes.items() if size}

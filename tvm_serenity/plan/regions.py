@@ -4,7 +4,8 @@ What is least first is the cost: every buffer's size times the rank of its regio
 may live in (0 for the best). For the chosen assignment each region's arena is then made small.
 The assignment is searched depth first, largest buffer first, best region first; a branch ends
 where its cost is no better than the best known or where some step exceeds a capacity, and a full
-assignment counts only once every region with a capacity is really packed.
+assignment counts only once every region with a capacity is really packed. Where a step needs more
+than all capacities together there is none.
 """
 
 import time
@@ -65,6 +66,8 @@ def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | No
     """A region for every buffer that costs; ``proved`` where the cost is least (or none fits)."""
     regions = options.regions
     choices = [choices_of(problem.buffers[i], regions) for i in problem.index]
+    if _too_much(problem, regions):
+        return Assignment()
     search = _Search(
         problem,
         regions,
@@ -78,6 +81,13 @@ def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | No
     if search.best.region_of is None or search.best.cost > 0:
         _descend(search)
     return search.best
+
+
+def _too_much(problem: PlacementProblem, regions: Sequence[Region]) -> bool:
+    """Whether some step needs more than all regions together have."""
+    capacities = [region.capacity_bytes for region in regions]
+    most = sum(c for c in capacities if c is not None)
+    return None not in capacities and int(problem.load.max(initial=0)) > most
 
 
 def _greedy(search: _Search) -> None:

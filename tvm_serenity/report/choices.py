@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import profile
+from tvm_serenity.memory import live_bytes, peak_bytes
 from tvm_serenity.outcome import Outcome
 
 
@@ -45,9 +45,8 @@ def choice_json(
 
 
 def _live_json(graph: Graph, order: Sequence[int]) -> dict[str, Any]:
-    shown = profile(graph, order)
     return {
         "ops": len(order),
-        "peak_bytes": shown.peak_bytes,
-        "live_bytes": [step.live_bytes for step in shown.steps],
+        "peak_bytes": peak_bytes(graph, order),
+        "live_bytes": live_bytes(graph, order),
     }

@@ -5,8 +5,11 @@ around it; so the bytes at that point are the same in every order. A rewrite tha
 both sides would end that, so a cut is made only where no possible match reaches across.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
 from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.rewrite.net import Kind, Net, Node
@@ -14,27 +17,100 @@ from tvm_serenity.schedule.partition import waists
 from tvm_serenity.schedule.problem import problem_of
 
 
-def regions(net: Net) -> list[Net]:
-    """Return consecutive parts of ``net``, in its order; values keep their numbers.
+@dataclass(frozen=True)
+class Region:
+    """Consecutive nodes ``start`` to before ``end`` of a net, which no possible match leaves.
 
-    What a part does not touch but others keep across it is one input that stays to the end.
+    ``net`` is made of them alone, with the whole net's values; ``held_bytes`` of what the region
+    does not touch are kept across it.
     """
+
+    start: int
+    end: int
+    net: Net
+    held_bytes: int
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """What its nodes read and make, by number in the whole net, ascending."""
+        touched = set(self.net.producer).union(*(node.inputs for node in self.net.nodes))
+        return tuple(sorted(touched))
+
+    def alone(self) -> Net:
+        """Return the region with ``values`` alone, and one more that is kept throughout."""
+        number, extra = {v: i for i, v in enumerate(self.values)}, len(self.values)
+        kept = Tensor("held", self.held_bytes)
+        return replace(
+            self.net,
+            values=(*map(self.net.values.__getitem__, self.values), kept),
+            nodes=tuple(_renumbered(node, number.__getitem__) for node in self.net.nodes),
+            inputs=(*map(number.__getitem__, self.net.inputs), extra),
+            outputs=(*map(number.__getitem__, self.net.outputs), extra),
+        )
+
+
+def regions(net: Net) -> Iterator[Region]:
+    """Yield consecutive parts of ``net``, in its order."""
     ends = _cuts(net)
     starts = [0, *ends][: len(ends)]
-    return [_part(net, s, e) for s, e in zip(starts, ends, strict=True)]
+    kept = _Kept(net)
+    held = kept.across(starts, ends)
+    for start, end, crossing in zip(starts, ends, held, strict=True):
+        nodes = net.nodes[start:end]
+        made = [v for n in nodes for v in n.outputs]
+        read = dict.fromkeys(v for n in nodes for v in n.inputs)
+        inside, touched = set(made), {kept.storage[v] for v in (*made, *read)}
+        inputs = [v for v in read if v not in inside and not _constant(net, v)]
+        outputs = sorted(v for v in (*inputs, *made) if kept.until[kept.storage[v]] >= end)
+        crossing -= sum(kept.bytes_across(root, start, end) for root in touched)
+        part = replace(net, nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs))
+        yield Region(start, end, part, crossing)
 
 
-def stitched(net: Net, parts: Sequence[Net]) -> Net:
-    """Return ``net`` with its regions replaced by what ``parts`` became, one after the other."""
+def stitched(net: Net, found: Sequence[tuple[Region, Net | None]]) -> Net:
+    """Return ``net`` with its regions replaced by what they became alone, one after the other."""
     values = list(net.values)
-    known = len(net.values)
     nodes: list[Node] = []
-    for part in parts:
-        extra = part.values[known + 1 :]  # the first one more is what the part holds throughout
-        shift = len(values) - known - 1
+    for region, changed in found:
+        if changed is None:
+            nodes += region.net.nodes
+            continue
+        extra = changed.values[len(region.values) + 1 :]  # the first one more is what is held
+        first = len(values)
+        number = (*region.values, -1, *range(first, first + len(extra)))
         values += extra
-        nodes += [_renumbered(node, known, shift) for node in part.nodes]
+        nodes += [_renumbered(node, number.__getitem__) for node in changed.nodes]
     return replace(net, values=tuple(values), nodes=tuple(nodes))
+
+
+class _Kept:
+    """How long the storages of a net are kept: ``until`` the last op that reads one."""
+
+    def __init__(self, net: Net) -> None:
+        self.net, self.storage = net, net.graph.storage
+        self.until = [-1] * len(net.values)
+        for i, node in enumerate(net.nodes):
+            for v in node.inputs:
+                self.until[self.storage[v]] = i
+        for v in net.outputs:
+            self.until[self.storage[v]] = len(net.nodes)
+
+    def bytes_across(self, root: int, start: int, end: int) -> int:
+        """The bytes of a storage that is made before ``start`` and kept to ``end``, else 0."""
+        made = self.net.producer.get(root, -1)
+        kept = self.net.graph.in_profile[root] and made < start and self.until[root] >= end
+        return self.net.values[root].size_bytes if kept else 0
+
+    def across(self, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
+        """For each part the bytes of all storages made before it and kept to its end."""
+        change = [0] * (len(ends) + 1)
+        for root, until in enumerate(self.until):
+            if until >= 0 and self.net.graph.in_profile[root]:
+                first = bisect_right(starts, self.net.producer.get(root, -1))
+                last = max(first, bisect_right(ends, until))
+                change[first] += self.net.values[root].size_bytes
+                change[last] -= self.net.values[root].size_bytes
+        return list(accumulate(change[:-1]))
 
 
 def _cuts(net: Net) -> list[int]:
@@ -77,44 +153,11 @@ def _last_reader(net: Net, index: int) -> int:
     return max([index, *(_last_reader(net, i) for i in readers)])
 
 
-def _part(net: Net, start: int, end: int) -> Net:
-    nodes = net.nodes[start:end]
-    made = {v for n in nodes for v in n.outputs}
-    read = dict.fromkeys(v for n in nodes for v in n.inputs)
-    storage = net.graph.storage
-    later = {v for n in net.nodes[end:] for v in n.inputs} | set(net.outputs)
-    later_roots = {storage[v] for v in later}
-    inputs = [v for v in read if v not in made and not _constant(net, v)]
-    outputs = [v for v in (*inputs, *made) if v in later or storage[v] in later_roots]
-    touched = {storage[v] for v in (*made, *read)}
-    held = sum(
-        net.values[v].size_bytes
-        for v in {storage[w] for w in later} - touched
-        if net.graph.in_profile[v] and _made_at(net, v) < start
-    )
-    values = (*net.values, Tensor("held", held))
-    extra = len(net.values)
-    return replace(
-        net,
-        values=values,
-        nodes=nodes,
-        inputs=(*inputs, extra),
-        outputs=(*sorted(outputs), extra),
-    )
-
-
-def _made_at(net: Net, value: int) -> int:
-    return net.producer.get(value, -1)
-
-
 def _constant(net: Net, value: int) -> bool:
     return net.values[value].role is Role.CONSTANT
 
 
-def _renumbered(node: Node, known: int, shift: int) -> Node:
-    def number(value: int) -> int:
-        return value if value < known else value + shift
-
+def _renumbered(node: Node, number: Callable[[int], int]) -> Node:
     return replace(
         node,
         operands=tuple(

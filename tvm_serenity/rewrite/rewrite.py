@@ -8,7 +8,7 @@ from dataclasses import replace
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import peak_bytes
+from tvm_serenity.memory import live_bytes, peak_bytes
 from tvm_serenity.rewrite import (
     channelwise,
     fold,
@@ -21,7 +21,7 @@ from tvm_serenity.rewrite.candidates import Clock, candidate, everywhere
 from tvm_serenity.rewrite.choose import Search, rejected
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net, as_owned
-from tvm_serenity.rewrite.regions import regions, stitched
+from tvm_serenity.rewrite.regions import Region, regions, stitched
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
@@ -229,22 +229,23 @@ def _chosen(
     applied = [Entry(m, "", before.peak_bytes, ordered_bytes) for m in done]
     if clock.left_s <= 0:
         return base, applied, [], [], (peak_bytes(base.graph),)
-    parts, losers, peaks = [], [], []
+    found: list[tuple[Region, Net | None]] = []
+    losers, peaks, live = [], [], live_bytes(base.graph)
     for region in regions(base):
-        if clock.left_s == 0 or not any(rule.matches(region) for rule in chosen.values()):
-            parts.append(region)
-            peaks.append(peak_bytes(region.graph))
+        if clock.left_s == 0 or not any(rule.matches(region.net) for rule in chosen.values()):
+            found.append((region, None))
+            peaks.append(max(live[region.start : region.end], default=0))
             continue
+        alone = region.alone()
         search = Search(
-            region, chosen, free, clock, options.exhaustive, options.restarts, options.seed
+            alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
         )
-        start = peak_bytes(region.graph)
-        found = search.best()
-        parts.append(found.net)
-        peaks.append(found.peak_bytes)
-        applied += [Entry(m, "", start, found.peak_bytes) for m in found.applied]
-        losers += rejected(search, found, REJECTED_AT_MOST)
-    best = stitched(base, parts)
+        start, better = peak_bytes(alone.graph), search.best()
+        found.append((region, better.net))
+        peaks.append(better.peak_bytes)
+        applied += [Entry(m, "", start, better.peak_bytes) for m in better.applied]
+        losers += rejected(search, better, REJECTED_AT_MOST)
+    best = stitched(base, found)
     refused = _refusals(best, names, {e.match for e in applied})
     return best, applied, refused, losers, tuple(peaks)
 

@@ -113,7 +113,8 @@ function writeTraffic() {
 function writeBoards() {
   const rows = data.boards.map((board, i) => {
     const cell = (key) => shown(`boards.${i}.${key}`);
-    const verdict = element("span", { class: board.fits ? "good" : "bad" }, board.fits ? "fits" : "too small");
+    const small = board.arena_proved || board.flash_spare_bytes < 0 ? "too small" : "no room found";
+    const verdict = element("span", { class: board.fits ? "good" : "bad" }, board.fits ? "fits" : small);
     return { chosen: board.board === data.board, cells: [
       board.title, cell("ram_needed_bytes"), cell("ram_bytes"), cell("ram_spare_bytes"),
       cell("stack_bytes"), cell("constant_bytes"), cell("flash_bytes"), verdict] };
