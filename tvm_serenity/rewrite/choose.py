@@ -15,7 +15,7 @@ peak of its region, the stated tie-break after the peak of the whole.
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvm_serenity.rewrite import kernelwise
@@ -30,8 +30,8 @@ class Search:
     """The choice in one region: ``free`` rules cost nothing, ``rules`` are chosen from."""
 
     start: Net
-    rules: dict[str, Rule]
-    free: list[Rule]
+    rules: Mapping[str, Rule]
+    free: Sequence[Rule]
     clock: Clock
     exhaustive: int
     restarts: int

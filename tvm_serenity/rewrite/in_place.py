@@ -1,5 +1,6 @@
 """Elementwise in place: an op on elements writes over an operand that dies there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.graph import Role
@@ -35,8 +36,13 @@ def check(net: Net, match: Match) -> str | None:
 
 def apply(net: Net, match: Match) -> Net:
     """The net in which the op may overwrite."""
-    node = net.nodes[net.index[match.node]]
-    return net.edit({node.name: [replace(node, in_place=overwritable(net, node))]})
+    return apply_all(net, [match])
+
+
+def apply_all(net: Net, matches: Sequence[Match]) -> Net:
+    """The same of several matches: none changes what another may overwrite."""
+    nodes = [net.nodes[net.index[match.node]] for match in matches]
+    return net.edit({n.name: [replace(n, in_place=overwritable(net, n))] for n in nodes})
 
 
 def overwritable(net: Net, node: Node) -> tuple[int, ...]:

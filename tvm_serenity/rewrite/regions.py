@@ -7,6 +7,7 @@ both sides would end that, so a cut is made only where no possible match reaches
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -49,9 +50,12 @@ class Region:
         )
 
 
-def regions(net: Net) -> Iterator[Region]:
-    """Yield consecutive parts of ``net``, in its order."""
-    ends = _cuts(net)
+def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[Region]:
+    """Yield consecutive parts of ``net``, in its order.
+
+    None is left by what a rule may do to the nodes called ``matched`` and to their readers.
+    """
+    ends = _cuts(net, matched)
     starts = [0, *ends][: len(ends)]
     kept = _Kept(net)
     held = kept.across(starts, ends)
@@ -113,44 +117,51 @@ class _Kept:
         return list(accumulate(change[:-1]))
 
 
-def _cuts(net: Net) -> list[int]:
+def _cuts(net: Net, matched: AbstractSet[str]) -> list[int]:
     problem = problem_of(net.graph)
-    reach = _reaches(net)
-    crossed = [False] * (len(net.nodes) + 1)
-    for low, high in reach:
-        for position in range(max(low, 0), high):
-            crossed[position] = True
+    change = [0] * (len(net.nodes) + 1)
+    for low, high in _reaches(net, matched):
+        if (low := max(low, 0)) < high:  # positions low to before high are crossed
+            change[low] += 1
+            change[high] -= 1
+    crossed = list(accumulate(change))
     ends = [problem.ops[w] + 1 for w in waists(problem) if not crossed[problem.ops[w]]]
     if not ends or ends[-1] != len(net.nodes):
         ends.append(len(net.nodes))
     return ends
 
 
-def _reaches(net: Net) -> list[tuple[int, int]]:
-    """For each op that rules may change: from the first op after which it could run, to itself.
+def _reaches(net: Net, matched: AbstractSet[str]) -> Iterator[tuple[int, int]]:
+    """For each op that rules may change: the first op after which it could run, and the last.
 
-    Position p is crossed if ``low <= p < high``.
+    Of what is ``matched``: itself, and the last op that its readers could run after.
     """
-    result = []
+    latest = _latest(net)
     for i, node in enumerate(net.nodes):
         if node.kind in (Kind.CONCAT, Kind.ADD) or _in_pieces(net, node):
             made = [net.producer.get(v, -1) for v in node.inputs]
-            low = min(made) + (0 if node.kind is Kind.ADD else 1)
-            result.append((low, _last_reader(net, i)))
-    return result
+            yield min(made) + (0 if node.kind is Kind.ADD else 1), latest[i]
+        if node.name in matched:
+            yield i, _after_readers(net, i, latest)
+
+
+def _latest(net: Net) -> list[int]:
+    """For each op the last one that it could be moved down to, if it is a concat."""
+    latest = list(range(len(net.nodes)))
+    for i in reversed(range(len(net.nodes))):
+        node = net.nodes[i]
+        if node.kind in (Kind.CONCAT, Kind.VIEW) or node.separate:
+            latest[i] = _after_readers(net, i, latest)
+    return latest
+
+
+def _after_readers(net: Net, index: int, latest: Sequence[int]) -> int:
+    made = net.nodes[index].outputs
+    return max((latest[i] for v in made for i in net.readers_of(v)), default=index)
 
 
 def _in_pieces(net: Net, node: Node) -> bool:
     return any(len(o.pieces) > 1 for o in node.operands)
-
-
-def _last_reader(net: Net, index: int) -> int:
-    """The last op that a concat could be moved down to from ``index``."""
-    node = net.nodes[index]
-    if not (node.kind in (Kind.CONCAT, Kind.VIEW) or node.separate):
-        return index
-    readers = [i for v in node.outputs for i in net.readers_of(v)]
-    return max([index, *(_last_reader(net, i) for i in readers)])
 
 
 def _constant(net: Net, value: int) -> bool:

@@ -1,11 +1,12 @@
 """``rewrite(net)``: the rules, the choice, the proof of what came out."""
 
 import heapq
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_bytes, peak_bytes
@@ -53,7 +54,8 @@ def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
     unknown rule.
     """
     options = options or RewriteOptions()
-    limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    limit = limit_left(options.time_limit_s)
+    limit = TIME_LIMIT_S if limit is None else limit
     names = rule_names(options.rules)
     with within(limit):
         return _rewritten(net, names, options, limit)
@@ -220,34 +222,65 @@ def _chosen(
     if clock.left_s <= 0 or too_late_for(len(net.nodes), MATCH_S):
         return _kept(net, before)
     free = [_FREE[n] for n in _FREE if n in names]
-    base = everywhere(net.ordered(before.order), free, done)
+    base = _region_by_region(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
     base = _ordered(base, clock)
     ordered_bytes = peak_bytes(base.graph)
     if in_place.NAME in names:
-        base = _ordered(everywhere(base, [_Once(in_place)], done), clock)
+        marked = [m for m in _Once(in_place).matches(base) if in_place.check(base, m) is None]
+        base = _ordered(in_place.apply_all(base, marked), clock)
+        done += marked
     applied = [Entry(m, "", before.peak_bytes, ordered_bytes) for m in done]
     if clock.left_s <= 0:
         return base, applied, [], [], (peak_bytes(base.graph),)
-    found: list[tuple[Region, Net | None]] = []
-    losers, peaks, live = [], [], live_bytes(base.graph)
-    for region in regions(base):
-        if clock.left_s == 0 or not any(rule.matches(region.net) for rule in chosen.values()):
-            found.append((region, None))
-            peaks.append(max(live[region.start : region.end], default=0))
+    best, made, losers, peaks = _in_regions(base, chosen, free, options, clock)
+    applied += made
+    refused = _refusals(best, names, {e.match for e in applied})
+    return best, applied, refused, losers, peaks
+
+
+def _in_regions(
+    net: Net,
+    chosen: Mapping[str, Rule],
+    free: Sequence[Rule],
+    options: RewriteOptions,
+    clock: Clock,
+) -> tuple[Net, list[Entry], list[Entry], tuple[int, ...]]:
+    """The net with what is best in each region, highest peak first: time may end before the last.
+
+    With what was applied and what was not worth it, and the peaks.
+    """
+    parts, live = list(regions(net)), live_bytes(net.graph)
+    peaks = [max(live[part.start : part.end], default=0) for part in parts]
+    better = list[Net | None](itertools.repeat(None, len(parts)))
+    applied, losers = [list[Entry]() for _ in parts], [list[Entry]() for _ in parts]
+    for i in sorted(range(len(parts)), key=lambda i: -peaks[i]):
+        if clock.left_s == 0 or not any(rule.matches(parts[i].net) for rule in chosen.values()):
             continue
-        alone = region.alone()
+        alone = parts[i].alone()
         search = Search(
             alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
         )
-        start, better = peak_bytes(alone.graph), search.best()
-        found.append((region, better.net))
-        peaks.append(better.peak_bytes)
-        applied += [Entry(m, "", start, better.peak_bytes) for m in better.applied]
-        losers += rejected(search, better, REJECTED_AT_MOST)
-    best = stitched(base, found)
-    refused = _refusals(best, names, {e.match for e in applied})
-    return best, applied, refused, losers, tuple(peaks)
+        start, found = peak_bytes(alone.graph), search.best()
+        better[i], peaks[i] = found.net, found.peak_bytes
+        applied[i] = [Entry(m, "", start, found.peak_bytes) for m in found.applied]
+        losers[i] = rejected(search, found, REJECTED_AT_MOST)
+    return (
+        stitched(net, list(zip(parts, better, strict=True))),
+        list(itertools.chain.from_iterable(applied)),
+        list(itertools.chain.from_iterable(losers)),
+        tuple(peaks),
+    )
+
+
+def _region_by_region(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
+    """The net with rules applied wherever they match: each time only a region is made anew."""
+    found: list[tuple[Region, Net | None]] = []
+    matched = {match.node for rule in rules for match in rule.matches(net)}
+    for region in regions(net, matched):
+        matching = seconds_left() > 0 and not matched.isdisjoint(region.net.index)
+        found.append((region, everywhere(region.alone(), rules, done) if matching else None))
+    return stitched(net, found)
 
 
 def _ordered(net: Net, clock: Clock) -> Net:
