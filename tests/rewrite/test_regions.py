@@ -1,0 +1,77 @@
+"""Regions of a net: rules applied in each alone are the rules applied in all, in linear work."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.large_graphs import training
+from tests.rewrite import nets
+from tests.rewrite.describe import lines
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_bytes, peak_bytes
+from tvm_serenity.relax.rewrite_read import read_net
+from tvm_serenity.rewrite import RULES, Match, Net, RewriteOptions, rewrite
+from tvm_serenity.rewrite.candidates import everywhere
+from tvm_serenity.rewrite.from_graph import net_of
+from tvm_serenity.rewrite.regions import Region, regions, stitched
+
+FREE = [RULES["no-copies"], RULES["fold"]]
+
+
+def drawn(seed: int) -> Net:
+    found: Net = read_net(nets.module(nets.random_body(seed, 30)), external=False).net
+    return found
+
+
+def in_regions(net: Net, cut: Sequence[Region]) -> tuple[Net, list[Match]]:
+    """Free rules applied in each region alone, and what they matched."""
+    done: list[Match] = []
+    made = [(region, everywhere(region.alone(), FREE, done)) for region in cut]
+    return stitched(net, made), done
+
+
+def differences(seeds: Sequence[int], closed: bool) -> list[int]:
+    """The seeds whose nets differ by whether rules see regions or all of it."""
+    found = []
+    for seed in seeds:
+        net, done = drawn(seed), list[Match]()
+        matched = {m.node for rule in FREE for m in rule.matches(net)} if closed else set()
+        whole = everywhere(net, FREE, done)
+        parts, matches = in_regions(net, list(regions(net, matched)))
+        if lines(parts) != lines(whole) or sorted(matches) != sorted(done):
+            found.append(seed)
+    return found
+
+
+def test_free_rules_stay_inside_regions() -> None:
+    assert differences(range(60), closed=True) == []
+
+
+def test_what_is_matched_must_be_said() -> None:
+    assert differences(range(60), closed=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_region_alone_needs_what_it_needs_in_the_net(seed: int) -> None:
+    net = drawn(seed)
+    cut, live = list(regions(net)), live_bytes(net.graph)
+    assert [peak_bytes(region.alone().graph) for region in cut] == [
+        max(live[region.start : region.end]) for region in cut
+    ]
+    assert lines(stitched(net, [(region, None) for region in cut])) == lines(net)
+    assert lines(stitched(net, [(region, region.alone()) for region in cut])) == lines(net)
+
+
+@pytest.mark.parametrize("ops", [1000, 4000])
+def test_work_is_linear_in_the_regions(ops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, seen = net_of(training(ops)), list[int]()
+    assert len(list(regions(net))) > ops / 10
+    check = Graph.__post_init__
+
+    def counted(graph: Graph) -> None:
+        seen.append(len(graph.tensors))
+        check(graph)
+
+    monkeypatch.setattr(Graph, "__post_init__", counted)
+    rewrite(net, RewriteOptions())
+    assert sum(seen) < 10 * len(net.values)
