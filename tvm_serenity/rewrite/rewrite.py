@@ -221,7 +221,7 @@ def _chosen(
     done: list[Match] = []
     if clock.left_s <= 0 or too_late_for(len(net.nodes), MATCH_S):
         return _kept(net, before)
-    free = [_FREE[n] for n in _FREE if n in names]
+    free = [FREE[n] for n in FREE if n in names]
     base = _region_by_region(net.ordered(before.order), free, done)
     chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
     base = _ordered(base, clock)
@@ -327,7 +327,7 @@ class _Once(_Only):
         return [m for m in super().matches(net) if not net.nodes[net.index[m.node]].in_place]
 
 
-_FREE: Mapping[str, Rule] = {
+FREE: Mapping[str, Rule] = {
     no_copies.NAME: _Only(no_copies, (no_copies.VIEW, no_copies.SLICE)),
     fold.NAME: fold,
 }
