@@ -33,6 +33,8 @@ from tvm_serenity.transform import Reduced
 BAR = 40
 MOST_ROWS, AROUND = 5_000, 100
 """Up to so many steps are all printed; of more, those up to so many before and after the peak."""
+MOST_LIVE = 200
+"""Tensors that make the peak, largest first, of which so many are printed."""
 
 
 @app.command("inspect")
@@ -152,9 +154,11 @@ def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
             f"steps {first_shown} to {last_shown - 1}, around the peak; {left:,} more in --json, "
             "and all as a chart with --compact"
         )
+    live = [r for r in shown.peak_ranges if r.size_bytes]
     rows = {
-        r.name: f"{r.size_bytes:,} bytes, steps {r.start} to {r.stop - 1}"
-        for r in shown.peak_ranges
-        if r.size_bytes
+        r.name: f"{r.size_bytes:,} bytes, steps {r.start} to {r.stop - 1}" for r in live[:MOST_LIVE]
     }
+    if left := len(live) - len(rows):
+        smaller = sum(r.size_bytes for r in live[MOST_LIVE:])
+        rows[f"{left:,} more"] = f"{smaller:,} bytes, none of them larger, in --json"
     show.facts(f"peak {shown.peak_bytes:,} bytes, made of", rows)

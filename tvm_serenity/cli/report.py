@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_serenity import __version__
-from tvm_serenity.arena import place_order, schedule_for_arena
+from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board, board, names
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.explain import (
@@ -22,13 +22,13 @@ from tvm_serenity.cli.explain import (
     claims_of,
     explain_json,
 )
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.offchip import read_of, versions_of
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import placed, read, rewrite_json
 from tvm_serenity.cli.schedule import schedule_json
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
@@ -38,7 +38,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
-from tvm_serenity.plan import check_plan
+from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.report.choices import choice_json
 from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
@@ -46,6 +46,9 @@ from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import Options, Schedule, check_schedule
+
+PAGE_S = 6e-5
+"""Seconds an operator that its part of the page takes, which no limit can cut short."""
 
 
 @dataclass(frozen=True)
@@ -117,25 +120,14 @@ def collect(request: Request) -> dict[str, Any]:
     """Return everything the page shows; orders and plans have passed the naive checkers."""
     target = None if request.board is None else board(request.board)
     opened = source(request.model, request.dims)
-    file = opened.file()
-    reduced = request.choices.apply(file.graph)
+    reduced = request.choices.apply(opened.file().graph)
     graph = reduced.graph
     with within(request.time_limit):
-        with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
-            with within(None, 1 / 10):
-                given_plan = place_order(graph, None)[1]
-            joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
-        with within(None, 1 / 3), show.progress("rewriting"):
-            rewritten = rewrite(read(opened), RewriteOptions())
-            plans = placed(rewritten)
-        with within(None, 1 / 2):
-            tried = all_measures(graph, file, rewritten, request.time_limit)
-        with within(None, 1 / 2):
-            claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
-            boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
-        settings = settings_for(max(joint.schedule.peak_bytes, 1))
-        with show.progress("measuring traffic"):
-            traffic = _traffic(request, settings)
+        left = limit_left()
+        with within(None if left is None else max(0.0, left - PAGE_S * len(graph.ops))):
+            found = _searched(request, opened, graph, target)
+        drawn = graph_json(graph)
+    joint, rewritten = found.joint, found.rewritten
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
     data = {
@@ -143,22 +135,57 @@ def collect(request: Request) -> dict[str, Any]:
         "version": __version__,
         "command": _command(request),
         "board": request.board,
-        "choices": _choices(graph, joint.schedule, rewritten, tried),
-        "schedule": schedule_json(request.model, request.choices, reduced, joint, given_plan),
-        "explain": explain_json(request.model, graph, request.board, claims),
-        "rewrite": rewrite_json(request.model, "all", rewritten, plans, False),
-        "traffic": traffic,
-        "traffic_options": _traffic_options(settings),
-        "boards": boards,
+        "choices": _choices(graph, joint.schedule, rewritten, found.tried),
+        "schedule": schedule_json(request.model, request.choices, reduced, joint, found.given),
+        "explain": explain_json(request.model, graph, request.board, found.claims),
+        "rewrite": rewrite_json(request.model, "all", rewritten, found.plans, False),
+        "traffic": found.traffic,
+        "traffic_options": _traffic_options(found.settings),
+        "boards": found.boards,
         "latency": None if request.firmware is None else _latency(request.firmware),
         "weights": {"constant_bytes": graph.constant_bytes},
-        "graph": graph_json(graph),
+        "graph": drawn,
         "orders": {
-            "given": order_json(graph, range(len(graph.ops)), live_ranges(graph), given_plan),
+            "given": order_json(graph, range(len(graph.ops)), live_ranges(graph), found.given),
             "best": order_json(graph, joint.schedule.order, joint.ranges, joint.plan),
         },
     }
     return {**data, "proof": proof_json(data)}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found until the deadline."""
+
+    given: Plan
+    joint: Joint
+    rewritten: Rewritten
+    plans: Sequence[Plan]
+    tried: Sequence[Measure | Claim]
+    claims: Sequence[Claim]
+    boards: Sequence[dict[str, Any]]
+    settings: Sweep
+    traffic: Sequence[dict[str, Any]]
+
+
+def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board | None) -> _Found:
+    """Search, each part in its share of what is left of the time."""
+    with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
+        with within(None, 1 / 10):
+            given = place_order(graph, None)[1]
+        joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
+    with within(None, 1 / 3), show.progress("rewriting"):
+        rewritten = rewrite(read(opened), RewriteOptions())
+        plans = placed(rewritten)
+    with within(None, 1 / 2), show.progress("trying what would lower the peak"):
+        tried = all_measures(graph, opened.file(), rewritten, request.time_limit)
+    with within(None, 1 / 2), show.progress("placing on boards"):
+        claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
+        boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
+    settings = settings_for(max(joint.schedule.peak_bytes, 1))
+    with show.progress("measuring traffic"):
+        traffic = _traffic(request, settings)
+    return _Found(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
 
 
 def _choices(

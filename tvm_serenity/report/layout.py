@@ -3,11 +3,14 @@
 Sugiyama's method: a layer is the longest way from a source; edges over several layers get a bend
 in each; sweeps order each layer by the mean of its neighbours, then place it: the positions
 nearest to those means that keep a distance (least squares by pooling adjacent violators).
+Sweeps end at the deadline.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from tvm_serenity.deadline import seconds_left
 
 ORDER_SWEEPS = 8
 PLACE_SWEEPS = 8
@@ -18,11 +21,15 @@ _NODE, _BEND = 1.0, 0.4
 
 @dataclass(frozen=True)
 class Drawing:
-    """``layer[i]`` and ``row[i]`` of node i; each edge's ``paths`` entry is its points."""
+    """``layer[i]`` and ``row[i]`` of node i; each edge's ``paths`` entry is its points.
+
+    ``rough``: the deadline came before all sweeps were made.
+    """
 
     layer: tuple[int, ...]
     row: tuple[float, ...]
     paths: tuple[tuple[tuple[int, float], ...], ...]
+    rough: bool = False
 
     @property
     def layers(self) -> int:
@@ -61,6 +68,7 @@ class _Drawing:
         for node in self._depth_first():
             self.columns[self.layer[node]].append(node)
         self.place = [0.0] * len(self.layer)
+        self.rough = False
         self._number()
 
     def _chain(self, a: int, b: int, bent: bool) -> list[int]:
@@ -89,9 +97,17 @@ class _Drawing:
             for position, node in enumerate(column):
                 self.place[node] = float(position)
 
+    def _sweeps(self, count: int) -> Iterator[int]:
+        """So many sweeps, until the deadline."""
+        for sweep in range(count):
+            if seconds_left() == 0:
+                self.rough = True
+                return
+            yield sweep
+
     def order(self) -> None:
         """Sort each layer by the mean place of its neighbours, forth and back."""
-        for sweep in range(ORDER_SWEEPS):
+        for sweep in self._sweeps(ORDER_SWEEPS):
             forth = sweep % 2 == 0
             neighbours = self.before if forth else self.after
             for column in self.columns if forth else reversed(self.columns):
@@ -104,13 +120,14 @@ class _Drawing:
 
     def placed(self) -> Drawing:
         """Move what is ordered towards its neighbours, and return the layout."""
-        for sweep in range(PLACE_SWEEPS):
+        for sweep in self._sweeps(PLACE_SWEEPS):
             forth = sweep % 2 == 0
             for column in self.columns if forth else reversed(self.columns):
                 self._settle(column, forth, last=sweep >= PLACE_SWEEPS - 2)
         row = self._straightened()
         paths = tuple(tuple((self.layer[n], row[n]) for n in chain) for chain in self.chains)
-        return Drawing(tuple(self.layer[: self.count]), tuple(row[: self.count]), paths)
+        layer = tuple(self.layer[: self.count])
+        return Drawing(layer, tuple(row[: self.count]), paths, self.rough)
 
     def _straightened(self) -> list[float]:
         """The places without the drift of the layers' middle, up or down over the network."""

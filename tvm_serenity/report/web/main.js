@@ -74,6 +74,7 @@ writeSummary();
 writeClaims();
 writeChoices();
 writeRewrites();
+writeNetwork();
 writeTraffic();
 writeBoards();
 writeLatency();

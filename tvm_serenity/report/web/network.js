@@ -24,7 +24,7 @@ function drawNetwork() {
   const { ops, edges } = data.graph;
   const gap = spacing();
   const rows = ops.map((op) => op.row);
-  const low = rows.length ? Math.min(...rows) : 0, high = rows.length ? Math.max(...rows) : 0;
+  const low = rows.reduce((a, b) => Math.min(a, b), rows[0] ?? 0), high = rows.reduce((a, b) => Math.max(a, b), rows[0] ?? 0);
   const rowHeight = Math.min(34, Math.max(11, 460 / Math.max(high - low + 1, 1)));
   const size = Math.max(5, Math.min(24, gap * 0.78, rowHeight * 0.82));
   const lines = { x: [], y: [] };

@@ -97,6 +97,12 @@ function measuredTraffic() {
   return data.traffic.filter((row) => row.total_bytes !== null);
 }
 
+function writeNetwork() {
+  if (data.graph.rough) {
+    document.getElementById("network-note").append(" The time limit ended before they were laid out with few crossings.");
+  }
+}
+
 function writeTraffic() {
   const o = data.traffic_options;
   const missing = data.traffic.length - measuredTraffic().length;
