@@ -23,7 +23,7 @@ from tvm_serenity.cli.explain import (
     explain_json,
 )
 from tvm_serenity.cli.models import ModelSource, source
-from tvm_serenity.cli.offchip import read_of, versions_of
+from tvm_serenity.cli.offchip import versions_of
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import placed, read, rewrite_json
@@ -184,7 +184,8 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
         boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     with show.progress("measuring traffic"):
-        traffic = _traffic(request, settings)
+        points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
+        traffic = run_points(points)
     return _Found(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
 
 
@@ -218,11 +219,6 @@ def _latency(directory: str) -> dict[str, Any]:
 
     with show.progress(f"pricing {directory}"):
         return as_json(latency(load(directory)))
-
-
-def _traffic(request: Request, settings: Sweep) -> list[dict[str, Any]]:
-    network = versions_of(*read_of(request.model, list(request.dims), False))
-    return run_points(points_of({request.model: network}, settings))
 
 
 def _traffic_options(settings: Sweep) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The orders that a sweep compares, by name; adding one is one line in ``ORDERS``."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from tvm_serenity.deadline import limit_left, within
@@ -32,6 +34,11 @@ class Versions:
 
     given: Subject
     rewritten: Subject | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of all of it."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class SweepPoint:
 
     def key(self) -> str:
         """Return a digest of everything that decides the rows."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:24]
+        parts = self.name, self.network.digest, self.order, self.capacities, self.settings
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
     def rows(self) -> list[Row]:
         """Work the point out; after the deadline its measurements are None, and ``limit`` says so.

@@ -5,13 +5,13 @@ leaving out blocks of buffers, halving the blocks, as long as what remains is pr
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tvm_serenity.plan.bound import section_bound
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.fits import fits
-from tvm_serenity.plan.problem import prepare
+from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.plan.result import PlanOptions
 
 _STEP_SECONDS = 0.5
@@ -48,11 +48,18 @@ def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOption
     """The buffers of a step that alone exceeds the capacity, largest last; else all of them."""
     problem = prepare(buffers, options.alignment)
     chosen = [buffers[i] for i in problem.index]
-    fullest = problem.live_in(int(problem.load.argmax())) if problem.sections else ()
-    for live in (fullest, *(problem.live if len(chosen) <= _MANY else ())):
+    for live in _sections(problem):
         if section_bound(problem, live) > capacity:
             return sorted((chosen[i] for i in live), key=lambda b: b.size_bytes)
     return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))
+
+
+def _sections(problem: PlacementProblem) -> Iterator[Sequence[int]]:
+    """What is live in the fullest section, then of few buffers in each."""
+    if problem.sections:
+        yield problem.live_in(int(problem.load.argmax()))
+    if len(problem.index) <= _MANY:
+        yield from problem.live
 
 
 def _fits(
