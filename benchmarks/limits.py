@@ -27,13 +27,20 @@ ALLOWED_SHARE, ALLOWED_S = 1.1, 0.5
 
 COMMANDS = {
     "schedule": ("layered", "training"),
-    "rewrite": ("layered",),
+    "rewrite": ("layered", "training"),
     "plan": ("plateau",),
     "offchip": ("layered",),
+    "explain": ("training",),
+    "report": ("training",),
 }
 """Which kinds of files each command is given, at each size."""
 
+MOST_OPS = {"report": 100_000}
+"""The largest size at which a command is asked: no browser shows larger pages."""
+
 WORDS = {
+    "report": ("-o", "report.html"),
+    "explain": ("--board", "nucleo-f767zi"),
     "offchip": ("--order-for", "traffic", "--capacity", "4K", "--block", "64", "--effort", "100000")
 }
 """What else a command is asked, the same at each size."""
@@ -133,7 +140,7 @@ def limits(sizes: Sequence[int], seconds: Sequence[int]) -> None:
 
 def _at_size(folder: Path, ops: int, limit: int) -> Iterator[bool]:
     for command, kinds in COMMANDS.items():
-        for kind in kinds:
+        for kind in kinds if ops <= MOST_OPS.get(command, ops) else ():
             words = [command, str(file_of(folder, kind, ops)), *WORDS.get(command, ())]
             yield _limited(words, f"{ops:,} {kind}", limit, str(folder))
 

@@ -11,7 +11,7 @@ from tvm_serenity.cli import app, show
 from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.cli.rewrite import read
+from tvm_serenity.cli.rewrite import found_of, unread
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
@@ -23,12 +23,12 @@ from tvm_serenity.explain import (
     peak_claims,
 )
 from tvm_serenity.explain.channels import channels_claim
-from tvm_serenity.explain.measures import measure
+from tvm_serenity.explain.measures import NO_TIME, measure
 from tvm_serenity.explain.rows import floor_claims, rows_measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
 
 BoardName = Annotated[
@@ -84,7 +84,7 @@ def explain_command(
         with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
             found = schedule(graph, "auto", Options(progress=report))
         with within(None, 1 / 3), show.progress("rewriting"):
-            rewritten = rewrite(read(opened), RewriteOptions())
+            rewritten = found_of(unread(opened), RewriteOptions())
         with within(None, 1 / 2):
             tried = all_measures(graph, file, rewritten, time_limit)
         with show.progress("bounding bands of rows"):
@@ -109,16 +109,22 @@ def explain_json(
 
 
 def all_measures(
-    graph: Graph, file: ModelFile, rewritten: Rewritten, time_limit: float | None
+    graph: Graph, file: ModelFile, rewritten: Rewritten | Unrewritten, time_limit: float | None
 ) -> list[Measure | Claim]:
     """Return what every measure makes of a model's best order; a claim for one not tried."""
-    count = len(rewritten.report.applied)
-    words = f"Rewriting ({count} applied)"
     return [
         *measures_of(graph, time_limit),
-        measure("rewriting", "rewrite", words, rewritten.best),
+        _rewriting(rewritten),
         rows_measure(file, time_limit),
     ]
+
+
+def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
+    if isinstance(found, Unrewritten):
+        text = "Rewriting (rewrite): not tried, there was no time."
+        return Claim("refused", text, {"reason": NO_TIME})
+    words = f"Rewriting ({len(found.report.applied)} applied)"
+    return measure("rewriting", "rewrite", words, found.best)
 
 
 def claims_of(

@@ -26,7 +26,7 @@ from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.offchip import versions_of
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
-from tvm_serenity.cli.rewrite import placed, read, rewrite_json
+from tvm_serenity.cli.rewrite import found_of, placed, rewrite_json, unread
 from tvm_serenity.cli.schedule import schedule_json
 from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
@@ -44,7 +44,7 @@ from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
-from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, check_schedule
 
 PAGE_S = 6e-5
@@ -159,7 +159,7 @@ class _Found:
 
     given: Plan
     joint: Joint
-    rewritten: Rewritten
+    rewritten: Rewritten | Unrewritten
     plans: Sequence[Plan]
     tried: Sequence[Measure | Claim]
     claims: Sequence[Claim]
@@ -175,7 +175,7 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
             given = place_order(graph, None)[1]
         joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
     with within(None, 1 / 3), show.progress("rewriting"):
-        rewritten = rewrite(read(opened), RewriteOptions())
+        rewritten = found_of(unread(opened), RewriteOptions())
         plans = placed(rewritten)
     with within(None, 1 / 2), show.progress("trying what would lower the peak"):
         tried = all_measures(graph, opened.file(), rewritten, request.time_limit)
@@ -190,7 +190,10 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
 
 
 def _choices(
-    graph: Graph, best: Schedule, rewritten: Rewritten, tried: Sequence[Measure | Claim]
+    graph: Graph,
+    best: Schedule,
+    rewritten: Rewritten | Unrewritten,
+    tried: Sequence[Measure | Claim],
 ) -> list[dict[str, Any]]:
     """What ``serenity fit`` chooses between, as far as it is tried here: before and after."""
     ordered, after = (graph, best.order), rewritten.best
@@ -199,8 +202,8 @@ def _choices(
         choice_json(
             "rewrite",
             "rewrite",
-            (rewritten.source.graph, rewritten.ordered.order),
-            (rewritten.net.graph, after.order),
+            (rewritten.given, rewritten.ordered.order),
+            (rewritten.graph, after.order),
             after,
         ),
     ]

@@ -73,15 +73,14 @@ def run_rewrite(
 ) -> None:
     """Rewrite, order and place a model, and print what came out."""
     opened = source(model, dims)
-    file = None if opened.is_zoo else opened.file().graph
-    given = read(opened) if file is None else file
+    given = unread(opened)
     options = RewriteOptions(rules=rules, keep_on_interrupt=True)
     rule_names(rules)  # refused before any work
     show.warn_without_core()
     searching = None if time_limit is None else SEARCH_SHARE * time_limit
     with within(searching), show.progress("rewriting"):
         with within(None, REWRITE_SHARE):
-            found = _found(given, options)
+            found = found_of(given, options)
         with within(0.0 if found.interrupted else None):
             plans = placed(found, align)
     if check:
@@ -96,8 +95,13 @@ def run_rewrite(
         show.end_interrupted("rewriting")
 
 
-def _found(given: Graph | Net, options: RewriteOptions) -> Rewritten | Unrewritten:
-    """A graph, or the net of a model that is no file, rewritten or where that is too late not."""
+def unread(opened: ModelSource) -> Graph | Net:
+    """Return the graph of a file, of which no net is made yet; the net of any other model."""
+    return read(opened) if opened.is_zoo else opened.file().graph
+
+
+def found_of(given: Graph | Net, options: RewriteOptions) -> Rewritten | Unrewritten:
+    """Return a model rewritten, or where that is too late in its best order alone."""
     if isinstance(given, Net):
         return rewrite(given, options)
     if too_late_to_match(given):

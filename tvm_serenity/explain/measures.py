@@ -10,6 +10,9 @@ from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place, whole
 
+NO_TIME = "no time"
+"""Why a measure was not tried."""
+
 _Change = Callable[[Reduced], Reduced]
 
 CHANGES: Mapping[str, tuple[str, str, Sequence[_Change]]] = {
@@ -64,7 +67,7 @@ def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure
     for name, (option, words, changes) in CHANGES.items():
         if too_late_for(len(graph.ops)):
             text = f"{words} ({option}): not tried, there was no time."
-            result.append(Claim("refused", text, {"reason": "no time"}))
+            result.append(Claim("refused", text, {"reason": NO_TIME}))
             continue
         reduced = whole(graph)
         for change in changes:

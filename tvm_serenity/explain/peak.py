@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, Profile, profile
+from tvm_serenity.memory import LiveRange, Profile, least_need, profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Schedule
 
@@ -33,9 +33,14 @@ class OpNeed:
 
 def needs_of(graph: Graph) -> tuple[OpNeed, ...]:
     """Return what each op needs, those that make constants left out."""
-    kept = {graph.storage[t] for t in graph.outputs}
+    kept = _ending(graph)
     ops = (i for i in range(len(graph.ops)) if i not in graph.constant_ops)
     return tuple(_need(graph, index, kept) for index in ops)
+
+
+def _ending(graph: Graph) -> set[int]:
+    """The storages that are live at the end."""
+    return {graph.storage[t] for t in graph.outputs}
 
 
 def _need(graph: Graph, index: int, kept: set[int]) -> OpNeed:
@@ -142,8 +147,8 @@ def _bound(graph: Graph, found: Schedule) -> Claim:
     """What keeps every order from going lower."""
     bound = found.lower_bound_bytes
     numbers: dict[str, Any] = {"lower_bound_bytes": bound, "outcome": str(found.outcome)}
-    most = max(needs_of(graph), key=lambda n: n.total_bytes, default=None)
-    if most is not None and most.total_bytes == bound:
+    most = _need(graph, least_need(graph)[1], _ending(graph))
+    if most.total_bytes == bound:
         name = graph.ops[most.op].name
         numbers |= {"because": "op", "op": most.op, "name": name, "needs_bytes": most.total_bytes}
         numbers |= {
@@ -162,10 +167,9 @@ def _bound(graph: Graph, found: Schedule) -> Claim:
         )
     elif found.outcome is Outcome.OPTIMAL:
         numbers |= {"because": "search", "states": found.states}
-        alone = 0 if most is None else most.total_bytes
-        numbers["largest_op_bytes"] = alone
+        numbers["largest_op_bytes"] = most.total_bytes
         text = (
-            f"No single operator needs that much (the largest {counted(alone)}); that no order "
+            f"No single operator needs that much (the largest {counted(most.total_bytes)}); that no order "
             f"goes below {counted(bound)} is proved by search over all orders."
         )
     else:

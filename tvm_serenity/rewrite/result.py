@@ -64,6 +64,11 @@ class Rewritten:
         return bool(self.report.applied)
 
     @property
+    def given(self) -> Graph:
+        """The instance of which ``ordered`` is an order."""
+        return self.source.graph
+
+    @property
     def graph(self) -> Graph:
         """The instance of which ``best`` is an order."""
         return self.net.graph
@@ -99,6 +104,11 @@ class Unrewritten:
     interrupted: bool
     report: Report = field(default_factory=Report)
     changed: bool = False
+
+    @property
+    def given(self) -> Graph:
+        """The same graph."""
+        return self.graph
 
     @property
     def best(self) -> Schedule:
