@@ -41,7 +41,16 @@ MOST_OPS = {"report": 100_000}
 WORDS = {
     "report": ("-o", "report.html"),
     "explain": ("--board", "nucleo-f767zi"),
-    "offchip": ("--order-for", "traffic", "--capacity", "4K", "--block", "64", "--effort", "100000")
+    "offchip": (
+        "--order-for",
+        "traffic",
+        "--capacity",
+        "4K",
+        "--block",
+        "64",
+        "--effort",
+        "100000",
+    ),
 }
 """What else a command is asked, the same at each size."""
 

@@ -110,17 +110,17 @@ def test_a_net_too_large_for_the_time_left_is_not_matched_and_an_order_is_placed
     command = import_module("tvm_serenity.cli.rewrite")
     rules = import_module("tvm_serenity.rewrite.rewrite")
     looked, orders = list[object](), list[Sequence[int]]()
-    everywhere, place = rules.everywhere, command.place_in_time
+    regions, place = rules.regions, command.place_in_time
 
     def matched(*arguments: object) -> object:
         looked.append(arguments)
-        return everywhere(*arguments)
+        return regions(*arguments)
 
     def placed(graph: Graph, order: Sequence[int], *options: object) -> object:
         orders.append(order)
         return place(graph, order, *options)
 
-    monkeypatch.setattr(rules, "everywhere", matched)
+    monkeypatch.setattr(rules, "regions", matched)
     monkeypatch.setattr(command, "place_in_time", placed)
     monkeypatch.setattr(import_module("tvm_serenity.schedule"), "LARGE_OPS", 0)
     net = net_of(parse(_hard(4)))

@@ -169,8 +169,9 @@ def _bound(graph: Graph, found: Schedule) -> Claim:
         numbers |= {"because": "search", "states": found.states}
         numbers["largest_op_bytes"] = most.total_bytes
         text = (
-            f"No single operator needs that much (the largest {counted(most.total_bytes)}); that no order "
-            f"goes below {counted(bound)} is proved by search over all orders."
+            "No single operator needs that much (the largest "
+            f"{counted(most.total_bytes)}); that no order goes below {counted(bound)} is proved by "
+            "search over all orders."
         )
     else:
         numbers["because"] = "open"
