@@ -7,7 +7,7 @@ name             the order
 ``two-optimal``  Theorem 1's: neuron by neuron; at most twice the I/Os of any order
 ``anneal``       the paper's Connection Reordering (section IV), from ``two-optimal``
 ``tiles``        output-stationary tiles, the best of several sizes
-``greedy``       greedy residency, the best of a few weights
+``greedy``       greedy residency, the best of a few weights; ``two-optimal`` where time is short
 ``auto``         the best of all, then annealed until the time is up; never worse than any
 ===============  ================================================================================
 
