@@ -80,6 +80,8 @@ def explain_command(
     file = opened.file()
     graph = choices.apply(file.graph).graph
     show.warn_without_core()
+    with show.progress("reading channels"):
+        channels = channel_claims(opened)
     with within(time_limit):
         with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
             found = schedule(graph, "auto", Options(progress=report))
@@ -89,7 +91,7 @@ def explain_command(
             tried = all_measures(graph, file, rewritten, time_limit)
         with show.progress("bounding bands of rows"):
             floors = floor_claims(file, time_limit)
-        claims = [*claims_of(graph, found, tried, target), *floors, *channel_claims(opened)]
+        claims = [*claims_of(graph, found, tried, target), *floors, *channels]
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return

@@ -122,12 +122,15 @@ def collect(request: Request) -> dict[str, Any]:
     opened = source(request.model, request.dims)
     reduced = request.choices.apply(opened.file().graph)
     graph = reduced.graph
+    with show.progress("reading channels"):
+        channels = channel_claims(opened)
     with within(request.time_limit):
         left = limit_left()
         with within(None if left is None else max(0.0, left - PAGE_S * len(graph.ops))):
             found = _searched(request, opened, graph, target)
         drawn = graph_json(graph)
     joint, rewritten = found.joint, found.rewritten
+    claims = [*found.claims, *channels]
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
     data = {
@@ -137,7 +140,7 @@ def collect(request: Request) -> dict[str, Any]:
         "board": request.board,
         "choices": _choices(graph, joint.schedule, rewritten, found.tried),
         "schedule": schedule_json(request.model, request.choices, reduced, joint, found.given),
-        "explain": explain_json(request.model, graph, request.board, found.claims),
+        "explain": explain_json(request.model, graph, request.board, claims),
         "rewrite": rewrite_json(request.model, "all", rewritten, found.plans, False),
         "traffic": found.traffic,
         "traffic_options": _traffic_options(found.settings),
@@ -180,7 +183,7 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
     with within(None, 1 / 2), show.progress("trying what would lower the peak"):
         tried = all_measures(graph, opened.file(), rewritten, request.time_limit)
     with within(None, 1 / 2), show.progress("placing on boards"):
-        claims = claims_of(graph, joint.schedule, tried, target) + channel_claims(opened)
+        claims = claims_of(graph, joint.schedule, tried, target)
         boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     with show.progress("measuring traffic"):
