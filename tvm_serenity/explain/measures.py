@@ -12,6 +12,8 @@ from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place,
 
 NO_TIME = "no time"
 """Why a measure was not tried."""
+MEASURE_S, LARGE_OPS = 5e-5, 2_000
+"""Seconds an operator that a measure takes at least, and from how many on they are looked at."""
 
 _Change = Callable[[Reduced], Reduced]
 
@@ -65,7 +67,7 @@ def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure
     """
     result = list[Measure | Claim]()
     for name, (option, words, changes) in CHANGES.items():
-        if too_late_for(len(graph.ops)):
+        if too_late_for(len(graph.ops), MEASURE_S, LARGE_OPS):
             text = f"{words} ({option}): not tried, there was no time."
             result.append(Claim("refused", text, {"reason": NO_TIME}))
             continue

@@ -85,12 +85,12 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
     return replace(found, method=method, order=order)
 
 
-def too_late_for(ops: int, each_s: float = PREPARE_S) -> bool:
+def too_late_for(ops: int, each_s: float = PREPARE_S, large: int | None = None) -> bool:
     """Whether a graph of so many ops could not even be made ready in the time that is left.
 
-    ``each_s``: seconds that this takes an op.
+    ``each_s``: seconds that this takes an op; ``large``: from how many ops on they count.
     """
-    return ops >= LARGE_OPS and seconds_left() < each_s * ops
+    return ops >= (LARGE_OPS if large is None else large) and seconds_left() < each_s * ops
 
 
 def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
