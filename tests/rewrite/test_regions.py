@@ -1,6 +1,6 @@
 """Regions of a net: rules applied in each alone are the rules applied in all, in linear work."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from tvm_serenity.relax.rewrite_read import read_net
 from tvm_serenity.rewrite import Net, RewriteOptions, rewrite
 from tvm_serenity.rewrite.candidates import everywhere
 from tvm_serenity.rewrite.from_graph import net_of
-from tvm_serenity.rewrite.regions import Region, regions, stitched
+from tvm_serenity.rewrite.regions import Region, Stitched, regions
 from tvm_serenity.rewrite.rewrite import FREE
 
 RULES = list(FREE.values())
@@ -25,9 +25,17 @@ def drawn(seed: int) -> Net:
     return found.edit({})
 
 
+def stitched(net: Net, cut: Iterable[Region], change: Callable[[Region], Net]) -> Net:
+    """Each region changed, the last one first."""
+    parts, made = list(cut), Stitched(net)
+    for region in reversed(parts):
+        made.put(region, change(region))
+    return made.net(parts)
+
+
 def in_regions(net: Net, cut: Iterable[Region]) -> Net:
     """The free rules applied in each region alone."""
-    return stitched(net, [(region, everywhere(region.alone(), RULES, [])) for region in cut])
+    return stitched(net, cut, lambda region: everywhere(region.alone(), RULES, []))
 
 
 def differences(seeds: Sequence[int], closed: bool) -> list[int]:
@@ -56,8 +64,8 @@ def test_a_region_alone_needs_what_it_needs_in_the_net(seed: int) -> None:
     assert [peak_bytes(region.alone().graph) for region in cut] == [
         max(live[region.start : region.end]) for region in cut
     ]
-    assert lines(stitched(net, [(region, None) for region in cut])) == lines(net)
-    assert lines(stitched(net, [(region, region.alone()) for region in cut])) == lines(net)
+    assert lines(Stitched(net).net(cut)) == lines(net)
+    assert lines(stitched(net, cut, Region.alone)) == lines(net)
 
 
 @pytest.mark.parametrize("ops", [1000, 4000])

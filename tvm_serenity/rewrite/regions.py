@@ -6,11 +6,11 @@ both sides would end that, so a cut is made only where no possible match reaches
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from tvm_serenity.graph import Role, Tensor
 from tvm_serenity.rewrite.net import Kind, Net, Node
@@ -71,20 +71,25 @@ def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[Regio
         yield Region(start, end, part, crossing)
 
 
-def stitched(net: Net, found: Sequence[tuple[Region, Net | None]]) -> Net:
-    """Return ``net`` with its regions replaced by what they became alone, one after the other."""
-    values = list(net.values)
-    nodes: list[Node] = []
-    for region, changed in found:
-        if changed is None:
-            nodes += region.net.nodes
-            continue
+class Stitched:
+    """A net in which regions are replaced by what they became alone, one after the other."""
+
+    def __init__(self, net: Net) -> None:
+        self._net, self._values = net, list(net.values)
+        self._nodes: dict[int, list[Node]] = {}
+
+    def put(self, region: Region, changed: Net) -> None:
+        """Replace a region; what its nodes make anew gets the next numbers."""
         extra = changed.values[len(region.values) + 1 :]  # the first one more is what is held
-        first = len(values)
+        first = len(self._values)
         number = (*region.values, -1, *range(first, first + len(extra)))
-        values += extra
-        nodes += [_renumbered(node, number.__getitem__) for node in changed.nodes]
-    return replace(net, values=tuple(values), nodes=tuple(nodes))
+        self._values += extra
+        self._nodes[region.start] = [_renumbered(n, number.__getitem__) for n in changed.nodes]
+
+    def net(self, parts: Iterable[Region]) -> Net:
+        """Return the net of all its regions, replaced or not."""
+        nodes = chain.from_iterable(self._nodes.get(r.start, r.net.nodes) for r in parts)
+        return replace(self._net, values=tuple(self._values), nodes=tuple(nodes))
 
 
 class _Kept:

@@ -1,7 +1,6 @@
 """``rewrite(net)``: the rules, the choice, the proof of what came out."""
 
 import heapq
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,11 @@ from tvm_serenity.rewrite import (
     no_copies,
     residual,
 )
-from tvm_serenity.rewrite.candidates import Clock, candidate, everywhere
+from tvm_serenity.rewrite.candidates import Candidate, Clock, candidate, everywhere
 from tvm_serenity.rewrite.choose import Search, rejected
 from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net, as_owned
-from tvm_serenity.rewrite.regions import Region, regions, stitched
+from tvm_serenity.rewrite.regions import Stitched, regions
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
@@ -111,7 +110,9 @@ def _rewritten(
     found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
     if options.rules != "paper" and (not applied or found > given):
         best, after, applied = net, before, []
-    rewrite_only = peak_bytes(_in_given_order(best).graph) if applied else given_bytes
+    rewrite_only = given_bytes
+    if applied:  # after Ctrl-C in the order in which the best was found
+        rewrite_only = peak_bytes((best if clock.interrupted else _in_given_order(best)).graph)
     return Rewritten(
         source=net,
         net=best.ordered(after.order) if applied else net,
@@ -235,7 +236,7 @@ def _chosen(
         return base, applied, [], [], (peak_bytes(base.graph),)
     best, made, losers, peaks = _in_regions(base, chosen, free, options, clock)
     applied += made
-    refused = _refusals(best, names, {e.match for e in applied})
+    refused = [] if clock.interrupted else _refusals(best, names, {e.match for e in applied})
     return best, applied, refused, losers, peaks
 
 
@@ -252,35 +253,41 @@ def _in_regions(
     """
     parts, live = list(regions(net)), live_bytes(net.graph)
     peaks = [max(live[part.start : part.end], default=0) for part in parts]
-    better = list[Net | None](itertools.repeat(None, len(parts)))
-    applied, losers = [list[Entry]() for _ in parts], [list[Entry]() for _ in parts]
-    for i in sorted(range(len(parts)), key=lambda i: -peaks[i]):
-        if clock.left_s == 0 or not any(rule.matches(parts[i].net) for rule in chosen.values()):
-            continue
-        alone = parts[i].alone()
-        search = Search(
-            alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
-        )
-        start, found = peak_bytes(alone.graph), search.best()
-        better[i], peaks[i] = found.net, found.peak_bytes
-        applied[i] = [Entry(m, "", start, found.peak_bytes) for m in found.applied]
-        losers[i] = rejected(search, found, REJECTED_AT_MOST)
-    return (
-        stitched(net, list(zip(parts, better, strict=True))),
-        list(itertools.chain.from_iterable(applied)),
-        list(itertools.chain.from_iterable(losers)),
-        tuple(peaks),
-    )
+    made, found = Stitched(net), dict[int, tuple[int, Candidate]]()
+    losers = dict[int, list[Entry]]()
+    try:
+        for i in sorted(range(len(parts)), key=lambda i: -peaks[i]):
+            if clock.left_s == 0:
+                break
+            if any(rule.matches(parts[i].net) for rule in chosen.values()):
+                alone = parts[i].alone()
+                search = Search(
+                    alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
+                )
+                start, best = peak_bytes(alone.graph), search.best()
+                made.put(parts[i], best.net)
+                found[i] = start, best
+                losers[i] = rejected(search, best, REJECTED_AT_MOST)
+    except KeyboardInterrupt:
+        clock.interrupted = True
+    applied = []
+    for i, (start, best) in sorted(found.items()):
+        peaks[i] = best.peak_bytes
+        applied += [Entry(m, "", start, best.peak_bytes) for m in best.applied]
+    refused = [entry for _, entries in sorted(losers.items()) for entry in entries]
+    return made.net(parts), applied, refused, tuple(peaks)
 
 
 def _region_by_region(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
     """The net with rules applied wherever they match: each time only a region is made anew."""
-    found: list[tuple[Region, Net | None]] = []
     matched = {match.node for rule in rules for match in rule.matches(net)}
-    for region in regions(net, matched):
-        matching = seconds_left() > 0 and not matched.isdisjoint(region.net.index)
-        found.append((region, everywhere(region.alone(), rules, done) if matching else None))
-    return stitched(net, found)
+    parts, made = list(regions(net, matched)), Stitched(net)
+    for region in parts:
+        if seconds_left() == 0:
+            break
+        if not matched.isdisjoint(region.net.index):
+            made.put(region, everywhere(region.alone(), rules, done))
+    return made.net(parts)
 
 
 def _ordered(net: Net, clock: Clock) -> Net:
