@@ -233,6 +233,18 @@ def test_regions_by_preference() -> None:
     assert result.outcome is Outcome.OPTIMAL
 
 
+def test_what_is_live_together_is_too_much_for_all_regions() -> None:
+    buffers = [Buffer(f"b{i}", i // 2, i // 2 + 2, 7) for i in range(5_000)]
+    regions = (Region("one", 10), Region("two", 17))
+    result = plan(buffers, options=PlanOptions(regions=regions))
+    assert (result.outcome, result.statistics["nodes"]) == (Outcome.INFEASIBLE, 0)
+    with pytest.raises(InputError, match="unknown region"):
+        plan(
+            [*buffers, Buffer("c", 0, 1, 1, regions=("three",))],
+            options=PlanOptions(regions=regions),
+        )
+
+
 def test_regions_without_time_are_placed_as_by_first_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last memory has no limit: a placement is known before any search, and is not lost."""
     rng = random.Random(3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.run import answer, serenity
-from tests.large_graphs import layered
+from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.deadline import within
@@ -21,7 +21,7 @@ from tvm_serenity.graph import is_order
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.schedule import naive_peak, schedule
-from tvm_serenity.text import parse
+from tvm_serenity.text import dump, parse
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 VWW = "models/mlperf_tiny/vww_mobilenetv1_96_int8.tflite"
@@ -184,6 +184,18 @@ def test_an_arena_is_spread_over_regions() -> None:
     assert ram["arena_bytes"] > ram["largest_room_bytes"]
     assert len(ram["arena_regions"]) == 2
     assert "spread over" in ram["text"]
+
+
+def test_boards_of_a_graph_that_there_was_no_time_to_order(tmp_path: Path) -> None:
+    """A training step of megabytes, placed late: no board is said to have room for it."""
+    source = tmp_path / "large.txt"
+    source.write_text(dump(training(22_000)))
+    data = answer("report", source, "-o", tmp_path / "large.html", "--time-limit", 0)
+    peak = data["schedule"]["schedule"]["peak_bytes"]
+    assert peak > max(one["ram_bytes"] for one in answer("boards").values())
+    assert all(b["arena_bytes"] >= peak and not b["fits"] for b in data["boards"])
+    claims = answer("explain", source, "--board", "stm32vldiscovery", "--time-limit", 0)["claims"]
+    assert any("no time" in c["text"] and "STM32VL" in c["text"] for c in claims)
 
 
 def test_channels_that_need_not_be_computed(shared: Path) -> None:

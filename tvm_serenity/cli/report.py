@@ -5,7 +5,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,6 +177,9 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
         with within(None, 1 / 10):
             given = place_order(graph, None)[1]
         joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0)
+        if not joint.plan.is_placed:  # late, but the page draws it, and boards must know
+            ranges, plan = place_order(graph, joint.schedule.order)
+            joint = replace(joint, ranges=ranges, plan=plan)
     with within(None, 1 / 3), show.progress("rewriting"):
         rewritten = found_of(unread(opened), RewriteOptions())
         plans = placed(rewritten)

@@ -63,10 +63,10 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
     """Return why the peak of the given and of the best order is where it is."""
     if not graph.ops:
         return [Claim("peak", "The network has no operators.", {"peak_bytes": found.peak_bytes})]
-    before, after = profile(graph), profile(graph, found.order)
+    before = profile(graph)
     claims = [_place(graph, "given", before), _order(before, found)]
-    if after.peak_bytes < before.peak_bytes:
-        claims.append(_place(graph, "best", after))
+    if found.peak_bytes < before.peak_bytes:
+        claims.append(_place(graph, "best", profile(graph, found.order)))
     return [*claims, _bound(graph, found)]
 
 

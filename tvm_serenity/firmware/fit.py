@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 
 from tvm_serenity.boards import Board, MemoryRegion, board, names
@@ -32,8 +33,17 @@ class Fit:
 
     board: str
     lines: tuple[Line, ...]
-    peak: tuple[LiveRange, ...]
-    peak_bytes: int
+    ranges: tuple[LiveRange, ...] = field(repr=False)
+
+    @cached_property
+    def peak(self) -> tuple[LiveRange, ...]:
+        """What is alive at the worst step, largest first."""
+        return _peak(self.ranges)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The live bytes at the worst step."""
+        return sum(r.size_bytes for r in self.peak)
 
     @property
     def fits(self) -> bool:
@@ -88,8 +98,7 @@ def fit(
         detail += f" + {copied:,} constants" * (copied > 0)
         needed = arena + kept + copied
         lines.append(Line(region.name, region.kind, needed, region.size_bytes, detail))
-    peak_bytes, peak = _peak(placed.ranges)
-    return Fit(target.name, tuple(lines), peak, peak_bytes)
+    return Fit(target.name, tuple(lines), placed.ranges)
 
 
 def flash_of(target: Board) -> MemoryRegion:
@@ -102,8 +111,8 @@ def constants_fit(target: Board, constant_bytes: int) -> bool:
     return constant_bytes < flash_of(target).size_bytes
 
 
-def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
-    """The live bytes at the worst step, and what is alive there, largest first."""
+def _peak(ranges: Sequence[LiveRange]) -> tuple[LiveRange, ...]:
+    """What is alive at the worst step, largest first."""
     change = Counter[int]()
     for r in ranges:
         change[r.start] += r.size_bytes
@@ -112,8 +121,7 @@ def _peak(ranges: Sequence[LiveRange]) -> tuple[int, tuple[LiveRange, ...]]:
     live = list(accumulate(change[step] for step in steps))
     worst = steps[live.index(max(live))] if steps else 0
     there = (r for r in ranges if r.start <= worst < r.stop)
-    alive = sorted(there, key=lambda r: (-r.size_bytes, r.name))
-    return sum(r.size_bytes for r in alive), tuple(alive)
+    return tuple(sorted(there, key=lambda r: (-r.size_bytes, r.name)))
 
 
 def boards_that_do(

@@ -72,7 +72,7 @@ def place(
         if whole.arena_bytes <= one.arena_bytes:
             return _single(kept, whole, one.region.name, True)
     proved = whole.outcome is Outcome.OPTIMAL or whole.lower_bound_bytes > largest(room)
-    if len(room) > 1:
+    if len(room) > 1 and whole.lower_bound_bytes <= sum(one.arena_bytes for one in room):
         planned = _planned(kept, room, [alignment] * len(kept), time_limit_s)
         if found := _over_all(kept, planned):
             return found
