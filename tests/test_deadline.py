@@ -8,7 +8,7 @@ import pytest
 
 from tests.large_graphs import layered
 from tvm_serenity.arena import schedule_for_arena
-from tvm_serenity.deadline import limit_left, seconds_left, spending, within
+from tvm_serenity.deadline import leaving, limit_left, seconds_left, spending, within
 from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
@@ -32,6 +32,17 @@ def test_blocks_nest_and_only_shorten() -> None:
             assert seconds_left(1.0) == 1.0
         assert seconds_left() > 99
     assert limit_left() is None
+
+
+def test_what_cannot_be_cut_short_is_left_time() -> None:
+    with leaving(10.0):
+        assert limit_left() is None
+    with within(100.0):
+        with leaving(30.0):
+            assert 69 < seconds_left() <= 70
+        with leaving(200.0):
+            assert seconds_left() == 0.0
+        assert seconds_left() > 99
 
 
 def test_the_dynamic_program_sees_a_deadline_around_it() -> None:

@@ -53,6 +53,14 @@ def within(seconds: float | None, share: float = 1.0) -> Iterator[None]:
 
 
 @contextmanager
+def leaving(seconds: float) -> Iterator[None]:
+    """Let the block end so many seconds before the deadline: for what no limit can cut short."""
+    left = limit_left()
+    with within(None if left is None else max(0.0, left - seconds)):
+        yield
+
+
+@contextmanager
 def spending(seconds: float | None) -> Iterator[None]:
     """Let all blocks of :func:`within` inside take ``seconds`` together; nothing between them."""
     token = _PURSE.set(None if seconds is None else _Purse(seconds))

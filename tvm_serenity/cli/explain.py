@@ -12,7 +12,7 @@ from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import found_of, unread
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import leaving, within
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
@@ -35,6 +35,8 @@ BoardName = Annotated[
     str | None, typer.Option("--board", metavar="NAME", help="A board, or a .toml file: fits it?")
 ]
 INTEGERS = ("int8", "uint8", "int16")
+CLAIMS_S = 3e-6
+"""Seconds an operator that claims about a peak take, which no limit can cut short."""
 HEADINGS = {
     "peak": "Where the peak is",
     "order": "Where the peak is",
@@ -83,14 +85,15 @@ def explain_command(
     with show.progress("reading channels"):
         channels = channel_claims(opened)
     with within(time_limit):
-        with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
-            found = schedule(graph, "auto", Options(progress=report))
-        with within(None, 1 / 3), show.progress("rewriting"):
-            rewritten = found_of(unread(opened), RewriteOptions())
-        with within(None, 1 / 2):
-            tried = all_measures(graph, file, rewritten, time_limit)
-        with show.progress("bounding bands of rows"):
-            floors = floor_claims(file, time_limit)
+        with leaving(CLAIMS_S * len(graph.ops)):
+            with within(None, 1 / 3), show.progress(f"ordering {len(graph.ops)} ops") as report:
+                found = schedule(graph, "auto", Options(progress=report))
+            with within(None, 1 / 3), show.progress("rewriting"):
+                rewritten = found_of(unread(opened), RewriteOptions())
+            with within(None, 1 / 2):
+                tried = all_measures(graph, file, rewritten, time_limit)
+            with show.progress("bounding bands of rows"):
+                floors = floor_claims(file, time_limit)
         claims = [*claims_of(graph, found, tried, target), *floors, *channels]
     if json:
         show.print_json(explain_json(model, graph, board, claims))

@@ -28,7 +28,7 @@ from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Ti
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import found_of, placed, rewrite_json, unread
 from tvm_serenity.cli.schedule import schedule_json
-from tvm_serenity.deadline import limit_left, within
+from tvm_serenity.deadline import leaving, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
@@ -125,8 +125,7 @@ def collect(request: Request) -> dict[str, Any]:
     with show.progress("reading channels"):
         channels = channel_claims(opened)
     with within(request.time_limit):
-        left = limit_left()
-        with within(None if left is None else max(0.0, left - PAGE_S * len(graph.ops))):
+        with leaving(PAGE_S * len(graph.ops)):
             found = _searched(request, opened, graph, target)
         drawn = graph_json(graph)
     joint, rewritten = found.joint, found.rewritten
