@@ -73,10 +73,11 @@ function writeClaims() {
 
 function writeRewrites() {
   const box = document.getElementById("rewrite-tables");
+  const arena = data.rewrite.schedule.arena_bytes === null ? ["not placed: there was no time"]
+    : ["in an arena of ", shown("rewrite.schedule.arena_bytes")];
   box.append(element("p", { class: "note" },
     "Peak of the best order before: ", shown("rewrite.ordered.peak_bytes"), " bytes; rewritten: ",
-    shown("rewrite.schedule.peak_bytes"), " bytes, in an arena of ",
-    shown("rewrite.schedule.arena_bytes"), "."));
+    shown("rewrite.schedule.peak_bytes"), " bytes, ", ...arena, "."));
   for (const [kind, title] of [["applied", "Applied"], ["refused", "Refused"], ["rejected", "Not worth it"]]) {
     const entries = data.rewrite.rewrite[kind];
     const rows = entries.map((entry, i) => ({ cells: [
