@@ -13,7 +13,7 @@ from tvm_serenity.relax.rewrite_read import read_net
 from tvm_serenity.rewrite import Net, RewriteOptions, rewrite
 from tvm_serenity.rewrite.candidates import everywhere
 from tvm_serenity.rewrite.from_graph import net_of
-from tvm_serenity.rewrite.regions import Region, Stitched, regions
+from tvm_serenity.rewrite.regions import NetRegion, Stitched, regions
 from tvm_serenity.rewrite.rewrite import FREE
 
 RULES = list(FREE.values())
@@ -25,7 +25,7 @@ def drawn(seed: int) -> Net:
     return found.edit({})
 
 
-def stitched(net: Net, cut: Iterable[Region], change: Callable[[Region], Net]) -> Net:
+def stitched(net: Net, cut: Iterable[NetRegion], change: Callable[[NetRegion], Net]) -> Net:
     """Each region changed, the last one first."""
     parts, made = list(cut), Stitched(net)
     for region in reversed(parts):
@@ -33,7 +33,7 @@ def stitched(net: Net, cut: Iterable[Region], change: Callable[[Region], Net]) -
     return made.net(parts)
 
 
-def in_regions(net: Net, cut: Iterable[Region]) -> Net:
+def in_regions(net: Net, cut: Iterable[NetRegion]) -> Net:
     """The free rules applied in each region alone."""
     return stitched(net, cut, lambda region: everywhere(region.alone(), RULES, []))
 
@@ -65,7 +65,7 @@ def test_a_region_alone_needs_what_it_needs_in_the_net(seed: int) -> None:
         max(live[region.start : region.end]) for region in cut
     ]
     assert lines(Stitched(net).net(cut)) == lines(net)
-    assert lines(stitched(net, cut, Region.alone)) == lines(net)
+    assert lines(stitched(net, cut, NetRegion.alone)) == lines(net)
 
 
 @pytest.mark.parametrize("ops", [1000, 4000])

@@ -19,7 +19,7 @@ from tvm_serenity.schedule.problem import problem_of
 
 
 @dataclass(frozen=True)
-class Region:
+class NetRegion:
     """Consecutive nodes ``start`` to before ``end`` of a net, which no possible match leaves.
 
     ``net`` is made of them alone, with the whole net's values; ``held_bytes`` of what the region
@@ -50,7 +50,7 @@ class Region:
         )
 
 
-def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[Region]:
+def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[NetRegion]:
     """Yield consecutive parts of ``net``, in its order.
 
     None is left by what a rule may do to the nodes called ``matched`` and to their readers.
@@ -68,7 +68,7 @@ def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[Regio
         outputs = sorted(v for v in (*inputs, *made) if kept.until[kept.storage[v]] >= end)
         crossing -= sum(kept.bytes_across(root, start, end) for root in touched)
         part = replace(net, nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs))
-        yield Region(start, end, part, crossing)
+        yield NetRegion(start, end, part, crossing)
 
 
 class Stitched:
@@ -78,7 +78,7 @@ class Stitched:
         self._net, self._values = net, list(net.values)
         self._nodes: dict[int, list[Node]] = {}
 
-    def put(self, region: Region, changed: Net) -> None:
+    def put(self, region: NetRegion, changed: Net) -> None:
         """Replace a region; what its nodes make anew gets the next numbers."""
         extra = changed.values[len(region.values) + 1 :]  # the first one more is what is held
         first = len(self._values)
@@ -86,7 +86,7 @@ class Stitched:
         self._values += extra
         self._nodes[region.start] = [_renumbered(n, number.__getitem__) for n in changed.nodes]
 
-    def net(self, parts: Iterable[Region]) -> Net:
+    def net(self, parts: Iterable[NetRegion]) -> Net:
         """Return the net of all its regions, replaced or not."""
         nodes = chain.from_iterable(self._nodes.get(r.start, r.net.nodes) for r in parts)
         return replace(self._net, values=tuple(self._values), nodes=tuple(nodes))
