@@ -23,7 +23,8 @@ from tvm_serenity.explain import (
     peak_claims,
 )
 from tvm_serenity.explain.channels import channels_claim
-from tvm_serenity.explain.measures import NO_TIME, measure
+from tvm_serenity.explain.claims import no_time
+from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import floor_claims, rows_measure
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
@@ -126,8 +127,7 @@ def all_measures(
 
 def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
     if isinstance(found, Unrewritten):
-        text = "Rewriting (rewrite): not tried, there was no time."
-        return Claim("refused", text, {"reason": NO_TIME})
+        return no_time("Rewriting (rewrite)")
     words = f"Rewriting ({len(found.report.applied)} applied)"
     return measure("rewriting", "rewrite", words, found.best)
 

@@ -20,6 +20,11 @@ class Claim:
         return {"kind": self.kind, "text": self.text, **self.numbers}
 
 
+def no_time(what: str, done: str = "tried") -> Claim:
+    """Return the claim that the time limit left no time for something."""
+    return Claim("refused", f"{what}: not {done}, there was no time.", {"reason": "no time"})
+
+
 def counted(count: int) -> str:
     """Return bytes in words, thousands separated."""
     return f"{count:,} byte" + ("s" if count != 1 else "")

@@ -10,8 +10,8 @@ from typing import Any
 
 from tvm_serenity.arena import place_in_time
 from tvm_serenity.boards import Board
-from tvm_serenity.explain.claims import Claim, counted, listed, quoted
-from tvm_serenity.explain.measures import NO_TIME, Measure
+from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
+from tvm_serenity.explain.measures import Measure
 from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import place, rooms
@@ -72,8 +72,7 @@ def fit_claims(
     """
     ranges, placed = place_in_time(graph, found.order, board.core.alignment_bytes)
     if not placed.is_placed:
-        text = f"Whether it fits {board.title}: not looked at, there was no time."
-        return [Claim("refused", text, {"reason": NO_TIME})]
+        return [no_time(f"Whether it fits {board.title}", "looked at")]
     numbers = fit_json(board, graph, ranges, placed, stack_bytes)
     claims = [_ram(numbers), _flash(numbers)]
     if numbers["arena_fits"]:

@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_serenity.explain.claims import Claim, counted
+from tvm_serenity.explain.claims import Claim, counted, no_time
 from tvm_serenity.graph import Graph
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place, whole
 
-NO_TIME = "no time"
-"""Why a measure was not tried."""
 MEASURE_S, LARGE_OPS = 5e-5, 2_000
 """Seconds an operator that a measure takes at least, and from how many on they are looked at."""
 
@@ -68,8 +66,7 @@ def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure
     result = list[Measure | Claim]()
     for name, (option, words, changes) in CHANGES.items():
         if too_late_for(len(graph.ops), MEASURE_S, LARGE_OPS):
-            text = f"{words} ({option}): not tried, there was no time."
-            result.append(Claim("refused", text, {"reason": NO_TIME}))
+            result.append(no_time(f"{words} ({option})"))
             continue
         reduced = whole(graph)
         for change in changes:

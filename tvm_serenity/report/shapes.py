@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, live_bytes, peak_bytes, peak_step
+from tvm_serenity.memory import LiveRange, profile
 from tvm_serenity.plan import Plan
 from tvm_serenity.report.layout import layered
 
@@ -40,12 +40,13 @@ def order_json(
     graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], placed: Plan
 ) -> dict[str, Any]:
     """Return an order's profile and arena: every range with its steps, offset and tenants."""
+    shown = profile(graph, order, tuple(ranges))
     step_of = {op: step for step, op in enumerate(order)}
     return {
-        "peak_bytes": peak_bytes(graph, order),
-        "peak_step": peak_step(graph, order),
+        "peak_bytes": shown.peak_bytes,
+        "peak_step": shown.peak_step,
         "order": list(order),
-        "live_bytes": live_bytes(graph, order),
+        "live_bytes": [step.live_bytes for step in shown.steps],
         "arena_bytes": placed.arena_bytes,
         "ranges": [
             {

@@ -6,7 +6,7 @@ from tvm_serenity.deadline import seconds_left
 from tvm_serenity.firmware.tir.candidates import Tuned
 from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
-from tvm_serenity.memory import LiveRange, profile
+from tvm_serenity.memory import LiveRange, live_bytes
 from tvm_serenity.plan import Plan
 
 Ordered = tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]
@@ -27,7 +27,7 @@ def with_room(
     graph = kernels.graph()
     least = ordered(kernels, None)
     arena_bytes = max(least[2].arena_bytes, limit_bytes)
-    live = {step.op: step.live_bytes for step in profile(graph, least[0]).steps}
+    live = dict(zip(least[0], live_bytes(graph, least[0]), strict=True))
     over = kernels.settings.write_over  # then less is live than the sum of sizes
     room = {
         i: arena_bytes if over else arena_bytes - live[i] + made.workspace_bytes
