@@ -22,7 +22,7 @@ from tvm_serenity.cli.options import (
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.memory import profile
+from tvm_serenity.memory import peak_of
 from tvm_serenity.plots import check_plot
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import (
@@ -293,7 +293,7 @@ def _print(model: str, chosen: Choice, points: list[Streaming]) -> None:
         rows["left whole"] = "; ".join(best.banded.network.left_whole)
     if not chosen.met:
         graph = best.banded.graph
-        live = profile(graph, best.schedule.order).peak_ranges
+        live = peak_of(graph, best.schedule.order).ranges
         rows["in the way"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:6])
         show.facts(f"{model}: no split found within the limits; the least", rows)
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, Profile, least_need, profile
+from tvm_serenity.memory import LiveRange, Peak, least_need, peak_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Schedule
 
@@ -63,19 +63,16 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
     """Return why the peak of the given and of the best order is where it is."""
     if not graph.ops:
         return [Claim("peak", "The network has no operators.", {"peak_bytes": found.peak_bytes})]
-    before = profile(graph)
+    before = peak_of(graph)
     claims = [_place(graph, "given", before), _order(before, found)]
-    if found.peak_bytes < before.peak_bytes:
-        claims.append(_place(graph, "best", profile(graph, found.order)))
+    if found.peak_bytes < before.size_bytes:
+        claims.append(_place(graph, "best", peak_of(graph, found.order)))
     return [*claims, _bound(graph, found)]
 
 
-def _place(graph: Graph, which: str, shown: Profile) -> Claim:
+def _place(graph: Graph, which: str, peak: Peak) -> Claim:
     """Where the peak is and which tensors make it."""
-    assert shown.peak_step is not None
-    step = shown.peak_step
-    op = shown.steps[step].op
-    members = [_member(graph, op, r) for r in shown.peak_ranges]
+    members = [_member(graph, peak.op, r) for r in peak.ranges]
     parts = []
     for why, said in (
         ("read", "reads"),
@@ -93,16 +90,17 @@ def _place(graph: Graph, which: str, shown: Profile) -> Claim:
         more = f"; {counted(held)} of others are held: {listed(waiting)} {verb} for later operators"
     numbers = {
         "order": which,
-        "peak_bytes": shown.peak_bytes,
-        "step": step,
-        "op": op,
-        "name": graph.ops[op].name,
+        "peak_bytes": peak.size_bytes,
+        "step": peak.step,
+        "op": peak.op,
+        "name": graph.ops[peak.op].name,
         "held_bytes": held,
         "tensors": members,
     }
     text = (
-        f"In the {which} order the peak is {counted(shown.peak_bytes)}, at step {step} of "
-        f"{len(shown.steps)}: {quoted(graph.ops[op].name)} {' and '.join(parts) or 'runs'}{more}."
+        f"In the {which} order the peak is {counted(peak.size_bytes)}, at step {peak.step} of "
+        f"{len(graph.ops)}: {quoted(graph.ops[peak.op].name)} "
+        f"{' and '.join(parts) or 'runs'}{more}."
     )
     return Claim("peak", text, numbers)
 
@@ -121,17 +119,17 @@ def _member(graph: Graph, op: int, found: LiveRange) -> dict[str, Any]:
     return {"name": found.name, "size_bytes": found.size_bytes, "why": why}
 
 
-def _order(before: Profile, found: Schedule) -> Claim:
+def _order(before: Peak, found: Schedule) -> Claim:
     """Whether another order is better."""
     numbers = {
-        "given_peak_bytes": before.peak_bytes,
+        "given_peak_bytes": before.size_bytes,
         "best_peak_bytes": found.peak_bytes,
         "lower_bound_bytes": found.lower_bound_bytes,
         "outcome": str(found.outcome),
     }
-    saved = before.peak_bytes - found.peak_bytes
+    saved = before.size_bytes - found.peak_bytes
     if saved > 0:
-        share = saved / before.peak_bytes
+        share = saved / before.size_bytes
         text = (
             f"Another order lowers it to {counted(found.peak_bytes)}, {counted(saved)} or "
             f"{share:.1%} less."

@@ -1,17 +1,46 @@
-"""What the report's charts are drawn from: a graph, its orders, its arena, as plain JSON."""
+"""What the report's charts are drawn from: a graph, its orders, its arena, as plain JSON.
+
+Of a long order what is around its peak: no browser draws 100,000 operators.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, profile
+from tvm_serenity.memory import LiveRange, live_bytes, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.report.layout import layered
 
+MOST_STEPS = 5_000
+"""Steps of an order that the page shows; of a longer one, those around its peak."""
+MOST_LIVE = 2_000_000
+"""Ranges live in these steps, all together; where there are more, fewer steps are shown."""
 
-def graph_json(graph: Graph) -> dict[str, Any]:
-    """Return the operators with what they read and write, and where they are drawn."""
-    drawn = layered(graph.predecessors)
+
+def shown_steps(live: Sequence[int], ranges: Sequence[LiveRange]) -> range:
+    """Return the steps to show of an order with so many live bytes at each."""
+    count = len(live)
+    if count <= MOST_STEPS:
+        return range(count)
+    change = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(change, [r.start for r in ranges], 1)
+    np.subtract.at(change, [min(r.stop, count) for r in ranges], 1)
+    together = np.cumsum(np.cumsum(change))
+    peak, width = live.index(max(live)), MOST_STEPS
+    while True:
+        first = min(max(0, peak - width // 2), count - width)
+        before = together[first - 1] if first > 0 else 0
+        if width == 1 or together[first + width - 1] - before <= MOST_LIVE:
+            return range(first, first + width)
+        width //= 2
+
+
+def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
+    """Return the chosen operators, ascending, with what they read and write, and where to draw."""
+    place = {op: index for index, op in enumerate(chosen)}
+    drawn = layered([[place[p] for p in graph.predecessors[i] if p in place] for i in chosen])
 
     def sized(tensors: Sequence[int]) -> list[list[Any]]:
         shown = [t for t in dict.fromkeys(tensors) if graph.in_profile[t]]
@@ -20,6 +49,7 @@ def graph_json(graph: Graph) -> dict[str, Any]:
     return {
         "ops": [
             {
+                "op": i,
                 "name": op.name,
                 "kind": op.kind,
                 "layer": drawn.layer[index],
@@ -28,7 +58,7 @@ def graph_json(graph: Graph) -> dict[str, Any]:
                 "writes": sized(op.outputs),
                 "workspace_bytes": op.workspace_bytes,
             }
-            for index, op in enumerate(graph.ops)
+            for index, (i, op) in enumerate((i, graph.ops[i]) for i in chosen)
         ],
         "edges": [[[x, round(y, 3)] for x, y in path] for path in drawn.paths],
         "layers": drawn.layers,
@@ -39,14 +69,26 @@ def graph_json(graph: Graph) -> dict[str, Any]:
 def order_json(
     graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], placed: Plan
 ) -> dict[str, Any]:
-    """Return an order's profile and arena: every range with its steps, offset and tenants."""
-    shown = profile(graph, order, tuple(ranges))
+    """Return what is shown of an order's profile and arena.
+
+    Each range that is live in the steps shown, with its own steps, offset and tenants.
+    """
+    live = live_bytes(graph, order)
+    peak = max(live, default=0)
+    shown = shown_steps(live, ranges)
     step_of = {op: step for step, op in enumerate(order)}
+    met = [
+        (found, offset)
+        for found, offset in zip(ranges, placed.offsets, strict=True)
+        if len(shown) == len(live) or (found.start < shown.stop and found.stop > shown.start)
+    ]
     return {
-        "peak_bytes": shown.peak_bytes,
-        "peak_step": shown.peak_step,
-        "order": list(order),
-        "live_bytes": [step.live_bytes for step in shown.steps],
+        "steps": len(order),
+        "peak_bytes": peak if live else peak_bytes(graph, order),
+        "peak_step": live.index(peak) if live else None,
+        "first_step": shown.start,
+        "order": list(order[shown.start : shown.stop]),
+        "live_bytes": live[shown.start : shown.stop],
         "arena_bytes": placed.arena_bytes,
         "ranges": [
             {
@@ -57,7 +99,7 @@ def order_json(
                 "offset": offset,
                 "tenants": _tenants(graph, found, step_of),
             }
-            for found, offset in zip(ranges, placed.offsets, strict=True)
+            for found, offset in met
         ],
     }
 

@@ -1,7 +1,8 @@
-const STEPS = data.graph.ops.length;
+const ALL_STEPS = data.orders.best.steps;
+const OPS = new Map(data.graph.ops.map((op) => [op.op, op]));
 const BYTES = { tickformat: "~s", ticksuffix: "B", rangemode: "tozero" };
 const MAX_POINTS = 60000;
-const CROWDED = STEPS > 300;
+const CROWDED = ALL_STEPS > 300;
 const tensorColour = new Map();
 for (const found of [...data.orders.best.ranges, ...data.orders.given.ranges]) {
   if (!tensorColour.has(found.name)) {
@@ -18,11 +19,30 @@ function short(name) {
   return clipped(name).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
+/* Steps are counted from the first one shown; these are its number in the whole order, and the peak. */
+function firstStep(which) {
+  return data.orders[which].first_step;
+}
+
+function stepsShown(which) {
+  return data.orders[which].order.length;
+}
+
+function peakStep(which) {
+  const { peak_step: peak, first_step: first } = data.orders[which];
+  return peak == null ? null : peak - first;
+}
+
+function opAt(which, step) {
+  return OPS.get(data.orders[which].order[step]);
+}
+
 /* The ranges live at each step, as indices. */
 const liveAt = Object.fromEntries(Object.entries(data.orders).map(([which, order]) => {
-  const live = Array.from({ length: STEPS }, () => []);
+  const live = Array.from({ length: stepsShown(which) }, () => []);
   order.ranges.forEach((found, i) => {
-    for (let step = found.start; step < found.stop; step += 1) live[step].push(i);
+    const first = Math.max(found.start - order.first_step, 0), end = Math.min(found.stop - order.first_step, live.length);
+    for (let step = first; step < end; step += 1) live[step].push(i);
   });
   return [which, live];
 }));
@@ -36,7 +56,8 @@ function largestFirst(which, step) {
 function stacked(which) {
   const { ranges } = data.orders[which];
   const pieces = ranges.map(() => []);
-  liveAt[which].forEach((live, step) => {
+  liveAt[which].forEach((live, shownStep) => {
+    const step = firstStep(which) + shownStep;
     let base = 0;
     for (const i of live) {
       const last = pieces[i].at(-1);
@@ -74,41 +95,42 @@ function stackTraces(which) {
 
 function hoverText(which, step) {
   const order = data.orders[which];
-  const op = data.graph.ops[order.order[step]];
+  const op = opAt(which, step);
   const live = largestFirst(which, step);
   const lines = live.slice(0, 8).map((found) => `${found.bytes.toLocaleString("en-US")}  ${short(found.name)}`);
   if (live.length > 8) lines.push(`and ${live.length - 8} more`);
   const bytes = order.live_bytes[step].toLocaleString("en-US");
-  return `<b>step ${step}: ${short(op.name)}</b><br>${bytes} bytes live<br>${lines.join("<br>")}`;
+  return `<b>step ${firstStep(which) + step}: ${short(op.name)}</b><br>${bytes} bytes live<br>${lines.join("<br>")}`;
 }
 
 function drawProfile(which) {
   const order = data.orders[which];
-  const steps = order.live_bytes.map((_, step) => step);
+  const first = firstStep(which), end = first + stepsShown(which), middle = (first + end) / 2;
+  const steps = order.live_bytes.map((_, step) => first + step);
   const centres = steps.map((step) => step + 0.5);
   const top = Math.max(data.orders.given.peak_bytes, data.orders.best.peak_bytes, 1);
   const outline = {
     type: "scatter", mode: "lines", hoverinfo: "skip", line: { shape: "hv", width: CROWDED ? 0.6 : 1.2, color: colour("ink") },
-    x: [...steps, STEPS], y: [...order.live_bytes, order.live_bytes.at(-1) ?? 0],
+    x: [...steps, end], y: [...order.live_bytes, order.live_bytes.at(-1) ?? 0],
   };
   const hover = {
     type: "scatter", mode: "lines", x: centres, y: order.live_bytes, line: { width: 0 },
-    hovertext: steps.map((step) => hoverText(which, step)), hovertemplate: "%{hovertext}<extra></extra>",
+    hovertext: steps.map((_, step) => hoverText(which, step)), hovertemplate: "%{hovertext}<extra></extra>",
   };
   const peak = order.peak_step;
   const marks = peak == null ? {} : {
     shapes: [
-      { type: "line", x0: 0, x1: STEPS, y0: order.peak_bytes, y1: order.peak_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } },
+      { type: "line", x0: first, x1: end, y0: order.peak_bytes, y1: order.peak_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } },
     ],
     annotations: [{
-      x: peak + 0.5, y: order.peak_bytes, ax: peak < STEPS / 2 ? 34 : -34, ay: -22, arrowcolor: colour("peak"),
-      xanchor: peak < STEPS / 2 ? "left" : "right", showarrow: true, font: { color: colour("peak") },
+      x: peak + 0.5, y: order.peak_bytes, ax: peak < middle ? 34 : -34, ay: -22, arrowcolor: colour("peak"),
+      xanchor: peak < middle ? "left" : "right", showarrow: true, font: { color: colour("peak") },
       text: `peak ${order.peak_bytes.toLocaleString("en-US")} B, step ${peak}`,
     }],
   };
   return draw(`${which}-chart`, [...stackTraces(which), outline, hover], layoutOf(300, {
     hovermode: "x", bargap: 0,
-    xaxis: { title: { text: "step" }, range: [0, STEPS], zeroline: false },
+    xaxis: { title: { text: "step" }, range: [first, end], zeroline: false },
     yaxis: { ...BYTES, title: { text: "live" }, range: [0, top * 1.18] }, ...marks,
   }));
 }
@@ -119,6 +141,7 @@ function tenantLines(found) {
 
 function drawArena() {
   const order = data.orders.best;
+  const first = firstStep("best"), end = first + stepsShown("best");
   const boxes = order.ranges.filter((found) => found.bytes > 0 && found.stop > found.start);
   const cuts = { x: [], y: [] };
   for (const found of boxes) {
@@ -142,11 +165,11 @@ function drawArena() {
   }];
   return draw("arena-chart", traces, layoutOf(440, {
     hovermode: "closest", bargap: 0, barmode: "overlay",
-    xaxis: { title: { text: "step" }, range: [0, STEPS], zeroline: false },
+    xaxis: { title: { text: "step" }, range: [first, end], zeroline: false },
     yaxis: { ...BYTES, title: { text: "offset" }, range: [0, Math.max(order.arena_bytes, 1) * 1.1] },
-    shapes: [{ type: "line", x0: 0, x1: STEPS, y0: order.arena_bytes, y1: order.arena_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } }],
+    shapes: [{ type: "line", x0: first, x1: end, y0: order.arena_bytes, y1: order.arena_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } }],
     annotations: [{
-      x: STEPS, y: order.arena_bytes, xanchor: "right", yanchor: "bottom", showarrow: false,
+      x: end, y: order.arena_bytes, xanchor: "right", yanchor: "bottom", showarrow: false,
       font: { color: colour("peak") }, text: `arena ${order.arena_bytes.toLocaleString("en-US")} B`,
     }],
   }));

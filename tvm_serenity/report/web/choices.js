@@ -1,4 +1,5 @@
 const CHOICE_NAMES = { order: "Order", rewrite: "Rewrite", rows: "Rows" };
+const MOST_SHOWN = 5000;
 let choice = 0;
 
 /* Tabs, of which the arrow keys choose one. */
@@ -40,7 +41,15 @@ function writeChoice() {
     shown(`${path}.after.lower_bound_bytes`), "), by serenity ", shown(`${path}.command`), ".");
 }
 
-function choiceTrace(name, live, line, fill) {
+/* The most of each so many steps, where there are more than can be seen. */
+function condensed(live) {
+  const each = Math.ceil(live.length / MOST_SHOWN);
+  if (each <= 1) return live;
+  return Array.from({ length: Math.ceil(live.length / each) }, (_, i) => Math.max(...live.slice(each * i, each * (i + 1))));
+}
+
+function choiceTrace(name, all, line, fill) {
+  const live = condensed(all);
   const x = live.flatMap((_, step) => [100 * step / live.length, 100 * (step + 1) / live.length]);
   return { type: "scatter", mode: "lines", name, x, y: live.flatMap((bytes) => [bytes, bytes]), line,
     fill: fill ? "tozeroy" : "none", hovertemplate: `${name}: %{y:,} bytes<extra></extra>` };

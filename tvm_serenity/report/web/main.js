@@ -3,7 +3,7 @@ const CHARTS = [drawChoice, drawNetwork, () => drawProfile("given"), () => drawP
 
 async function drawAll() {
   for (const chart of CHARTS) await chart();
-  if (STEPS) bringIntoView(data.graph.ops[data.orders[state.which].order[state.step]]);
+  if (ALL_STEPS) bringIntoView(opAt(state.which, state.step));
 }
 
 function redraw() {
@@ -12,17 +12,21 @@ function redraw() {
 
 function chooseOrder(which) {
   state.which = which;
-  showStep(data.orders[which].peak_step ?? 0);
+  boundSlider();
+  showStep(peakStep(which) ?? 0);
   return drawNetwork();
+}
+
+function boundSlider() {
+  document.getElementById("step").max = Math.max(stepsShown(state.which) - 1, 0);
 }
 
 function listen() {
   const slider = document.getElementById("step");
-  slider.max = Math.max(STEPS - 1, 0);
   slider.addEventListener("input", () => showStep(Number(slider.value)));
   document.getElementById("previous").addEventListener("click", () => showStep(state.step - 1));
   document.getElementById("next").addEventListener("click", () => showStep(state.step + 1));
-  document.getElementById("to-peak").addEventListener("click", () => showStep(data.orders[state.which].peak_step ?? 0));
+  document.getElementById("to-peak").addEventListener("click", () => showStep(peakStep(state.which) ?? 0));
   document.getElementById("which").addEventListener("change", (event) => chooseOrder(event.target.value));
   for (const which of ["given", "best"]) listenKeys(`${which}-chart`, which);
   listenKeys("arena-chart", "best");
@@ -79,8 +83,9 @@ writeTraffic();
 writeBoards();
 writeLatency();
 writeProof();
-state.step = data.orders.best.peak_step ?? 0;
+state.step = peakStep("best") ?? 0;
 listen();
+boundSlider();
 writeNow();
 document.getElementById("step").value = state.step;
 redraw();

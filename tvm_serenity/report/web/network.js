@@ -7,17 +7,17 @@ function spacing() {
   return Math.max(15, Math.min(64, room / Math.max(data.graph.layers, 1)));
 }
 
+/* The step of each operator drawn, null where an order runs it before or after what is shown. */
 function stepOf(which) {
-  const result = new Array(STEPS);
-  data.orders[which].order.forEach((op, step) => { result[op] = step; });
-  return result;
+  const steps = new Map(data.orders[which].order.map((op, step) => [op, firstStep(which) + step]));
+  return data.graph.ops.map((op) => steps.get(op.op) ?? null);
 }
 
 function opText(op, step) {
   const side = (name, tensors) => tensors.slice(0, 6).map(([t, size]) => `<br>${name} ${size.toLocaleString("en-US")}  ${short(t)}`).join("") +
     (tensors.length > 6 ? `<br>and ${tensors.length - 6} more` : "");
   const scratch = op.workspace_bytes ? `<br>workspace ${op.workspace_bytes.toLocaleString("en-US")}` : "";
-  return `<b>step ${step}: ${short(op.name)}</b><br>${short(op.kind)}${side("reads", op.reads)}${side("writes", op.writes)}${scratch}`;
+  return `<b>${step === null ? "not in the steps shown" : `step ${step}`}: ${short(op.name)}</b><br>${short(op.kind)}${side("reads", op.reads)}${side("writes", op.writes)}${scratch}`;
 }
 
 function drawNetwork() {
@@ -39,10 +39,10 @@ function drawNetwork() {
     { type: "scatter", mode: "lines", hoverinfo: "skip", ...lines, line: { width: ops.length > 400 ? 0.7 : 1.2, color: colour("edge"), shape: "linear" } },
     {
       type: "scatter", mode: labels ? "markers+text" : "markers", x: ops.map((op) => op.layer), y: ops.map((op) => -op.row),
-      text: labels ? step.map(String) : undefined, textfont: { size: size > 20 ? 11 : 9, color: colour("node-ink") },
+      text: labels ? step.map((at) => at ?? "") : undefined, textfont: { size: size > 20 ? 11 : 9, color: colour("node-ink") },
       marker: {
         symbol: "square", size, color: step, line: { width: 0.8, color: colour("card") },
-        colorscale: [[0, colour("node-from")], [1, colour("node-to")]], cmin: 0, cmax: Math.max(STEPS - 1, 1),
+        colorscale: [[0, colour("node-from")], [1, colour("node-to")]], cmin: firstStep(state.which), cmax: firstStep(state.which) + Math.max(stepsShown(state.which) - 1, 1),
       },
       hovertext: ops.map((op, i) => opText(op, step[i])), hovertemplate: "%{hovertext}<extra></extra>",
     },
@@ -62,37 +62,37 @@ function drawNetwork() {
 }
 
 function markPeak(trace) {
-  const peak = data.orders[state.which].peak_step;
+  const peak = peakStep(state.which);
   if (peak == null) return;
-  const op = data.graph.ops[data.orders[state.which].order[peak]];
+  const op = opAt(state.which, peak);
   Object.assign(trace, { x: [op.layer], y: [-op.row] });
 }
 
 function markNow(trace) {
-  const op = data.graph.ops[data.orders[state.which].order[state.step]];
+  const op = opAt(state.which, state.step);
   if (op) Object.assign(trace, { x: [op.layer], y: [-op.row] });
 }
 
 function writeNow() {
   const box = document.getElementById("now");
   const order = data.orders[state.which];
-  const op = data.graph.ops[order.order[state.step]];
+  const op = opAt(state.which, state.step);
   if (!op) { box.textContent = "The network has no operators."; return; }
   const live = largestFirst(state.which, state.step);
   const tensors = live.slice(0, 6).map((found) => `${clipped(found.name, 48)} ${written(found.bytes)}`).join(", ");
-  const first = element("p", {}, `Step ${state.step} of ${STEPS}: ${clipped(op.name, 80)} (${clipped(op.kind, 40)}), `,
-    element("span", state.step === order.peak_step ? { class: "peak" } : {},
-      `${written(order.live_bytes[state.step])} bytes live${state.step === order.peak_step ? ", the peak" : ""}`));
+  const first = element("p", {}, `Step ${order.first_step + state.step} of ${ALL_STEPS}: ${clipped(op.name, 80)} (${clipped(op.kind, 40)}), `,
+    element("span", state.step === peakStep(state.which) ? { class: "peak" } : {},
+      `${written(order.live_bytes[state.step])} bytes live${state.step === peakStep(state.which) ? ", the peak" : ""}`));
   const more = live.length > 6 ? ` and ${live.length - 6} more` : "";
   box.replaceChildren(first, element("p", { class: "tensors" }, `In memory: ${tensors}${more}`));
 }
 
 /* The current step, in the drawing and as a line through the charts. */
 function showStep(step) {
-  state.step = Math.max(0, Math.min(STEPS - 1, step));
+  state.step = Math.max(0, Math.min(stepsShown(state.which) - 1, step));
   document.getElementById("step").value = state.step;
   writeNow();
-  const op = data.graph.ops[data.orders[state.which].order[state.step]];
+  const op = opAt(state.which, state.step);
   if (!op) return;
   Plotly.restyle("graph-chart", { x: [[op.layer]], y: [[-op.row]] }, [2]);
   bringIntoView(op);

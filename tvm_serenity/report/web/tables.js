@@ -98,7 +98,14 @@ function measuredTraffic() {
   return data.traffic.filter((row) => row.total_bytes !== null);
 }
 
+/* What the charts leave out, and what the drawing lacks. */
 function writeNetwork() {
+  const { given, best } = data.orders;
+  if (best.order.length < best.steps) {
+    const span = (order) => `${written(order.first_step)} to ${written(order.first_step + order.order.length - 1)}`;
+    const words = `Of ${written(best.steps)} steps what is around the peak is shown: ${span(given)} of the given order, ${span(best)} of the best one.`;
+    for (const note of document.querySelectorAll(".excerpt")) note.textContent = words;
+  }
   if (data.graph.rough) {
     document.getElementById("network-note").append(" The time limit ended before they were laid out with few crossings.");
   }
