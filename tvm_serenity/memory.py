@@ -43,7 +43,7 @@ class ProfileStep(NamedTuple):
     live_bytes: int
 
 
-class Peak(NamedTuple):
+class OrderPeak(NamedTuple):
     """The first step that needs most, the op there, and what is live then, largest first."""
 
     size_bytes: int
@@ -98,7 +98,7 @@ def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveR
     return _ranges_of(graph, _lives(graph, order))
 
 
-def peak_of(graph: Graph, order: Sequence[int] | None = None) -> Peak:
+def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
     """Return where the peak of an order of at least one op is (default: of the given order).
 
     Of a large graph that is much less work than :func:`profile`: few ranges are live there.
@@ -118,7 +118,7 @@ def peak_of(graph: Graph, order: Sequence[int] | None = None) -> Peak:
         scratch_step=lives.scratch_step[scratch],
     )
     ranges = largest_first(_ranges_of(graph, there), step)
-    return Peak(int(needs[step]), step, order[step], ranges)
+    return OrderPeak(int(needs[step]), step, order[step], ranges)
 
 
 def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:

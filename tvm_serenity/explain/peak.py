@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, Peak, least_need, peak_of
+from tvm_serenity.memory import LiveRange, OrderPeak, least_need, peak_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Schedule
 
@@ -70,7 +70,7 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
     return [*claims, _bound(graph, found)]
 
 
-def _place(graph: Graph, which: str, peak: Peak) -> Claim:
+def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
     """Where the peak is and which tensors make it."""
     members = [_member(graph, peak.op, r) for r in peak.ranges]
     parts = []
@@ -119,7 +119,7 @@ def _member(graph: Graph, op: int, found: LiveRange) -> dict[str, Any]:
     return {"name": found.name, "size_bytes": found.size_bytes, "why": why}
 
 
-def _order(before: Peak, found: Schedule) -> Claim:
+def _order(before: OrderPeak, found: Schedule) -> Claim:
     """Whether another order is better."""
     numbers = {
         "given_peak_bytes": before.size_bytes,
