@@ -1,10 +1,12 @@
 """A sentence and the numbers it was made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 LONGEST_NAME = 60
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ def counted(count: int) -> str:
     return f"{count:,} byte" + ("s" if count != 1 else "")
 
 
-def listed(items: Sequence[str], most: int = 4) -> str:
+def listed(items: Sequence[T], most: int = 4, named: Callable[[T], str] = str) -> str:
     """Return items as a list in words, at most ``most`` of them named."""
-    shown = list(items[:most])
+    shown = [named(item) for item in items[:most]]
     if len(items) > most:
         shown.append(f"{len(items) - most} more")
     if len(shown) < 2:

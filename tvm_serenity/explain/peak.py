@@ -72,22 +72,23 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
 
 def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
     """Where the peak is and which tensors make it."""
-    members = [_member(graph, peak.op, r) for r in peak.ranges]
+    members = _members(graph, peak)
     parts = []
     for why, said in (
         ("read", "reads"),
         ("written", "writes"),
         ("workspace", "uses as scratch"),
     ):
-        some = [f"{quoted(m['name'])} ({m['size_bytes']:,})" for m in members if m["why"] == why]
+        some = [m for m in members if m["why"] == why]
         if some:
-            parts.append(f"{said} {listed(some)}")
-    waiting = [f"{quoted(m['name'])} ({m['size_bytes']:,})" for m in members if m["why"] == "waits"]
-    held = sum(m["size_bytes"] for m in members if m["why"] == "waits")
+            parts.append(f"{said} {listed(some, named=_sized)}")
+    waiting = [m for m in members if m["why"] == "waits"]
+    held = sum(m["size_bytes"] for m in waiting)
     more = ""
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
-        more = f"; {counted(held)} of others are held: {listed(waiting)} {verb} for later operators"
+        names = listed(waiting, named=_sized)
+        more = f"; {counted(held)} of others are held: {names} {verb} for later operators"
     numbers = {
         "order": which,
         "peak_bytes": peak.size_bytes,
@@ -105,18 +106,25 @@ def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
     return Claim("peak", text, numbers)
 
 
-def _member(graph: Graph, op: int, found: LiveRange) -> dict[str, Any]:
-    """A range that is live while ``op`` runs, and what it is to it."""
-    storages = {graph.storage[t] for t in found.tensors}
-    if found.workspace_of is not None:
-        why = "workspace"
-    elif any(graph.storage[t] in storages for t in graph.ops[op].outputs):
-        why = "written"
-    elif any(graph.storage[t] in storages for t in graph.ops[op].inputs):
-        why = "read"
-    else:
-        why = "waits"
-    return {"name": found.name, "size_bytes": found.size_bytes, "why": why}
+def _sized(member: dict[str, Any]) -> str:
+    return f"{quoted(member['name'])} ({member['size_bytes']:,})"
+
+
+def _members(graph: Graph, peak: OrderPeak) -> list[dict[str, Any]]:
+    """The ranges that are live at the peak, and what each is to the op that runs there."""
+    op = graph.ops[peak.op]
+    written = {graph.storage[t] for t in op.outputs}
+    read = {graph.storage[t] for t in op.inputs}
+
+    def why(found: LiveRange) -> str:
+        if found.workspace_of is not None:
+            return "workspace"
+        storages = [graph.storage[t] for t in found.tensors]
+        if not written.isdisjoint(storages):
+            return "written"
+        return "waits" if read.isdisjoint(storages) else "read"
+
+    return [{"name": r.name, "size_bytes": r.size_bytes, "why": why(r)} for r in peak.ranges]
 
 
 def _order(before: OrderPeak, found: Schedule) -> Claim:
