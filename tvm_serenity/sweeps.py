@@ -75,7 +75,7 @@ def run_sweep(
     at any time, but for those that the deadline ended. Ctrl-C raises :class:`Interrupted` with
     them.
     """
-    keys = _keys(points, is_kept=bool(done) or keep is not None)
+    keys = [point.key() for point in points]
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
     todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
     end, rest = time.monotonic() + seconds_left(), dict[str, list[Row]]()
@@ -91,11 +91,6 @@ def run_sweep(
     except KeyboardInterrupt as interrupt:
         raise Interrupted(finished, len(points)) from interrupt
     return [row for key in dict.fromkeys(keys) for row in (finished | rest)[key]]
-
-
-def _keys(points: Sequence[SweepWork], is_kept: bool) -> list[str]:
-    """What tells points apart: digests of large models, where rows are kept from run to run."""
-    return [point.key() if is_kept else str(points.index(point)) for point in points]
 
 
 @dataclass(frozen=True)
