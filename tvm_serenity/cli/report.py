@@ -47,7 +47,7 @@ from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, check_schedule
 
 PAGE_S = 3e-5
-"""Seconds an operator that its part of the page takes, which no limit can cut short."""
+"""Seconds an operator that its checks and its part of the page take, whatever the limit."""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,12 @@ def shown_steps(live: Sequence[int], ranges: Sequence[LiveRange]) -> range:
 def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
     """Return the chosen operators, ascending, with what they read and write, and where to draw."""
     place = {op: index for index, op in enumerate(chosen)}
+    shown = [graph.ops[i] for i in chosen]
     drawn = layered([[place[p] for p in graph.predecessors[i] if p in place] for i in chosen])
 
     def sized(tensors: Sequence[int]) -> list[list[Any]]:
-        shown = [t for t in dict.fromkeys(tensors) if graph.in_profile[t]]
-        return [[graph.tensors[t].name, graph.tensors[t].size_bytes] for t in shown]
+        counted = [t for t in dict.fromkeys(tensors) if graph.in_profile[t]]
+        return [[graph.tensors[t].name, graph.tensors[t].size_bytes] for t in counted]
 
     return {
         "ops": [
@@ -52,13 +53,13 @@ def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
                 "op": i,
                 "name": op.name,
                 "kind": op.kind,
-                "layer": drawn.layer[index],
-                "row": round(drawn.row[index], 3),
+                "layer": layer,
+                "row": round(row, 3),
                 "reads": sized(op.inputs),
                 "writes": sized(op.outputs),
                 "workspace_bytes": op.workspace_bytes,
             }
-            for index, (i, op) in enumerate((i, graph.ops[i]) for i in chosen)
+            for i, op, layer, row in zip(chosen, shown, drawn.layer, drawn.row, strict=True)
         ],
         "edges": [[[x, round(y, 3)] for x, y in path] for path in drawn.paths],
         "layers": drawn.layers,

@@ -80,9 +80,10 @@ function writeNow() {
   if (!op) { box.textContent = "The network has no operators."; return; }
   const live = largestFirst(state.which, state.step);
   const tensors = live.slice(0, 6).map((found) => `${clipped(found.name, 48)} ${written(found.bytes)}`).join(", ");
+  const isPeak = state.step === peakStep(state.which);
   const first = element("p", {}, `Step ${order.first_step + state.step} of ${ALL_STEPS}: ${clipped(op.name, 80)} (${clipped(op.kind, 40)}), `,
-    element("span", state.step === peakStep(state.which) ? { class: "peak" } : {},
-      `${written(order.live_bytes[state.step])} bytes live${state.step === peakStep(state.which) ? ", the peak" : ""}`));
+    element("span", isPeak ? { class: "peak" } : {},
+      `${written(order.live_bytes[state.step])} bytes live${isPeak ? ", the peak" : ""}`));
   const more = live.length > 6 ? ` and ${live.length - 6} more` : "";
   box.replaceChildren(first, element("p", { class: "tensors" }, `In memory: ${tensors}${more}`));
 }
