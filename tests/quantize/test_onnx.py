@@ -12,11 +12,11 @@ import pytest
 
 from tests.conformance.writer import Array
 from tests.quantize.running import Machine
+from tests.quantize.runtime import session
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.quantize import kept_float, quantized_module
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
 
 SEEDS = range(100, 106)
@@ -47,13 +47,6 @@ def quantised(source: Path, made: Path, per_channel: bool, white: float) -> None
         activation_type=quantization.QuantType.QUInt8,
         weight_type=quantization.QuantType.QInt8,
     )
-
-
-def session(path: Path) -> Any:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def shape_of(entry: Any) -> list[int]:

@@ -17,6 +17,7 @@ from tests.conformance.test_references import cases, read
 from tests.conformance.writer import Array
 from tests.quantize.qdq import Q, Region, network
 from tests.quantize.running import Machine
+from tests.quantize.runtime import session
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.operators import operator as known
@@ -25,8 +26,6 @@ from tvm_serenity.operators.fully_connected import FullyConnected
 from tvm_serenity.relax import quantize_records
 from tvm_serenity.relax.attributes import OPERATORS
 from tvm_serenity.relax.quantize import kept_float, quantized_module
-
-ort = pytest.importorskip("onnxruntime")
 
 X = Q((1, 4, 7, 6), "int8", 0.05, 3)
 Y = Q((1, 4, 7, 6), "int8", 0.02, -6)
@@ -233,15 +232,11 @@ def computed(dtype: str, rounding: str, folder: Path) -> Iterator[tuple[Any, Any
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_regions_are_at_most_a_step_from_onnxruntime(dtype: str, tmp_path: Path) -> None:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    data = network([of(name, dtype) for name in REGIONS])
-    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    names = [entry.name for entry in session.get_inputs()]
+    runtime = session(network([of(name, dtype) for name in REGIONS]))
+    names = [entry.name for entry in runtime.get_inputs()]
     for inputs, results in computed(dtype, "float", tmp_path):
         arrays = [x for given in inputs.values() for x in given]
-        made = session.run(None, dict(zip(names, arrays, strict=True)))
+        made = runtime.run(None, dict(zip(names, arrays, strict=True)))
         wanted = dict(zip(REGIONS, made, strict=True))
         steps = {n: int(np.abs(results[n].astype(int) - wanted[n]).max()) for n in REGIONS}
         assert {name: found for name, found in steps.items() if found > 1} == {}

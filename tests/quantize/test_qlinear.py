@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tests.quantize.running import Machine
+from tests.quantize.runtime import session
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.quantize import kept_float, quantized_module
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
 
 TYPES = {"uint8": quantization.QuantType.QUInt8, "int8": quantization.QuantType.QInt8}
@@ -90,15 +90,13 @@ def test_a_network_in_integers_is_a_step_from_onnxruntime(
     made = quantized_module(module, rounding="float")
     assert not kept_float(made)
     machine = Machine(made)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    runtime = session(path, widened=dtype == "uint8")
     stored = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
     scale = float(next(v for n, v in stored.items() if n.startswith("y") and "scale" in n))
     rng = np.random.default_rng(seed + 100)
     for _ in range(6):
         image = rng.normal(0, 1, (1, 3, 8, 8)).astype(np.float32)
-        (expected,) = session.run(None, {"x": image})
+        (expected,) = runtime.run(None, {"x": image})
         (found,) = machine.run([image])
         assert np.abs(found - expected).max() <= 2.01 * scale
 
