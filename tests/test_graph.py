@@ -1,5 +1,7 @@
 import pickle
 import random
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -123,3 +125,30 @@ def test_a_graph_is_pickled_as_it_was_made() -> None:
         assert again == graph
         assert again.tensors[0].role is graph.tensors[0].role
         assert again.predecessors == graph.predecessors
+
+
+def test_what_is_described_tells_graphs_apart() -> None:
+    """Any field changed changes the text; another graph with the same fields has the same."""
+    graph = make([Op("a", "conv", (), (0,)), Op("b", "", (0,), (1,))])
+    tensor, op = graph.tensors[0], graph.ops[0]
+    changed: list[Graph] = [replace(graph, name="h"), replace(graph, outputs=(1,))]
+    others: dict[str, Any] = {"name": "x", "size_bytes": 9, "shape": (8,), "dtype": "int8"}
+    others |= {"role": Role.EXTERNAL}
+    assert set(others) == {f.name for f in fields(Tensor)}
+    for name, value in others.items():
+        tensors = (replace(tensor, **{name: value}), *graph.tensors[1:])
+        changed.append(replace(graph, tensors=tensors))
+    own: dict[str, Any] = {"name": "x", "kind": "relu", "outputs": (0, 2), "workspace_bytes": 1}
+    for name, value in own.items():
+        changed.append(replace(graph, ops=(replace(op, **{name: value}), *graph.ops[1:])))
+    for second in (
+        Op("b", "", (0,), (1,), 0, 0),
+        Op("b", "", (0,), (1,), 0, None, (0,)),
+        Op("b", "", (0,), (1,), 0, None, (), (0,), 4),
+        Op("b", "", (0,), (1,), 0, None, (), (0,), 8),
+        Op("b", "", (0, 0), (1,)),
+    ):
+        changed.append(replace(graph, ops=(op, second)))
+    texts = [one.described() for one in (graph, *changed)]
+    assert len(set(texts)) == len(texts)
+    assert pickle.loads(pickle.dumps(graph)).described() == texts[0]

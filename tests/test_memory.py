@@ -1,4 +1,10 @@
-from tvm_serenity.memory import live_ranges, peak_bytes, profile
+import random
+
+import pytest
+
+from tests.random_graphs import random_graph
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import live_ranges, peak_bytes, peak_of, profile
 from tvm_serenity.schedule import naive_peak
 from tvm_serenity.text import parse
 
@@ -46,3 +52,31 @@ def test_an_output_is_never_overwritten_and_dead_ends_count() -> None:
 def test_unread_inputs_and_constants_cost_nothing() -> None:
     text = "input x[8] unread[99]\nconst w[50]\ndq: w -> f[200]\nm: x f -> y[8]\noutput y"
     assert [s.live_bytes for s in profile(parse(text)).steps] == [8, 16]
+
+
+def random_order(rng: random.Random, graph: Graph) -> list[int]:
+    left, order = set(range(len(graph.ops))), list[int]()
+    while left:
+        ready = sorted(op for op in left if left.isdisjoint(graph.predecessors[op]))
+        order.append(rng.choice(ready))
+        left.remove(order[-1])
+    return order
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_peak_alone_is_what_the_profile_says(seed: int) -> None:
+    """Ranges by size, then by start, then by name; who holds what, from the definition."""
+    rng = random.Random(seed)
+    graph = random_graph(rng, rng.randint(1, 14))
+    order = random_order(rng, graph)
+    found, shown = peak_of(graph, order), profile(graph, order)
+    assert (found.size_bytes, found.step) == (shown.peak_bytes, shown.peak_step)
+    assert found.op == order[found.step]
+    assert found.ranges == shown.peak_ranges
+    assert found.sizes.tolist() == [r.size_bytes for r in shown.peak_ranges]
+    assert [found.name(i) for i in range(len(found.sizes))] == [r.name for r in found.ranges]
+    assert found.workspace.tolist() == [r.workspace_of is not None for r in found.ranges]
+    storages = {graph.storage[t] for t in rng.sample(range(len(graph.tensors)), 2)}
+    assert found.holding(storages).tolist() == [
+        not storages.isdisjoint(graph.storage[t] for t in r.tensors) for r in found.ranges
+    ]

@@ -10,12 +10,16 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
+import numpy as np
+
+from tvm_serenity.arrays import ints
 from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.graph import Graph, complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.outcome import Outcome
-from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
+from tvm_serenity.plan import BufferColumns, FreeBuffers, Plan, PlanOptions, plan
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 
@@ -69,6 +73,16 @@ Placer = Callable[[Sequence[int]], Placed]
 """From an order of the graph's ops to live ranges and a placement of them."""
 
 
+def buffers_of(ranges: Sequence[LiveRange], align: int) -> FreeBuffers:
+    """Return the buffers to place for live ranges, in their order."""
+    count = len(ranges)
+    start, stop, size = (
+        ints(map(attrgetter(field), ranges), count) for field in ("start", "stop", "size_bytes")
+    )
+    alignment = np.full(count, align, dtype=np.int64)
+    return FreeBuffers(BufferColumns([r.name for r in ranges], start, stop, size, alignment))
+
+
 def place_order(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
 ) -> tuple[tuple[LiveRange, ...], Plan]:
@@ -98,8 +112,7 @@ def _placed(
         each_s = (time.monotonic() - began) / max(count, 1)
         if hurry and too_late_for(count, PLACE_RANGES * each_s):
             return (), late
-        buffers = [Buffer(r.name, r.start, r.stop, r.size_bytes, align) for r in ranges]
-        return ranges, plan(buffers, options=options)
+        return ranges, plan(buffers_of(ranges, align), options=options)
     except KeyboardInterrupt:
         if not options.keep_on_interrupt:
             raise

@@ -96,6 +96,12 @@ class Graph:
         tensors, ops = tuple(map(_TENSOR, self.tensors)), tuple(map(_OP, self.ops))
         return _unpickled, (self.name, tensors, ops, self.inputs, self.outputs)
 
+    def described(self) -> str:
+        """Return all that it is made of as text; of many operators much faster than ``repr``."""
+        roles = ";".join(map(str.__str__, map(attrgetter("role"), self.tensors)))
+        tensors, ops = list(map(_SIZED, self.tensors)), list(map(_OP, self.ops))
+        return roles + repr((self.name, tensors, ops, self.inputs, self.outputs))
+
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
@@ -249,6 +255,7 @@ class Graph:
 
 _ROLES = tuple(Role)
 _TENSOR, _OP = (attrgetter(*(f.name for f in fields(kind))) for kind in (Tensor, Op))
+_SIZED = attrgetter(*(f.name for f in fields(Tensor) if f.name != "role"))
 
 
 def _unpickled(

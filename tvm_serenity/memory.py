@@ -8,8 +8,9 @@ workspace is a range of one step. Where a result may lie over an operand that di
 the bytes that this saves at most; how many it does is up to the placement.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 
 from tvm_serenity.arrays import Flags, Ints, distinct, ints
 from tvm_serenity.errors import InputError
-from tvm_serenity.graph import Graph, is_order
+from tvm_serenity.graph import Graph, Op, is_order
 
 
 class LiveRange(NamedTuple):
@@ -41,15 +42,6 @@ class ProfileStep(NamedTuple):
 
     op: int
     live_bytes: int
-
-
-class OrderPeak(NamedTuple):
-    """The first step that needs most, the op there, and what is live then, largest first."""
-
-    size_bytes: int
-    step: int
-    op: int
-    ranges: tuple[LiveRange, ...]
 
 
 @dataclass(frozen=True)
@@ -98,11 +90,49 @@ def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveR
     return _ranges_of(graph, _lives(graph, order))
 
 
-def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
-    """Return where the peak of an order of at least one op is (default: of the given order).
+@dataclass(frozen=True, eq=False)
+class OrderPeak:
+    """The first step that needs most, and the op there; what is live then, largest first.
 
-    Of a large graph that is much less work than :func:`profile`: few ranges are live there.
+    Of many live ranges ``sizes`` and the names of some take much less time than ``ranges``.
     """
+
+    size_bytes: int
+    step: int
+    op: int
+    graph: Graph
+    lives: "_Lives"  # of that step
+    place: Ints  # of each range, largest first, among those: tensors, then workspace
+
+    @property
+    def sizes(self) -> Ints:
+        """Bytes of each range."""
+        return self.lives.sizes(self.graph)[self.place]
+
+    @cached_property
+    def ranges(self) -> tuple[LiveRange, ...]:
+        """The ranges that are live, largest first."""
+        found = _ranges_of(self.graph, self.lives)
+        return tuple(found[place] for place in self.place.tolist())
+
+    @property
+    def workspace(self) -> Flags:
+        """Which of the ranges are workspace."""
+        return self.place >= len(self.lives.head)
+
+    def holding(self, storages: Iterable[int]) -> Flags:
+        """Return which of the ranges hold any of these storages."""
+        first = {root: head for head, chain in self.lives.chains.items() for root in chain}
+        heads = ints(first.get(root, root) for root in storages)
+        return np.append(np.isin(self.lives.head, heads), self.lives.scratch_op < 0)[self.place]
+
+    def name(self, index: int) -> str:
+        """Return the name of a range."""
+        return self.lives.name(self.graph, int(self.place[index]))
+
+
+def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
+    """Return where the peak of an order of at least one op is (default: of the given order)."""
     order = range(len(graph.ops)) if order is None else order
     lives = _lives(graph, order)
     needs = _needs(graph, order, lives)[: len(order)]
@@ -117,8 +147,24 @@ def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
         scratch_op=lives.scratch_op[scratch],
         scratch_step=lives.scratch_step[scratch],
     )
-    ranges = largest_first(_ranges_of(graph, there), step)
-    return OrderPeak(int(needs[step]), step, order[step], ranges)
+    return OrderPeak(int(needs[step]), step, order[step], graph, there, _by_size(graph, there))
+
+
+def _by_size(graph: Graph, lives: "_Lives") -> Ints:
+    """The places of ranges in the order of :func:`largest_first`."""
+    size, start = lives.sizes(graph), np.concatenate([lives.start, lives.scratch_step])
+    found = np.lexsort((start, -size))
+    same = (np.diff(size[found]) == 0) & (np.diff(start[found]) == 0)
+    edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+    for first, last in edges.reshape(-1, 2).tolist():  # of equal ones, by name
+        tied = found[first : last + 1].tolist()
+        found[first : last + 1] = sorted(tied, key=partial(lives.name, graph))
+    return found
+
+
+def workspace_name(op: Op) -> str:
+    """Return what the range of an operator's workspace is called."""
+    return f"{op.name} workspace"
 
 
 def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
@@ -134,7 +180,7 @@ def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
     ranges = list(map(LiveRange._make, zip(*columns, strict=True)))
     scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
-        LiveRange(f"{ops[op].name} workspace", ops[op].workspace_bytes, step, step + 1, (), op)
+        LiveRange(workspace_name(ops[op]), ops[op].workspace_bytes, step, step + 1, (), op)
         for op, step in scratch
     ]
     return tuple(ranges)
@@ -227,6 +273,17 @@ class _Lives:
     scratch_op: Ints
     scratch_step: Ints
     dies: Ints  # for each storage, the step after its range if it may be written over, else -1
+
+    def sizes(self, graph: Graph) -> Ints:
+        """Bytes of the ranges of tensors, and then of workspace."""
+        arrays = graph.arrays
+        return np.concatenate([arrays.size[self.head], arrays.workspace[self.scratch_op]])
+
+    def name(self, graph: Graph, place: int) -> str:
+        """Return the name of one of them."""
+        if place < len(self.head):
+            return graph.tensors[int(self.head[place])].name
+        return workspace_name(graph.ops[int(self.scratch_op[place - len(self.head)])])
 
 
 def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:

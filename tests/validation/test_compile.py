@@ -11,6 +11,8 @@ import pytest
 tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
 
+from tvm_serenity import compat  # noqa: E402
+from tvm_serenity.arena import buffers_of  # noqa: E402
 from tvm_serenity.errors import WrongResultError  # noqa: E402
 from tvm_serenity.kernels import measured  # noqa: E402
 from tvm_serenity.plan import PlanOptions, plan  # noqa: E402
@@ -149,7 +151,7 @@ def test_overlapping_places_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def planned(by: Any, *given: Any, **options: Any) -> Any:
         ranges, _ = plan_graph(*given, **options)
-        return ranges, by(plan_memory._buffers(ranges), "auto", PlanOptions())
+        return ranges, by(buffers_of(ranges, compat.ARENA_ALIGNMENT), "auto", PlanOptions())
 
     monkeypatch.setattr(build, "plan_graph", partial(planned, overlapping))
     with pytest.raises(WrongResultError, match="the plan is wrong"):

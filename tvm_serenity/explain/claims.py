@@ -11,15 +11,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Claim:
-    """``text`` in plain words; ``kind`` says what about; ``numbers`` are what it rests on."""
+    """``text`` in plain words; ``kind`` says what about; ``numbers`` are what it rests on.
+
+    ``details`` works out more of them, which nothing but JSON shows.
+    """
 
     kind: str
     text: str
     numbers: Mapping[str, Any]
+    details: Callable[[], Mapping[str, Any]] = dict
 
     def json(self) -> dict[str, Any]:
         """Return the claim as JSON has it."""
-        return {"kind": self.kind, "text": self.text, **self.numbers}
+        return {"kind": self.kind, "text": self.text, **self.numbers, **self.details()}
 
 
 def no_time(what: str, done: str = "tried") -> Claim:

@@ -1,11 +1,14 @@
 """Why the peak is where it is: who is in memory then, and whether an order can help."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import LiveRange, OrderPeak, least_need, peak_of
+from tvm_serenity.memory import OrderPeak, least_need, peak_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Schedule
 
@@ -72,22 +75,25 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
 
 def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
     """Where the peak is and which tensors make it."""
-    members = _members(graph, peak)
+    sizes, shares = peak.sizes, _shares(graph, peak)
+
+    def sized(index: int) -> str:
+        return f"{quoted(peak.name(index))} ({sizes[index]:,})"
+
     parts = []
     for why, said in (
         ("read", "reads"),
         ("written", "writes"),
         ("workspace", "uses as scratch"),
     ):
-        some = [m for m in members if m["why"] == why]
-        if some:
-            parts.append(f"{said} {listed(some, named=_sized)}")
-    waiting = [m for m in members if m["why"] == "waits"]
-    held = sum(m["size_bytes"] for m in waiting)
+        if shares[why]:
+            parts.append(f"{said} {listed(shares[why], named=sized)}")
+    waiting = shares["waits"]
+    held = int(sizes[waiting].sum())
     more = ""
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
-        names = listed(waiting, named=_sized)
+        names = listed(waiting, named=sized)
         more = f"; {counted(held)} of others are held: {names} {verb} for later operators"
     numbers = {
         "order": which,
@@ -96,35 +102,31 @@ def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
         "op": peak.op,
         "name": graph.ops[peak.op].name,
         "held_bytes": held,
-        "tensors": members,
     }
     text = (
         f"In the {which} order the peak is {counted(peak.size_bytes)}, at step {peak.step} of "
         f"{len(graph.ops)}: {quoted(graph.ops[peak.op].name)} "
         f"{' and '.join(parts) or 'runs'}{more}."
     )
-    return Claim("peak", text, numbers)
+    return Claim("peak", text, numbers, lambda: {"tensors": _members(peak, shares)})
 
 
-def _sized(member: dict[str, Any]) -> str:
-    return f"{quoted(member['name'])} ({member['size_bytes']:,})"
-
-
-def _members(graph: Graph, peak: OrderPeak) -> list[dict[str, Any]]:
-    """The ranges that are live at the peak, and what each is to the op that runs there."""
+def _shares(graph: Graph, peak: OrderPeak) -> dict[str, list[int]]:
+    """The ranges that are live at the peak, by what each is to the op that runs there."""
     op = graph.ops[peak.op]
-    written = {graph.storage[t] for t in op.outputs}
-    read = {graph.storage[t] for t in op.inputs}
+    written = peak.holding(graph.storage[t] for t in op.outputs)
+    read = peak.holding(graph.storage[t] for t in op.inputs) & ~written
+    flags = {"read": read, "written": written, "workspace": peak.workspace}
+    flags["waits"] = ~(read | written | peak.workspace)
+    return {why: np.flatnonzero(found).tolist() for why, found in flags.items()}
 
-    def why(found: LiveRange) -> str:
-        if found.workspace_of is not None:
-            return "workspace"
-        storages = [graph.storage[t] for t in found.tensors]
-        if not written.isdisjoint(storages):
-            return "written"
-        return "waits" if read.isdisjoint(storages) else "read"
 
-    return [{"name": r.name, "size_bytes": r.size_bytes, "why": why(r)} for r in peak.ranges]
+def _members(peak: OrderPeak, shares: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    why = {index: name for name, found in shares.items() for index in found}
+    return [
+        {"name": live.name, "size_bytes": live.size_bytes, "why": why[index]}
+        for index, live in enumerate(peak.ranges)
+    ]
 
 
 def _order(before: OrderPeak, found: Schedule) -> Claim:

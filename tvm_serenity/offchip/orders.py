@@ -38,7 +38,9 @@ class Versions:
     @cached_property
     def digest(self) -> str:
         """A digest of all of it."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        subjects = [self.given, *([self.rewritten] if self.rewritten is not None else [])]
+        parts = [text for one in subjects for text in (one.graph.described(), repr(one.writes))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

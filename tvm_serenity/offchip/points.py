@@ -18,7 +18,8 @@ from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import SearchOptions
 from tvm_serenity.offchip.orders import ORDERS, Versions
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
-from tvm_serenity.offchip.trace import trace_of
+from tvm_serenity.offchip.storages import storages_of
+from tvm_serenity.offchip.trace import need_of, trace_of
 from tvm_serenity.sweeps import PointFile, Row, run_sweep
 
 COLUMNS = (
@@ -127,9 +128,9 @@ def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoin
         raise InputError("no models: name at least one file or zoo:NAME")
     points = []
     for name, network in models.items():
-        trace = trace_of(network.given, None, settings.model)
+        storages = storages_of(network.given, settings.model)
         try:
-            check_capacity(trace, min(settings.capacities))
+            check_capacity(need_of(storages), min(settings.capacities))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         for order in settings.orders:

@@ -128,7 +128,7 @@ def sweep(
     if policy not in POLICIES:
         raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
     for capacity in capacities:
-        check_capacity(trace, capacity)
+        check_capacity(trace.need_bytes, capacity)
     rows = POLICIES[policy](trace, capacities, seconds)
     return [
         Traffic(
@@ -150,11 +150,14 @@ def simulate(
     return sweep(trace, [capacity_bytes], policy, seconds)[0]
 
 
-def check_capacity(trace: Trace, capacity: int) -> None:
-    """Raises :class:`InputError` where nothing can run in ``capacity`` bytes."""
+def check_capacity(needed: tuple[int, str], capacity: int) -> None:
+    """Raises :class:`InputError` where nothing can run in ``capacity`` bytes.
+
+    ``needed``: the least bytes, and the op that needs them ("": one block).
+    """
     if capacity <= 0:
         raise InputError(f"capacity of {capacity} bytes: it must be 1 or more")
-    need, op = trace.need_bytes
+    need, op = needed
     if capacity >= need:
         return
     if not op:

@@ -61,7 +61,7 @@ class Trace:
 
     @cached_property
     def need_bytes(self) -> tuple[int, str]:
-        """The least capacity that works, and the op that needs it."""
+        """The least capacity that works, and the op that needs it ("": one block)."""
         if self.is_cache:
             return self.slot_bytes or 1, ""
         begins = np.concatenate([[0], self.group_end[:-1]]).astype(np.int64)
@@ -111,6 +111,13 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
         name_of_group=partial(_name_of, graph, order, found, len(before)),
     )
+
+
+def need_of(storages: Storages) -> tuple[int, str]:
+    """Return ``need_bytes`` of every order's trace; of a cache without making one."""
+    if storages.model.memory is Memory.CACHE:
+        return storages.model.block_bytes or 1, ""
+    return trace_of_storages(storages).need_bytes
 
 
 def weight_bytes(graph: Graph) -> int:

@@ -5,9 +5,10 @@ from math import gcd
 
 import numpy as np
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.deadline import seconds_left
 from tvm_serenity.plan.buffers import Buffer
-from tvm_serenity.plan.problem import Ints, PlacementProblem, prepare
+from tvm_serenity.plan.problem import PlacementProblem, prepare
 
 _LARGE = 20_000_000  # memberships in sections, beyond which only sums are taken
 

@@ -1,16 +1,16 @@
 """An independent check of placements: in order of time, each buffer beside those that are live.
 
-It shares nothing with the planners but the :class:`Buffer` it is given. As long as no two share
+It shares nothing with the planners but the buffers it is given. As long as no two share
 bytes, what is live lies apart, so of all that do not ask to share only the neighbours of a new
 buffer can reach into it: O(n log n) comparisons. ``tests/plan/pairs.py`` compares all pairs.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Sequence
-from heapq import heappop, heappush
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan.buffers import Buffer, Region
+from tvm_serenity.plan.columns import BufferColumns, FreeBuffers
 
 
 def check_plan(
@@ -19,29 +19,42 @@ def check_plan(
     """Raises :class:`CheckError` at the first violation, naming the buffers and their bytes."""
     if len(buffers) != len(offsets):
         raise CheckError(f"{len(buffers)} buffers have {len(offsets)} offsets")
-    for buffer, offset in zip(buffers, offsets, strict=True):
-        _check_alone(buffer, offset, capacity)
-    named = {buffer.may_overlap for buffer in buffers} - {None}
-    taking = [(b.lower, i) for i, b in enumerate(buffers) if b.size_bytes > 0 and b.lower < b.upper]
-    apart: list[tuple[int, int]] = []  # offsets and indices of what is live and lies alone
+    columns = BufferColumns.of(buffers)
+    lower, upper, size = (c.tolist() for c in (columns.lower, columns.upper, columns.size_bytes))
+    end = [offset + bytes_ for offset, bytes_ in zip(offsets, size, strict=True)]
+    taking = [i for i, bytes_ in enumerate(size) if bytes_ > 0 and lower[i] < upper[i]]
+    _check_each(buffers, columns, offsets)
+    for index in () if capacity is None else taking:
+        if end[index] > capacity:
+            raise CheckError(
+                f"buffer {columns.name[index]!r}: ends at {end[index]}, past the capacity of "
+                f"{capacity} bytes"
+            )
+    sharing = _sharing(buffers)
+    leaving = sorted((i for i in taking if i not in sharing), key=upper.__getitem__, reverse=True)
+    starts: list[int] = []  # where what is live and lies alone starts, ascending
+    owner: dict[int, int] = {}
     shared: list[int] = []  # what is live and may share bytes, or is asked to
-    ends: list[tuple[int, int]] = []
-    for lower, index in sorted(taking):
-        while ends and ends[0][0] <= lower:
-            gone = heappop(ends)[1]
-            apart.pop(bisect_left(apart, (offsets[gone], gone)))
-        shared = [other for other in shared if buffers[other].upper > lower]
-        buffer, offset = buffers[index], offsets[index]
-        after = bisect_left(apart, (offset, -1))
-        for at, other in apart[max(0, after - 1) : after + 1]:
-            _check_pair(buffers[other], at, buffer, offset)
-        for other in shared:
-            _check_pair(buffers[other], offsets[other], buffer, offset)
-        if buffer.may_overlap is not None or buffer.name in named:
+    for index in sorted(taking, key=lower.__getitem__):
+        offset, step = offsets[index], lower[index]
+        while leaving and upper[leaving[-1]] <= step:
+            start = offsets[leaving.pop()]
+            del starts[bisect_left(starts, start)], owner[start]
+        after = bisect_left(starts, offset)
+        if after > 0 and end[below := owner[starts[after - 1]]] > offset:
+            _check_pair(buffers[below], offsets[below], buffers[index], offset)
+        if after < len(starts) and starts[after] < end[index]:
+            above = owner[starts[after]]
+            _check_pair(buffers[above], offsets[above], buffers[index], offset)
+        if shared:
+            shared = [other for other in shared if upper[other] > step]
+            for other in shared:
+                _check_pair(buffers[other], offsets[other], buffers[index], offset)
+        if index in sharing:
             shared.append(index)
         else:
-            insort(apart, (offset, index))
-            heappush(ends, (buffer.upper, index))
+            starts.insert(after, offset)
+            owner[offset] = index
 
 
 def check_regions(
@@ -65,19 +78,25 @@ def check_regions(
         )
 
 
-def _check_alone(buffer: Buffer, offset: int, capacity: int | None) -> None:
-    if offset < 0:
-        raise CheckError(f"buffer {buffer.name!r}: negative offset {offset}")
-    if offset % buffer.alignment != 0:
-        raise CheckError(f"buffer {buffer.name!r}: offset {offset} is not {buffer.alignment}-fold")
-    if buffer.offset is not None and buffer.offset != offset:
-        raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
-    takes = buffer.size_bytes > 0 and buffer.upper > buffer.lower
-    if capacity is not None and takes and offset + buffer.size_bytes > capacity:
-        raise CheckError(
-            f"buffer {buffer.name!r}: ends at {offset + buffer.size_bytes}, past the capacity "
-            f"of {capacity} bytes"
-        )
+def _sharing(buffers: Sequence[Buffer]) -> set[int]:
+    """The buffers that may share bytes with another one, or that another one may reach."""
+    if isinstance(buffers, FreeBuffers):
+        return set()
+    named = {buffer.may_overlap for buffer in buffers} - {None}
+    return {i for i, b in enumerate(buffers) if b.may_overlap is not None or b.name in named}
+
+
+def _check_each(buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequence[int]) -> None:
+    """Check that offsets are aligned, and where they are fixed."""
+    for index, (offset, step) in enumerate(zip(offsets, columns.alignment.tolist(), strict=True)):
+        if offset < 0:
+            raise CheckError(f"buffer {columns.name[index]!r}: negative offset {offset}")
+        if offset % step:
+            raise CheckError(f"buffer {columns.name[index]!r}: offset {offset} is not {step}-fold")
+    constrained = () if isinstance(buffers, FreeBuffers) else buffers
+    for buffer, offset in zip(constrained, offsets, strict=False):
+        if buffer.offset is not None and buffer.offset != offset:
+            raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
 
 
 def _check_pair(one: Buffer, at: int, two: Buffer, there: int) -> None:

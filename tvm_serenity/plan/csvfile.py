@@ -1,33 +1,49 @@
-"""Buffers as CSV: ``id,lower,upper,size[,alignment][,offset]``, MiniMalloc's columns."""
+"""Buffers as CSV: ``id,lower,upper,size[,alignment][,offset]``, MiniMalloc's columns.
+
+Files of a million rows are read in blocks. Plain ones become columns at once; where something is
+unusual, each row of the block is read by itself, and what is wrong named.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
+import numpy as np
+
+from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.plan.buffers import Buffer
+from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, joined
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FIELD_CHARACTERS = 4096
+BLOCK_ROWS = 20_000
 _NEEDED = ("id", "lower", "upper", "size")
 _ALIASES = {"start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
+_INTEGERS = re.compile(r"(?:-?[0-9]{1,18},)*")
+"""Whole numbers of 64 bits, each with a comma after it."""
+
+Row = tuple[int, list[str]]
+"""The line where it ends, and its cells."""
 
 
-def read_csv(path: str | Path) -> tuple[Buffer, ...]:
-    """The buffers of a file, in its order.
+def read_csv(path: str | Path) -> Sequence[Buffer]:
+    """The buffers of a file, in its order: :class:`FreeBuffers` where no offset is fixed.
 
     An empty ``offset`` is free, an empty ``alignment`` is 1; unknown columns are skipped. Raises
     :class:`ParseError` naming the file and the line.
     """
-    buffers = []
-    for line, row in _rows(Path(path)):
-        try:
-            buffers.append(_buffer(row))
-        except InputError as error:
-            raise ParseError(f"{path}, line {line}: {error}") from None
-    return tuple(buffers)
+    rows = _rows(Path(path))
+    place = {name: at for at, name in enumerate(_names(next(rows)[1]))}
+    parts: list[Sequence[Buffer]] = []
+    while block := list(islice(rows, BLOCK_ROWS)):
+        parts.append(_free(place, block) or _one_by_one(path, place, block))
+    free = [part for part in parts if isinstance(part, FreeBuffers)]
+    return joined(free) if len(free) == len(parts) else tuple(chain.from_iterable(parts))
 
 
 def write_csv(
@@ -43,66 +59,73 @@ def write_csv(
     if len(buffers) != len(offsets):
         raise InputError(f"{len(buffers)} buffers have {len(offsets)} offsets")
     if source is None:
-        rows = [_plain(buffer) for buffer in buffers]
+        header, rows = [*_NEEDED, "alignment"], _cells(buffers)
     else:
-        rows = [dict(row) for _, row in _rows(Path(source), renamed=False)]
+        (_, header), *table = _rows(Path(source))
+        rows = [cells for _, cells in table]
     if len(rows) != len(buffers):
         raise InputError(f"{source}: holds {len(rows)} buffers, not {len(buffers)}")
-    for row, offset in zip(rows, offsets, strict=True):
-        row["offset"] = str(offset)
-    header = list(rows[0]) if rows else [*_NEEDED, "offset"]
-    _write(Path(path), header, rows)
+    lowered = [cell.lower() for cell in header]
+    at = lowered.index("offset") if "offset" in lowered else len(header)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*header[:at], *(header[at : at + 1] or ["offset"]), *header[at + 1 :]])
+    writer.writerows(
+        [*row[:at], offset, *row[at + 1 :]] for row, offset in zip(rows, offsets, strict=True)
+    )
+    write_bytes(path, text.getvalue().encode())
 
 
-def _plain(buffer: Buffer) -> dict[str, str]:
-    values = (buffer.name, buffer.lower, buffer.upper, buffer.size_bytes, buffer.alignment)
-    return dict(zip((*_NEEDED, "alignment"), map(str, values), strict=True))
+def _cells(buffers: Sequence[Buffer]) -> list[Sequence[object]]:
+    """The columns needed, and alignments, row by row."""
+    held = BufferColumns.of(buffers)
+    numbers = (held.lower, held.upper, held.size_bytes, held.alignment)
+    return list(zip(held.name, *(column.tolist() for column in numbers), strict=True))
 
 
-def _rows(path: Path, renamed: bool = True) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The data lines with their numbers, as column -> text."""
+def _rows(path: Path) -> Iterator[Row]:
+    """The header, then the rows, all with as many cells; these are stripped, blank lines gone."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ParseError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
         with path.open(newline="", encoding="utf-8-sig") as file:
-            yield from _parse(path, csv.reader(file, strict=True), renamed)
+            yield from _parse(path, csv.reader(file, strict=True))
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ParseError(f"{path}: not a text file in UTF-8") from None
 
 
-def _parse(
-    path: Path, reader: Iterator[list[str]], renamed: bool
-) -> Iterator[tuple[int, Mapping[str, str]]]:
-    header: list[str] = []
-    line = 0
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise ParseError(f"{path}, line {line + 1}: {error}") from None
-        if row is None:
-            break
-        line = reader.line_num  # type: ignore[attr-defined]
-        if not any(cell.strip() for cell in row):
-            continue
-        if any(len(cell) > MAX_FIELD_CHARACTERS for cell in row):
-            raise ParseError(f"{path}, line {line}: a field of over {MAX_FIELD_CHARACTERS} letters")
-        if not header:
-            header = _header(path, line, [cell.strip() for cell in row], renamed)
-        elif len(row) != len(header):
-            raise ParseError(
-                f"{path}, line {line}: {len(row)} fields, the header has {len(header)}"
-            )
-        else:
-            yield line, dict(zip(header, (cell.strip() for cell in row), strict=True))
-    if not header:
+def _parse(path: Path, reader: Iterator[list[str]]) -> Iterator[Row]:
+    fields, line = 0, 0
+    try:
+        for row in reader:
+            line = reader.line_num  # type: ignore[attr-defined]
+            cells = list(map(str.strip, row))
+            if not any(cells):
+                continue
+            if max(map(len, row)) > MAX_FIELD_CHARACTERS:
+                reason = f"a field of over {MAX_FIELD_CHARACTERS} letters"
+                raise ParseError(f"{path}, line {line}: {reason}")
+            if not fields:
+                _check_header(path, line, _names(cells))
+                fields = len(cells)
+            elif len(cells) != fields:
+                reason = f"{len(cells)} fields, the header has {fields}"
+                raise ParseError(f"{path}, line {line}: {reason}")
+            yield line, cells
+    except csv.Error as error:
+        raise ParseError(f"{path}, line {line + 1}: {error}") from None
+    if not fields:
         raise ParseError(f"{path}: no header, expected {','.join(_NEEDED)}[,alignment][,offset]")
 
 
-def _header(path: Path, line: int, cells: list[str], renamed: bool) -> list[str]:
-    names = [_ALIASES.get(cell.lower(), cell.lower()) for cell in cells]
+def _names(header: Sequence[str]) -> list[str]:
+    """The columns of a header, as they are named here."""
+    return [_ALIASES.get(cell.lower(), cell.lower()) for cell in header]
+
+
+def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
     for needed in _NEEDED:
         if names.count(needed) != 1:
             raise ParseError(
@@ -111,7 +134,39 @@ def _header(path: Path, line: int, cells: list[str], renamed: bool) -> list[str]
             )
     if len(set(names)) != len(names):
         raise ParseError(f"{path}, line {line}: a column is listed twice")
-    return names if renamed else cells
+
+
+def _free(place: Mapping[str, int], rows: Sequence[Row]) -> FreeBuffers | None:
+    """Rows without a fixed offset as columns; None where any of them is unusual, or wrong."""
+    columns = list(zip(*(cells for _, cells in rows), strict=True))
+    if "offset" in place and any(columns[place["offset"]]):
+        return None
+    steps = [cell or "1" for cell in columns[place["alignment"]]] if "alignment" in place else None
+    numbers = [_integers(columns[place[name]]) for name in ("lower", "upper", "size")]
+    numbers.append(np.ones(len(rows), dtype=np.int64) if steps is None else _integers(steps))
+    try:
+        found = [column for column in numbers if column is not None]
+        return FreeBuffers(BufferColumns(columns[place["id"]], *found)) if len(found) == 4 else None
+    except InputError:
+        return None
+
+
+def _integers(texts: Sequence[str]) -> Ints | None:
+    if not _INTEGERS.fullmatch(",".join(texts) + ","):
+        return None
+    return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
+
+
+def _one_by_one(
+    path: str | Path, place: Mapping[str, int], rows: Sequence[Row]
+) -> tuple[Buffer, ...]:
+    buffers = []
+    for line, cells in rows:
+        try:
+            buffers.append(_buffer({name: cells[at] for name, at in place.items()}))
+        except InputError as error:
+            raise ParseError(f"{path}, line {line}: {error}") from None
+    return tuple(buffers)
 
 
 def _buffer(row: Mapping[str, str]) -> Buffer:
@@ -131,12 +186,3 @@ def _integer(row: Mapping[str, str], column: str) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
         raise InputError(f"column {column!r}: {text[:40]!r} is not a whole number")
     return int(text)
-
-
-def _write(path: Path, header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
-    """Whole file or no file."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, header, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_bytes(path, text.getvalue().encode())

@@ -10,8 +10,9 @@ from math import inf
 
 import numpy as np
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.plan.greedy import arena_of, place_in_order
-from tvm_serenity.plan.problem import Ints, PlacementProblem
+from tvm_serenity.plan.problem import PlacementProblem
 
 IDLE_ROUNDS = 300
 

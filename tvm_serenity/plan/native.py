@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.deadline import limit_left
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.plan.problem import Ints, PlacementProblem
+from tvm_serenity.plan.problem import PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
 
 _plan: Any = None

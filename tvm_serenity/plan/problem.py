@@ -9,14 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
-import numpy.typing as npt
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Overlap, check_buffers
-
-Ints = npt.NDArray[np.int64]
+from tvm_serenity.plan.columns import BufferColumns, FreeBuffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class PlacementProblem:
     the buffers above which ``i`` may reach from below, each with the least distance of the starts.
     """
 
-    buffers: tuple[Buffer, ...]
+    buffers: Sequence[Buffer]
     index: tuple[int, ...]
     lower: Ints
     upper: Ints
@@ -118,7 +116,9 @@ class PlacementProblem:
         given = np.asarray(placed).tolist()
         if len(self.index) == len(self.buffers):
             return tuple(given)
-        offsets = [buffer.offset or 0 for buffer in self.buffers]
+        offsets = [0] * len(self.buffers)
+        if not isinstance(self.buffers, FreeBuffers):
+            offsets = [buffer.offset or 0 for buffer in self.buffers]
         for i, offset in zip(self.index, given, strict=True):
             offsets[i] = offset
         return tuple(offsets)
@@ -126,36 +126,33 @@ class PlacementProblem:
 
 def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
     """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
-    size, first, last = (_ints(buffers, name) for name in ("size_bytes", "lower", "upper"))
-    step = _ints(buffers, "alignment")
-    plain = all(b.offset is None and b.may_overlap is None for b in buffers)
-    most = (int(size.max(initial=0)) + int(step.max(initial=1)) + alignment) * len(buffers)
-    names = len(set(map(attrgetter("name"), buffers)))
-    if not plain or most > MAX_BYTES or names < len(buffers):
+    given = BufferColumns.of(buffers)
+    size, first, last, step = given.size_bytes, given.lower, given.upper, given.alignment
+    free = isinstance(buffers, FreeBuffers) or all(
+        b.offset is None and b.may_overlap is None for b in buffers
+    )
+    most = (int(size.max(initial=0)) + int(step.max(initial=1)) + alignment) * len(size)
+    if not free or most > MAX_BYTES or len(set(given.name)) < len(size):
         check_buffers(buffers, alignment)
     costs = (size > 0) & (first < last)
     index = tuple(np.flatnonzero(costs).tolist())
-    chosen = buffers if len(index) == len(buffers) else [buffers[i] for i in index]
     lower, upper, sections = _sections(first[costs], last[costs])
-    fixed = np.full(len(chosen), -1, dtype=np.int64)
-    if not plain:
+    fixed = np.full(len(index), -1, dtype=np.int64)
+    chosen = () if free else [buffers[i] for i in index]
+    if not free:
         fixed[:] = [-1 if b.offset is None else b.offset for b in chosen]
     return PlacementProblem(
-        buffers=tuple(buffers),
+        buffers=buffers if isinstance(buffers, FreeBuffers) else tuple(buffers),
         index=index,
         lower=lower,
         upper=upper,
         size=size[costs],
         alignment=_aligned(step[costs], alignment),
         fixed=fixed,
-        partners=((),) * len(chosen) if plain else _partners(chosen),
+        partners=((),) * len(index) if free else _partners(chosen),
         sections=sections,
-        below=({},) * len(chosen) if plain else _below(chosen),
+        below=({},) * len(index) if free else _below(chosen),
     )
-
-
-def _ints(buffers: Sequence[Buffer], name: str) -> Ints:
-    return np.fromiter(map(attrgetter(name), buffers), dtype=np.int64, count=len(buffers))
 
 
 def _aligned(alignment: Ints, least: int) -> Ints:

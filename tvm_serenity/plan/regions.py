@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.plan.buffers import Buffer, Region
 from tvm_serenity.plan.fits import fits
 from tvm_serenity.plan.greedy import Shelf
-from tvm_serenity.plan.problem import Ints, PlacementProblem, prepare
+from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.plan.result import PlanOptions
 
 

@@ -1,6 +1,6 @@
 """What a planner is asked for and what it answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -96,7 +96,7 @@ class Plan:
     region takes; ``arena_bytes`` is their sum.
     """
 
-    buffers: tuple[Buffer, ...]
+    buffers: Sequence[Buffer]
     offsets: tuple[int, ...]
     arena_bytes: int
     lower_bound_bytes: int

@@ -7,12 +7,13 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
+from tvm_serenity.arena import buffers_of
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
-from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
+from tvm_serenity.plan import Plan, PlanOptions, plan
 from tvm_serenity.relax.extents import extents, guards, upper_bounds
 from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of, lowered
@@ -45,7 +46,7 @@ def plan_module(
     region = read_function(mod, external_outputs=outputs == "fresh")
     split = apart(region, live_ranges(region.graph))
     with within(stated().time_limit_s if options is None else None, PLAN_SHARE):
-        found = plan(_buffers(split.arena), method, options or PlanOptions())
+        found = _planned(split.arena, method, options)
     return _write(mod, region, split, found)
 
 
@@ -58,11 +59,11 @@ def plan_graph(
     """Return the live ranges of ``graph`` under ``order``, and a plan with an offset each."""
     ranges = live_ranges(graph, order)
     with within(None, PLAN_SHARE):
-        return ranges, plan(_buffers(ranges), method, options or PlanOptions())
+        return ranges, _planned(ranges, method, options)
 
 
-def _buffers(ranges: Sequence[LiveRange]) -> list[Buffer]:
-    return [Buffer(r.name, r.start, r.stop, r.size_bytes, compat.ARENA_ALIGNMENT) for r in ranges]
+def _planned(ranges: Sequence[LiveRange], method: str, options: PlanOptions | None) -> Plan:
+    return plan(buffers_of(ranges, compat.ARENA_ALIGNMENT), method, options or PlanOptions())
 
 
 def _write(mod: tvm.IRModule, region: BoundGraph, split: SharedStorages, found: Plan) -> Any:

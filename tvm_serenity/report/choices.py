@@ -45,8 +45,6 @@ def choice_json(
 
 
 def _live_json(graph: Graph, order: Sequence[int]) -> dict[str, Any]:
-    return {
-        "ops": len(order),
-        "peak_bytes": peak_bytes(graph, order),
-        "live_bytes": live_bytes(graph, order),
-    }
+    live = live_bytes(graph, order)
+    peak = max(live) if live else peak_bytes(graph, order)
+    return {"ops": len(order), "peak_bytes": peak, "live_bytes": live}
