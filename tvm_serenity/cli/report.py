@@ -128,7 +128,8 @@ def collect(request: Request) -> dict[str, Any]:
             found = _searched(request, opened, graph, target)
         joint, rewritten = found.joint, found.rewritten
         given = order_json(graph, range(len(graph.ops)), *found.given)
-        best = order_json(graph, joint.schedule.order, joint.ranges, joint.plan)
+        same = joint.plan is found.given[1]
+        best = given if same else order_json(graph, joint.schedule.order, joint.ranges, joint.plan)
         drawn = graph_json(graph, sorted({*given["order"], *best["order"]}))
     claims = [*found.claims, *channels]
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)

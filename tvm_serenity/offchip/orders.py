@@ -39,7 +39,7 @@ class Versions:
     def digest(self) -> str:
         """A digest of all of it."""
         subjects = [self.given, *([self.rewritten] if self.rewritten is not None else [])]
-        parts = [text for one in subjects for text in (one.graph.described(), repr(one.writes))]
+        parts = [text for one in subjects for text in (one.graph.digest(), repr(one.writes))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

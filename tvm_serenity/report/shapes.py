@@ -4,10 +4,12 @@ Of a long order what is around its peak: no browser draws 100,000 operators.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from tvm_serenity.arrays import Ints, ints
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, live_bytes, peak_bytes
 from tvm_serenity.plan import Plan
@@ -19,14 +21,17 @@ MOST_LIVE = 2_000_000
 """Ranges live in these steps, all together; where there are more, fewer steps are shown."""
 
 
-def shown_steps(live: Sequence[int], ranges: Sequence[LiveRange]) -> range:
-    """Return the steps to show of an order with so many live bytes at each."""
+def shown_steps(live: Sequence[int], start: Ints, stop: Ints) -> range:
+    """Return the steps to show of an order with so many live bytes at each.
+
+    ``start`` and ``stop`` are those of its live ranges.
+    """
     count = len(live)
     if count <= MOST_STEPS:
         return range(count)
     change = np.zeros(count + 1, dtype=np.int64)
-    np.add.at(change, [r.start for r in ranges], 1)
-    np.subtract.at(change, [min(r.stop, count) for r in ranges], 1)
+    np.add.at(change, start, 1)
+    np.subtract.at(change, np.minimum(stop, count), 1)
     together = np.cumsum(np.cumsum(change))
     peak, width = live.index(max(live)), MOST_STEPS
     while True:
@@ -76,13 +81,13 @@ def order_json(
     """
     live = live_bytes(graph, order)
     peak = max(live, default=0)
-    shown = shown_steps(live, ranges)
+    start, stop = (ints(map(attrgetter(name), ranges), len(ranges)) for name in ("start", "stop"))
+    shown = shown_steps(live, start, stop)
     step_of = {op: step for step, op in enumerate(order)}
-    met = [
-        (found, offset)
-        for found, offset in zip(ranges, placed.offsets, strict=True)
-        if len(shown) == len(live) or (found.start < shown.stop and found.stop > shown.start)
-    ]
+    met = np.ones(len(ranges), dtype=np.bool_)
+    if len(shown) < len(live):
+        met = (start < shown.stop) & (stop > shown.start)
+    drawn = [(ranges[i], placed.offsets[i]) for i in np.flatnonzero(met).tolist()]
     return {
         "steps": len(order),
         "peak_bytes": peak if live else peak_bytes(graph, order),
@@ -100,7 +105,7 @@ def order_json(
                 "offset": offset,
                 "tenants": _tenants(graph, found, step_of),
             }
-            for found, offset in met
+            for found, offset in drawn
         ],
     }
 

@@ -63,7 +63,7 @@ class _Facts:
         reader, read = _listed(graph.ops, attrgetter("inputs"))
         maker, made = _listed(graph.ops, attrgetter("outputs"))
         role = [tensor.role for tensor in graph.tensors]
-        size = _ints(tensor.size_bytes for tensor in graph.tensors)
+        size = _ints(map(attrgetter("size_bytes"), graph.tensors))
         constant, state, external = (
             np.array([own is one for own in role], dtype=np.bool_)
             for one in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
@@ -79,7 +79,7 @@ def _ints(values: Iterable[int]) -> Ints:
 def _listed(ops: Sequence[Op], tensors: Callable[[Op], tuple[int, ...]]) -> tuple[Ints, Ints]:
     """Pairs of an op and a tensor that it lists, as two arrays."""
     lists = [tensors(op) for op in ops]
-    owner = np.repeat(np.arange(len(ops)), _ints(len(listed) for listed in lists))
+    owner = np.repeat(np.arange(len(ops)), _ints(map(len, lists)))
     return owner, _ints(chain.from_iterable(lists))
 
 
@@ -148,7 +148,7 @@ def _peak(graph: Graph, facts: _Facts) -> int:
     np.add.at(goes, when[maker[unread]], size[made[unread]])
     start = int(size[given].sum())
     before = start + np.cumsum(comes - goes) - (comes - goes)
-    workspace = _ints(op.workspace_bytes for op in graph.ops)[at]
+    workspace = _ints(map(attrgetter("workspace_bytes"), graph.ops))[at]
     need = before + comes + np.where(folded[at], 0, workspace)
     died = np.full(len(graph.tensors), -1)
     died[dying] = last[dying]
