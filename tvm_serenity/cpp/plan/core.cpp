@@ -100,7 +100,7 @@ class Cores {
         if (ended()) return;
       }
       const std::uint64_t turns = std::max<std::uint64_t>(kFewestTurns, all_.count() / kAllTurns);
-      lower(all_, best_, goal_, {turns, kAllLooks}, false, state, limit_, offered);
+      lower(all_, best_, goal_, {turns, kAllLooks}, true, state, limit_, offered);
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }
