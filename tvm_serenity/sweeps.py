@@ -68,14 +68,15 @@ def run_sweep(
     dask: str | None = None,
     done: Mapping[str, list[Row]] | None = None,
     keep: PointFile | None = None,
+    is_keyed: bool = True,
 ) -> list[Row]:
     """Return the rows of all ``points``, in their order; they share what is left of a deadline.
 
     ``done``: rows of points that need not be worked out again. ``keep``: holds the finished points
     at any time, but for those that the deadline ended. Ctrl-C raises :class:`Interrupted` with
-    them.
+    them. Not ``is_keyed``: nobody keeps any, and no time is spent on their keys.
     """
-    keys = [point.key() for point in points]
+    keys = [point.key() if is_keyed else str(i) for i, point in enumerate(points)]
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
     todo = [(k, p) for k, p in zip(keys, points, strict=True) if k not in finished]
     end, rest = time.monotonic() + seconds_left(), dict[str, list[Row]]()

@@ -46,8 +46,9 @@ from tvm_serenity.report.traffic import settings_for
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, check_schedule
 
-PAGE_S = 3e-5
-"""Seconds an operator that its checks and its part of the page take, whatever the limit."""
+PAGE_S, LEAST_PAGE_S = 4e-5, 0.1
+"""Seconds an operator that its checks and its part of the page take, whatever the limit; and those
+that any page takes."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def collect(request: Request) -> dict[str, Any]:
     with show.progress("reading channels"):
         channels = channel_claims(opened)
     with within(request.time_limit):
-        with leaving(PAGE_S * len(graph.ops)):
+        with leaving(LEAST_PAGE_S + PAGE_S * len(graph.ops)):
             found = _searched(request, opened, graph, target)
         joint, rewritten = found.joint, found.rewritten
         given = order_json(graph, range(len(graph.ops)), *found.given)
@@ -190,7 +191,7 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     with show.progress("measuring traffic"):
         points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
-        traffic = run_points(points)
+        traffic = run_points(points, is_keyed=False)
     return _Found(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
 
 

@@ -148,12 +148,13 @@ def run_points(
     dask: str | None = None,
     done: Mapping[str, list[Row]] | None = None,
     keep: PointFile | None = None,
+    is_keyed: bool = True,
 ) -> list[Row]:
     """Return the rows of all ``points``, sorted by model, capacity, order and policy as asked.
 
     All else as of ``run_sweep``.
     """
-    return sorted(run_sweep(points, jobs, dask, done, keep), key=_rank_of(points))
+    return sorted(run_sweep(points, jobs, dask, done, keep, is_keyed), key=_rank_of(points))
 
 
 def point_file(path: Path) -> PointFile:

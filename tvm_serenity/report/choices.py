@@ -32,10 +32,11 @@ def choice_json(
     ``command`` makes it; ``found`` says what is proved of every order after it.
     """
     made = _live_json(*after)
+    same = before[0] is after[0] and tuple(before[1]) == tuple(after[1])
     return {
         "name": name,
         "command": command,
-        "before": _live_json(*before),
+        "before": made if same else _live_json(*before),
         "after": {
             **made,
             "lower_bound_bytes": found.lower_bound_bytes,
