@@ -77,3 +77,22 @@ def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[in
         if groups
         else ()
     )
+
+
+FEW_LISTS = 1_000
+"""So many lists are turned in a loop, which is faster than arrays then."""
+
+
+def turned(lists: Sequence[Sequence[int]], count: int) -> tuple[tuple[int, ...], ...]:
+    """Return for each number below ``count`` the lists that hold it, ascending.
+
+    A list holds a number once at most.
+    """
+    if len(lists) >= FEW_LISTS:
+        pairs = Pairs.of(lists)
+        return grouped(pairs.tensor, pairs.op, count, len(lists))
+    found: list[list[int]] = [[] for _ in range(count)]
+    for index, held in enumerate(lists):
+        for number in held:
+            found[number].append(index)
+    return tuple([tuple(one) for one in found])

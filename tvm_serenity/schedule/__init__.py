@@ -46,9 +46,9 @@ __all__ = [
 
 AUTO_TIME_LIMIT_S = 60.0
 LARGE_OPS = 20_000
-PREPARE_S = 3e-5
+PREPARE_S = 1e-5
 """Graphs of so many ops are not searched where less time is left an op than reading them takes."""
-PREPARE_PROBLEMS = 3
+PREPARE_PROBLEMS = 1.5
 """What is left of that once the problem is there, in times what it took: machines are busy."""
 
 Method = Callable[[Problem, Options], Schedule]

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.instance import Instance, instance_of, profile, segment
@@ -134,27 +136,28 @@ def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -
     profiles = [profile(instance, order) for order in orders]
     forced = forced_ops(instance.predecessors)
     if not run.rules["divide"]:
-        forced = [False] * problem.count
+        forced[:] = False
+    places = np.flatnonzero(forced).tolist()
     stretches: list[_Stretch] = []
     first = 0
-    for step in range(problem.count + 1):
-        if step < problem.count and not forced[step]:
-            continue
+    for step in [*places, problem.count]:
         if first < step:
             peaks = [base + max(p.need[first:step]) for p in profiles]
             best = peaks.index(min(peaks))
             stretches.append(_Stretch(first, step, orders[best][first:step], peaks[best]))
         first = step + 1
-    needs = [base + profiles[0].need[op] for op in range(problem.count) if forced[op]]
+    needs = [base + profiles[0].need[op] for op in places]
     fixed = max([base + profiles[0].live[0], base + profiles[0].live[-1], *needs])
     given = base + profiles[0].peak
     search = _Search(problem, run, instance, base, profiles[0].live, stretches, fixed, given)
     search.prove(base + profiles[0].live[0], {"kind": "start"})
     search.prove(base + profiles[0].live[-1], {"kind": "end"})
-    for op, need in enumerate(op_needs(instance)):
-        kind = "forced-op" if forced[op] else "op"
-        alone = profiles[0].need[op] if forced[op] else need
-        search.prove(base + alone, {"kind": kind, "op": problem.ops[op]})
+    if problem.count:
+        alone = op_needs(instance)
+        alone[places] = [profiles[0].need[op] for op in places]
+        worst = int(alone.argmax())
+        kind = "forced-op" if forced[worst] else "op"
+        search.prove(base + int(alone[worst]), {"kind": kind, "op": problem.ops[worst]})
     search.refresh()
     return search
 
@@ -183,14 +186,16 @@ def _improve(search: _Search, stretch: _Stretch) -> None:
     order = [op - first for op in stretch.order]
     stretch.offset = offset
     stretch.part = part = Part(instance, order, stretch.peak - offset, changed=changed)
-    known = search.solved.get(instance) if run.rules["cells"] else None
+    cells = run.rules["cells"] and len(search.stretches) > 1
+    known = search.solved.get(instance) if cells else None
     if known is not None:
         run.count("cells_recalled")
         part.offer(known.order)
         part.prove(known.bound, known.proof)
     ceiling = run.options.budget_bytes
     solve(part, run, run.bound_bytes - offset, None if ceiling is None else ceiling - offset)
-    search.solved[instance] = part
+    if cells:
+        search.solved[instance] = part
     run.count("parts")
 
 

@@ -10,12 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import compress
 from types import ModuleType
 from typing import Any
 
+from tvm_serenity.arrays import turned
 from tvm_serenity.schedule.problem import Problem
 
 Sets = tuple[tuple[int, ...], ...]
+
+WHOLE_OPS = 20_000
+"""A segment of so many ops that is the whole instance is not numbered anew."""
 
 
 @cache
@@ -51,12 +56,12 @@ class Instance:
     @cached_property
     def made(self) -> Sets:
         """For each op, the storages of which it is a producer."""
-        return _by_op(self.count, self.producers)
+        return turned(self.producers, self.count)
 
     @cached_property
     def read(self) -> Sets:
         """For each op, the storages of which it is a consumer."""
-        return _by_op(self.count, self.consumers)
+        return turned(self.consumers, self.count)
 
     @cached_property
     def walk(self) -> Any:
@@ -95,31 +100,36 @@ class OrderProfile:
 
 def instance_of(problem: Problem) -> tuple[Instance, int]:
     """The instance of ``problem``, and the bytes that are live in every state beside it."""
-    base, rows = 0, []
-    for t, size in enumerate(problem.sizes):
-        producers = () if problem.producer[t] < 0 else (problem.producer[t],)
-        # What nobody reads lives during its producer alone.
-        consumers = () if problem.kept[t] else (problem.consumers[t] or producers)
-        if producers or consumers:
-            rows.append((t, producers, consumers))
-        elif problem.kept[t]:
-            base += size
-    number = {t: i for i, (t, _, _) in enumerate(rows)}
-    kept = problem.kept
-    in_place = tuple(
-        tuple(number[t] for t in storages if t in number and not kept[t])
-        for storages in problem.in_place
+    producers: Sets = tuple([() if op < 0 else (op,) for op in problem.producer])
+    # What nobody reads lives during its producer alone.
+    consumers: Sets = tuple(
+        [
+            () if kept else found or made
+            for kept, found, made in zip(problem.kept, problem.consumers, producers, strict=True)
+        ]
     )
+    used = [bool(made or found) for made, found in zip(producers, consumers, strict=True)]
+    beside = [kept and not one for kept, one in zip(problem.kept, used, strict=True)]
+    base = sum(compress(problem.sizes, beside))
+    in_place, takeover = problem.in_place, (0,) * problem.count
+    if any(in_place):
+        number = {t: i for i, t in enumerate(compress(range(len(used)), used))}
+        in_place = tuple(
+            tuple(number[t] for t in storages if t in number and not problem.kept[t])
+            for storages in in_place
+        )
+        takeover = tuple(
+            saved if storages else 0
+            for saved, storages in zip(problem.takeover, in_place, strict=True)
+        )
     instance = Instance(
         predecessors=problem.predecessors,
-        sizes=tuple(problem.sizes[t] for t, _, _ in rows),
-        producers=tuple(producers for _, producers, _ in rows),
-        consumers=tuple(consumers for _, _, consumers in rows),
+        sizes=tuple(compress(problem.sizes, used)),
+        producers=tuple(compress(producers, used)),
+        consumers=tuple(compress(consumers, used)),
         workspace=problem.workspace,
         in_place=in_place,
-        takeover=tuple(
-            problem.takeover[op] if storages else 0 for op, storages in enumerate(in_place)
-        ),
+        takeover=takeover,
     )
     return instance, base
 
@@ -172,9 +182,11 @@ def segment(
 
     What is live throughout is left out: the bytes before the segment are ``start_bytes`` plus
     those. Its ops are numbered as the instance's are, so that equal cells give equal instances.
-    The instance's storages must have one producer at most.
+    The instance's storages must have one producer at most. All steps of many are the instance.
     """
     ops = tuple(sorted(order[first:last]))
+    if instance.count == len(ops) >= WHOLE_OPS:
+        return instance, ops
     local = {op: i for i, op in enumerate(ops)}
     number: dict[int, int] = {}
     sizes: list[int] = []
@@ -225,7 +237,7 @@ def reverse(instance: Instance) -> Instance:
         return tuple(tuple(sorted(last - op for op in ops)) for ops in sets)
 
     return Instance(
-        predecessors=turned(instance.predecessors),
+        predecessors=backward_precedence(instance.predecessors),
         sizes=instance.sizes,
         producers=mirror(instance.consumers),
         consumers=mirror(instance.producers),
@@ -241,19 +253,8 @@ def backwards(order: Sequence[int]) -> list[int]:
     return [last - op for op in reversed(order)]
 
 
-def turned(predecessors: Sets) -> Sets:
+def backward_precedence(predecessors: Sets) -> Sets:
     """The precedence of the orders backwards: op u is number n-1-u, successors precede."""
     last = len(predecessors) - 1
-    result: list[list[int]] = [[] for _ in predecessors]
-    for op in range(last, -1, -1):
-        for other in predecessors[op]:
-            result[last - other].append(last - op)
-    return tuple([tuple(found) for found in result])
-
-
-def _by_op(count: int, sets: Sets) -> Sets:
-    result: list[list[int]] = [[] for _ in range(count)]
-    for storage, ops in enumerate(sets):
-        for op in ops:
-            result[op].append(storage)
-    return tuple([tuple(found) for found in result])
+    after = turned(predecessors, len(predecessors))
+    return tuple([tuple([last - op for op in reversed(ops)]) for ops in reversed(after)])

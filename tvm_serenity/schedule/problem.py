@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from tvm_serenity.arrays import Ints, grouped, ints, turned
 from tvm_serenity.graph import Graph
 
 
@@ -47,25 +50,19 @@ class Problem:
     @cached_property
     def outputs(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the storages it produces; the first is the one an in-place op places."""
-        outputs: list[list[int]] = [[] for _ in self.workspace]
-        for storage, op in enumerate(self.producer):
-            if op >= 0:
-                outputs[op].append(storage)
-        return tuple(map(tuple, outputs))
+        return turned([() if op < 0 else (op,) for op in self.producer], self.count)
 
     @cached_property
     def inputs(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the storages it reads."""
-        inputs: list[list[int]] = [[] for _ in self.workspace]
-        for storage, ops in enumerate(self.consumers):
-            for op in ops:
-                inputs[op].append(storage)
-        return tuple(map(tuple, inputs))
+        return turned(self.consumers, self.count)
 
     @cached_property
     def alloc(self) -> tuple[int, ...]:
         """For each op, the bytes of the storages it produces."""
-        return tuple(sum(self.sizes[t] for t in outputs) for outputs in self.outputs)
+        maker, made = ints(self.producer, len(self.producer)), np.zeros(self.count, dtype=np.int64)
+        np.add.at(made, maker[maker >= 0], ints(self.sizes, len(self.sizes))[maker >= 0])
+        return tuple(made.tolist())
 
     @cached_property
     def takeover(self) -> tuple[int, ...]:
@@ -93,38 +90,58 @@ class Problem:
 
 def problem_of(graph: Graph) -> Problem:
     """The order search's instance of ``graph``."""
-    ops = [i for i in range(len(graph.ops)) if i not in graph.constant_ops]
-    position = {op: i for i, op in enumerate(ops)}
-    roots = sorted(
-        {graph.storage[t] for t in range(len(graph.tensors)) if graph.in_profile[t]},
-        # an op's output 0 comes before its other outputs, whatever their tensor indices
-        key=lambda t: (graph.producer[t], _output_rank(graph, t)),
-    )
-    number = {t: i for i, t in enumerate(roots)}
-    consumers: list[set[int]] = [set() for _ in roots]
-    kept = [False] * len(roots)
-    for tensor in range(len(graph.tensors)):
-        if graph.in_profile[tensor]:
-            storage = number[graph.storage[tensor]]
-            consumers[storage].update(position[op] for op in graph.consumers[tensor])
-    for tensor in graph.outputs:
-        if graph.in_profile[tensor]:
-            kept[number[graph.storage[tensor]]] = True
+    arrays, count = graph.arrays, len(graph.ops)
+    ops = np.setdiff1d(np.arange(count), ints(graph.constant_ops), assume_unique=True)
+    position = np.full(count + 1, -1, dtype=np.int64)  # the last one: of what no op makes
+    position[ops] = np.arange(len(ops))
+    maker, root = arrays.maker, graph.root
+    roots = np.unique(root[graph.counted])
+    roots = roots[np.lexsort((_output_ranks(graph)[roots], maker[roots]))]
+    number = np.full(len(graph.tensors), -1, dtype=np.int64)
+    number[roots] = np.arange(len(roots))
+    read = graph.counted[arrays.read.tensor]
+    storage, reader = number[root[arrays.read.tensor[read]]], position[arrays.read.op[read]]
+    kept = np.zeros(len(roots), dtype=np.bool_)
+    outputs = ints(graph.outputs)
+    kept[number[root[outputs[graph.counted[outputs]]]]] = True
+    in_place: list[tuple[int, ...]] = [()] * len(ops)
+    over = np.zeros(len(ops), dtype=np.int64)
+    if graph.sharing:
+        for index, op in enumerate(ops.tolist()):
+            in_place[index] = _may_take_over(graph, op, number)
+            over[index] = graph.ops[op].over_bytes
     return Problem(
-        sizes=tuple(graph.tensors[t].size_bytes for t in roots),
-        producer=tuple(
-            position[graph.producer[t]] if graph.producer[t] >= 0 else -1 for t in roots
-        ),
-        consumers=tuple(tuple(sorted(c)) for c in consumers),
-        kept=tuple(kept),
-        workspace=tuple(graph.ops[op].workspace_bytes for op in ops),
-        in_place=tuple(_may_take_over(graph, op, number) for op in ops),
-        predecessors=tuple(
-            tuple(position[p] for p in graph.predecessors[op] if p in position) for op in ops
-        ),
-        ops=tuple(ops),
-        over_bytes=tuple(graph.ops[op].over_bytes for op in ops),
+        sizes=tuple(arrays.size[roots].tolist()),
+        producer=tuple(position[maker[roots]].tolist()),
+        consumers=grouped(storage, reader, len(roots), len(ops)),
+        kept=tuple(kept.tolist()),
+        workspace=tuple(arrays.workspace[ops].tolist()),
+        in_place=tuple(in_place),
+        predecessors=_predecessors(graph, ops, position),
+        ops=tuple(ops.tolist()),
+        over_bytes=tuple(over.tolist()),
     )
+
+
+def _predecessors(graph: Graph, ops: Ints, position: Ints) -> tuple[tuple[int, ...], ...]:
+    if len(ops) == len(graph.ops):
+        return graph.predecessors
+    place: list[int] = position.tolist()
+    return tuple(
+        tuple(place[p] for p in graph.predecessors[op] if place[p] >= 0) for op in ops.tolist()
+    )
+
+
+def _output_ranks(graph: Graph) -> Ints:
+    """Of each tensor its place among the outputs of the op that makes it; else its index.
+
+    An op's output 0 comes before its other outputs, whatever their tensor indices.
+    """
+    made, rank = graph.arrays.made, np.arange(len(graph.tensors))
+    own = graph.arrays.maker[made.tensor] == made.op
+    first = np.searchsorted(made.op, made.op)
+    rank[made.tensor[own][::-1]] = (np.arange(len(made.op)) - first)[own][::-1]
+    return rank
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
@@ -147,15 +164,11 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     return peak
 
 
-def _may_take_over(graph: Graph, op: int, number: dict[int, int]) -> tuple[int, ...]:
+def _may_take_over(graph: Graph, op: int, number: Ints) -> tuple[int, ...]:
     """What the op's output 0 may take over or lie over; none if that is not counted itself."""
     found = graph.ops[op]
     taken = found.in_place or found.over
     if not taken or not graph.in_profile[found.outputs[0]]:
         return ()
-    return tuple(dict.fromkeys(number[graph.storage[t]] for t in taken if graph.in_profile[t]))
-
-
-def _output_rank(graph: Graph, tensor: int) -> int:
-    op = graph.producer[tensor]
-    return graph.ops[op].outputs.index(tensor) if op >= 0 else tensor
+    storages = (int(number[graph.storage[t]]) for t in taken if graph.in_profile[t])
+    return tuple(dict.fromkeys(storages))

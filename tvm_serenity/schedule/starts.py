@@ -1,11 +1,15 @@
 """Orders to start the exact search from, and what needs no search to be proved."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from tvm_serenity.arrays import Flags, Ints, Pairs, ints
 from tvm_serenity.deadline import seconds_left
-from tvm_serenity.schedule.instance import Instance, Sets, backwards, reverse, turned
+from tvm_serenity.schedule.instance import Instance, Sets, backwards, reverse
+from tvm_serenity.schedule.limits import FOREVER
 
 CHECKED_OPS = 4096
 """After so many ops a greedy order looks at the clock."""
@@ -16,8 +20,11 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
 
     Ends where the deadline is past.
     """
-    yield _on_demand(instance.predecessors)
     walk = instance.walk if native else None
+    if walk is None:
+        yield _on_demand(instance.predecessors)
+    elif order := walk.on_demand(min(seconds_left(), FOREVER)):
+        yield order
     for newest_first in (False, True):
         if order := _greedy(instance, newest_first, walk):
             yield order
@@ -28,42 +35,42 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
                 yield backwards(order)
 
 
-def op_needs(instance: Instance) -> list[int]:
+def op_needs(instance: Instance) -> Ints:
     """For each op, bytes that every order needs at it: what it makes, reads and scratches.
 
     Not for relaxed windows, where a storage may count as read before it is made.
     """
-    needs = []
-    for op in range(instance.count):
-        made = [t for t in instance.made[op] if len(instance.producers[t]) == 1]
-        touched = sum(instance.sizes[t] for t in {*made, *instance.read[op]})
-        credit = instance.takeover[op] if instance.in_place[op] else 0
-        needs.append(touched + instance.workspace[op] - credit)
+    size = ints(instance.sizes, len(instance.sizes))
+    needs = ints(instance.workspace, instance.count)
+    made, read = Pairs.of(instance.producers), Pairs.of(instance.consumers)
+    alone = np.bincount(made.op, minlength=len(size)) == 1  # by storage: one op makes it
+    maker = np.full(len(size), -1)
+    maker[made.op] = made.tensor
+    maker[~alone] = -1
+    np.add.at(needs, maker[alone], size[alone])
+    also = maker[read.op] != read.tensor  # not what it makes itself, which is there already
+    np.add.at(needs, read.tensor[also], size[read.op[also]])
+    saving = [bool(storages) for storages in instance.in_place]
+    if any(saving):
+        needs -= np.where(saving, ints(instance.takeover, instance.count), 0)
     return needs
 
 
-def forced_ops(predecessors: Sets) -> list[bool]:
-    """Which ops have the same place in every order: those that are comparable to all others."""
-    last = len(predecessors) - 1
-    after_all = _only_ends(predecessors)
-    before_all = _only_ends(turned(predecessors))
-    return [after_all[op] and before_all[last - op] for op in range(last + 1)]
+def forced_ops(predecessors: Sets) -> Flags:
+    """Which ops have the same place in every order: those that are comparable to all others.
 
-
-def _only_ends(predecessors: Sequence[Sequence[int]]) -> list[bool]:
-    """Which ops come after all that are numbered lower.
-
-    That is so iff the op is the only one without a successor among those up to it.
+    All before an op come before it iff each has a successor up to it; all after it come after it
+    iff each has a predecessor from it on.
     """
-    is_end = [True] * len(predecessors)
-    ends, result = 0, []
-    for before in predecessors:
-        ends += 1
-        for other in before:
-            ends -= is_end[other]
-            is_end[other] = False
-        result.append(ends == 1)
-    return result
+    count, pairs = len(predecessors), Pairs.of(predecessors)
+    first_after, last_before = np.full(count, count), np.full(count, -1)
+    np.minimum.at(first_after, pairs.tensor, pairs.op)
+    np.maximum.at(last_before, pairs.op, pairs.tensor)
+    ends = np.maximum.accumulate(first_after)[:-1] <= np.arange(1, count)
+    begins = np.minimum.accumulate(last_before[::-1])[::-1][1:] >= np.arange(count - 1)
+    true = np.ones(min(count, 1), dtype=np.bool_)
+    found: Flags = np.concatenate([true, ends]) & np.concatenate([begins, true])
+    return found
 
 
 def _on_demand(predecessors: Sets) -> list[int]:
@@ -93,7 +100,7 @@ def _greedy(instance: Instance, newest_first: bool, walk: Any) -> list[int]:
     if seconds_left() == 0:
         return []
     if walk is not None:
-        found: list[int] = walk.greedy(newest_first, min(seconds_left(), 1e9))
+        found: list[int] = walk.greedy(newest_first, min(seconds_left(), FOREVER))
         return found
     waiting = [len(c) for c in instance.consumers]
     made = [not p for p in instance.producers]

@@ -124,6 +124,12 @@ std::vector<int> greedy_in(const Walk& walk, bool newest_first, double seconds) 
   return walk.greedy(newest_first, limits);
 }
 
+std::vector<int> on_demand_in(const Walk& walk, double seconds) {
+  Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, nb::none());
+  nb::gil_scoped_release released;
+  return walk.on_demand(limits);
+}
+
 }  // namespace
 
 NB_MODULE(_schedule, module) {
@@ -182,6 +188,7 @@ NB_MODULE(_schedule, module) {
              return walk.profile(order).peak();
            },
            nb::arg("order"))
+      .def("on_demand", &on_demand_in, nb::arg("seconds"))
       .def("greedy", &greedy_in, nb::arg("newest_first"), nb::arg("seconds"))
       .def("root_cut", [](const Walk& walk, int op, double seconds) {
         Limits limits = limits_of(UINT64_MAX, seconds, SIZE_MAX, nb::none());

@@ -128,6 +128,36 @@ OrderProfile Walk::profile(const std::vector<int>& order) const {
   return result;
 }
 
+std::vector<int> Walk::on_demand(Limits& limits) const {
+  std::vector<char> needed(in_.count), done(in_.count);
+  for (int op = 0; op < in_.count; ++op)
+    for (int before : in_.predecessors[op]) needed[before] = 1;
+  struct Waiting {
+    int op;
+    std::size_t next;  // of its predecessors, the first that was not looked at
+  };
+  std::vector<int> order;
+  std::vector<Waiting> stack;
+  for (int end = 0; end < in_.count; ++end) {
+    if (needed[end]) continue;
+    stack.push_back({end, 0});
+    while (!stack.empty()) {
+      Waiting& top = stack.back();
+      const auto before = in_.predecessors[top.op];
+      while (top.next < before.size() && done[before[top.next]]) ++top.next;
+      if (top.next < before.size()) {
+        stack.push_back({before[top.next++], 0});
+        continue;
+      }
+      done[top.op] = 1;
+      order.push_back(top.op);
+      stack.pop_back();
+      if (limits.out_of_time(order.size())) return {};
+    }
+  }
+  return order;
+}
+
 std::vector<int> Walk::greedy(bool newest_first, Limits& limits) const {
   return Greedy(in_, made_, read_, newest_first).run(limits);
 }

@@ -27,6 +27,9 @@ class Walk {
 
   OrderProfile profile(const std::vector<int>& order) const;
 
+  // Every op right before the first one that needs it. Empty where the limit comes first.
+  std::vector<int> on_demand(Limits& limits) const;
+
   // Least growth of the live bytes first, then the op that became ready last, or the first by
   // number. Empty where the limit comes first.
   std::vector<int> greedy(bool newest_first, Limits& limits) const;
