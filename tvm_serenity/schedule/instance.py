@@ -19,9 +19,6 @@ from tvm_serenity.schedule.problem import Problem
 
 Sets = tuple[tuple[int, ...], ...]
 
-WHOLE_OPS = 20_000
-"""A segment of so many ops that is the whole instance is not numbered anew."""
-
 
 @cache
 def native_core() -> ModuleType | None:
@@ -182,10 +179,10 @@ def segment(
 
     What is live throughout is left out: the bytes before the segment are ``start_bytes`` plus
     those. Its ops are numbered as the instance's are, so that equal cells give equal instances.
-    The instance's storages must have one producer at most. All steps of many are the instance.
+    The instance's storages must have one producer at most. All steps are the instance itself.
     """
     ops = tuple(sorted(order[first:last]))
-    if instance.count == len(ops) >= WHOLE_OPS:
+    if len(ops) == instance.count:
         return instance, ops
     local = {op: i for i, op in enumerate(ops)}
     number: dict[int, int] = {}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import psutil
 
@@ -10,7 +11,7 @@ from tvm_serenity.deadline import seconds_left
 from tvm_serenity.schedule.result import Options, Progress
 
 MEMORY_SHARE = 0.5
-"""The default memory limit, as a share of the memory that is available at the start."""
+"""The default memory limit, as a share of the memory that is available at the first search."""
 FOREVER, MANY = 1e9, 1 << 62
 """Seconds and steps where there is no limit."""
 
@@ -29,11 +30,11 @@ class SearchRun:
     bound_bytes: int = 0
     limited: str = ""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def memory_bytes(self) -> int:
+        """The memory that a search may use; asked for where one begins."""
         limit = self.options.memory_limit_bytes
-        if limit is None:
-            limit = int(MEMORY_SHARE * psutil.virtual_memory().available)
-        self.memory_bytes = limit
+        return int(MEMORY_SHARE * psutil.virtual_memory().available) if limit is None else limit
 
     @property
     def seconds(self) -> float:
