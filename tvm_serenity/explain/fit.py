@@ -10,6 +10,7 @@ from typing import Any
 
 from tvm_serenity.arena import place_in_time
 from tvm_serenity.boards import Board
+from tvm_serenity.deadline import within
 from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
@@ -21,6 +22,8 @@ from tvm_serenity.plan import Plan, PlanOptions, plan
 from tvm_serenity.schedule import Schedule
 
 _SECONDS = 2.0
+_PLACE_SHARE = 0.8
+"""Of the time that is left: what does not fit is explained in the rest."""
 
 
 def fit_json(
@@ -70,7 +73,8 @@ def fit_claims(
 
     Where there is no time to place so many tensors, it says that.
     """
-    ranges, placed = place_in_time(graph, found.order, board.core.alignment_bytes)
+    with within(None, _PLACE_SHARE):
+        ranges, placed = place_in_time(graph, found.order, board.core.alignment_bytes)
     if not placed.is_placed:
         return [no_time(f"Whether it fits {board.title}", "looked at")]
     numbers = fit_json(board, graph, ranges, placed, stack_bytes)

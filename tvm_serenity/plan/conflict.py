@@ -47,10 +47,11 @@ def find_conflict(
 def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOptions) -> list[Buffer]:
     """The buffers of a step that alone exceeds the capacity, largest last; else all of them."""
     problem = prepare(buffers, options.alignment)
-    chosen = [buffers[i] for i in problem.index]
     for live in _sections(problem):
         if section_bound(problem, live) > capacity:
-            return sorted((chosen[i] for i in live), key=lambda b: b.size_bytes)
+            return sorted((buffers[problem.index[i]] for i in live), key=lambda b: b.size_bytes)
+    made = list(buffers)
+    chosen = (made[i] for i in problem.index)
     return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))
 
 
