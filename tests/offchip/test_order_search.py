@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.random_graphs import random_graph
+from tests.random_graphs import random_graph, windowed_graph
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
 from tvm_serenity.offchip import (
@@ -20,8 +20,8 @@ from tvm_serenity.offchip import (
     trace_of,
     traffic_order,
 )
-from tvm_serenity.offchip.network import network_of
-from tvm_serenity.offchip.storages import storages_of
+from tvm_serenity.offchip.network import NativeNetwork, network_of
+from tvm_serenity.offchip.storages import Storages, storages_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import schedule
 from tvm_serenity.text import parse
@@ -191,6 +191,30 @@ def test_searches_that_would_take_much_memory_use_larger_blocks(
     for limit in (1, 100, 2_000):
         monkeypatch.setattr(order_search, "MAX_STATE_BYTES", limit)
         check(graph, traffic_order(graph, 24, Model(1), SMALL), Model(1))
+
+
+@needs_core
+def test_small_tensors_do_not_get_fewer_blocks_from_larger_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A block a tensor at least: of 60,000 operators a search would have taken 3.6 GB."""
+    from tvm_serenity.offchip import order_search
+
+    graph = windowed_graph(random.Random(3), 40, 4, 8)
+    for limit, climbs in ((1_000, 0), (3_000, 1), (6_000, 1), (9_000, 1)):
+        searched = list[int]()
+
+        def noted(storages: Storages, searched: list[int] = searched) -> NativeNetwork:
+            searched.append(len(storages.graph.ops) * storages.count_blocks)
+            return network_of(storages)
+
+        monkeypatch.setattr(order_search, "network_of", noted)
+        monkeypatch.setattr(order_search, "MAX_STATE_BYTES", limit)
+        options = SearchOptions(local_accesses=3_000, exact_ops=0)
+        check(graph, traffic_order(graph, 24, Model(1), options), Model(1))
+        _, *states = searched  # the first is asked for a bound, which keeps no states
+        assert len(states) == climbs
+        assert all(found <= limit for found in states)
 
 
 def test_tensors_of_no_bytes_and_graphs_of_no_ops() -> None:

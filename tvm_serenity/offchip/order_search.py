@@ -225,9 +225,10 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
         states > MAX_STATE_BYTES * factor and slots >= 2 * factor
     ):
         factor *= 2
-    if factor > 1 and states <= MAX_STATE_BYTES * factor:
-        coarse = replace(fine.model, block_bytes=block * factor)
-        yield storages_of(work.subject, coarse), COARSE_SHARE
+    if factor > 1:
+        coarse = storages_of(work.subject, replace(fine.model, block_bytes=block * factor))
+        if len(fine.graph.ops) * coarse.count_blocks <= MAX_STATE_BYTES:  # small tensors stay whole
+            yield coarse, COARSE_SHARE
     if states <= MAX_STATE_BYTES:
         yield fine, 1 - COARSE_SHARE if factor > 1 else 1.0
 
