@@ -9,7 +9,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan.bound import problem_bound
 from tvm_serenity.plan.buffers import Buffer
-from tvm_serenity.plan.columns import FreeBuffers
+from tvm_serenity.plan.columns import constrained
 from tvm_serenity.plan.conflict import find_conflict
 from tvm_serenity.plan.fits import fixed_clash
 from tvm_serenity.plan.greedy import arena_of
@@ -35,8 +35,7 @@ def plan(
     with within(options.time_limit_s):
         if options.regions:
             return _plan_regions(buffers, method, options)
-        listed = () if isinstance(buffers, FreeBuffers) else buffers
-        if named := next((b for b in listed if b.regions), None):
+        if named := next((b for b in constrained(buffers) if b.regions), None):
             raise InputError(f"buffer {named.name!r}: lists regions, but the options have none")
         return _plan_arena(buffers, method, options)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan.buffers import Buffer, Region
-from tvm_serenity.plan.columns import BufferColumns, FreeBuffers
+from tvm_serenity.plan.columns import BufferColumns, constrained
 
 
 def check_plan(
@@ -80,10 +80,9 @@ def check_regions(
 
 def _sharing(buffers: Sequence[Buffer]) -> set[int]:
     """The buffers that may share bytes with another one, or that another one may reach."""
-    if isinstance(buffers, FreeBuffers):
-        return set()
-    named = {buffer.may_overlap for buffer in buffers} - {None}
-    return {i for i, b in enumerate(buffers) if b.may_overlap is not None or b.name in named}
+    asked = constrained(buffers)
+    named = {buffer.may_overlap for buffer in asked} - {None}
+    return {i for i, b in enumerate(asked) if b.may_overlap is not None or b.name in named}
 
 
 def _check_each(buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequence[int]) -> None:
@@ -93,8 +92,7 @@ def _check_each(buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequ
             raise CheckError(f"buffer {columns.name[index]!r}: negative offset {offset}")
         if offset % step:
             raise CheckError(f"buffer {columns.name[index]!r}: offset {offset} is not {step}-fold")
-    constrained = () if isinstance(buffers, FreeBuffers) else buffers
-    for buffer, offset in zip(constrained, offsets, strict=False):
+    for buffer, offset in zip(constrained(buffers), offsets, strict=False):
         if buffer.offset is not None and buffer.offset != offset:
             raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
 

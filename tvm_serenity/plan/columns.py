@@ -77,6 +77,11 @@ class FreeBuffers(Sequence[Buffer]):
         return Buffer(c.name[index], lower, upper, size, int(c.alignment[index]))
 
 
+def constrained(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Return the buffers that may ask for more than an alignment: none of :class:`FreeBuffers`."""
+    return () if isinstance(buffers, FreeBuffers) else buffers
+
+
 def joined(parts: Sequence[FreeBuffers]) -> FreeBuffers:
     """Return the buffers of all parts, one part after the other."""
     columns = [part.columns for part in parts]

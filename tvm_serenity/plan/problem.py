@@ -14,7 +14,7 @@ import numpy as np
 
 from tvm_serenity.arrays import Ints
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Overlap, check_buffers
-from tvm_serenity.plan.columns import BufferColumns, FreeBuffers
+from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, constrained
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class PlacementProblem:
         if len(self.index) == len(self.buffers):
             return tuple(given)
         offsets = [0] * len(self.buffers)
-        if not isinstance(self.buffers, FreeBuffers):
-            offsets = [buffer.offset or 0 for buffer in self.buffers]
+        for i, buffer in enumerate(constrained(self.buffers)):
+            offsets[i] = buffer.offset or 0
         for i, offset in zip(self.index, given, strict=True):
             offsets[i] = offset
         return tuple(offsets)
@@ -128,9 +128,7 @@ def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
     """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
     given = BufferColumns.of(buffers)
     size, first, last, step = given.size_bytes, given.lower, given.upper, given.alignment
-    free = isinstance(buffers, FreeBuffers) or all(
-        b.offset is None and b.may_overlap is None for b in buffers
-    )
+    free = all(b.offset is None and b.may_overlap is None for b in constrained(buffers))
     most = (int(size.max(initial=0)) + int(step.max(initial=1)) + alignment) * len(size)
     if not free or most > MAX_BYTES or len(set(given.name)) < len(size):
         check_buffers(buffers, alignment)
