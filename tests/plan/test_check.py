@@ -1,5 +1,6 @@
 """The checker of placements against all pairs, on buffers and offsets drawn at random."""
 
+import importlib
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from tests.large_graphs import trace
 from tests.plan.pairs import wrong_pairs
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import Buffer, Overlap, PlanOptions, check_plan, plan
+
+check = importlib.import_module("tvm_serenity.plan.check")
 
 
 @st.composite
@@ -30,10 +33,18 @@ def placed(draw: st.DrawFn) -> tuple[list[Buffer], list[int]]:
 
 
 @settings(max_examples=2_000, deadline=None, derandomize=True)
-@given(placed())
-def test_the_checker_says_what_all_pairs_say(given_: tuple[list[Buffer], list[int]]) -> None:
+@given(placed(), st.sampled_from((1, 2, 3, check.LEAST_BLOCK)))
+def test_the_checker_says_what_all_pairs_say(
+    given_: tuple[list[Buffer], list[int]], block: int
+) -> None:
     buffers, offsets = given_
     wrong = wrong_pairs(buffers, offsets)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(check, "LEAST_BLOCK", block)
+        _agrees(buffers, offsets, wrong)
+
+
+def _agrees(buffers: list[Buffer], offsets: list[int], wrong: set[frozenset[str]]) -> None:
     if not wrong:
         check_plan(buffers, offsets)
         return
@@ -62,3 +73,9 @@ def test_one_buffer_moved_among_many_is_found() -> None:
                 check_plan(buffers, offsets)
         else:
             check_plan(buffers, offsets)
+
+
+@pytest.mark.parametrize("offset", [-1, 2**62, 2**80])
+def test_an_offset_that_no_memory_has_is_named(offset: int) -> None:
+    with pytest.raises(CheckError, match=f"buffer 'b': offset {offset} is not within"):
+        check_plan([Buffer("a", 0, 1, 4), Buffer("b", 0, 1, 4)], [0, offset])

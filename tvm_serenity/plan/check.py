@@ -1,16 +1,29 @@
 """An independent check of placements: in order of time, each buffer beside those that are live.
 
 It shares nothing with the planners but the buffers it is given. As long as no two share
-bytes, what is live lies apart, so of all that do not ask to share only the neighbours of a new
-buffer can reach into it: O(n log n) comparisons. ``tests/plan/pairs.py`` compares all pairs.
+bytes, what is live lies apart, so by address it is in order, and all that reaches into a new
+buffer lies side by side there. Buffers begin a block of some at a time, compared with what
+lives at the block's start, and with each other. ``tests/plan/pairs.py`` compares all pairs.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
 
 from tvm_serenity.errors import CheckError
-from tvm_serenity.plan.buffers import Buffer, Region
+from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
 from tvm_serenity.plan.columns import BufferColumns, constrained
+
+Ints = npt.NDArray[np.int64]
+
+LEAST_BLOCK, MOST_BLOCK = 128, 512
+"""Buffers that begin in a block: of the live ones, which each block goes through, the root."""
+
+NONE = np.zeros(0, dtype=np.int64)
+LATER = np.triu(np.ones((MOST_BLOCK, MOST_BLOCK), dtype=np.bool_), 1)
 
 
 def check_plan(
@@ -20,41 +33,16 @@ def check_plan(
     if len(buffers) != len(offsets):
         raise CheckError(f"{len(buffers)} buffers have {len(offsets)} offsets")
     columns = BufferColumns.of(buffers)
-    lower, upper, size = (c.tolist() for c in (columns.lower, columns.upper, columns.size_bytes))
-    end = [offset + bytes_ for offset, bytes_ in zip(offsets, size, strict=True)]
-    taking = [i for i, bytes_ in enumerate(size) if bytes_ > 0 and lower[i] < upper[i]]
-    _check_each(buffers, columns, offsets)
-    for index in () if capacity is None else taking:
-        if end[index] > capacity:
-            raise CheckError(
-                f"buffer {columns.name[index]!r}: ends at {end[index]}, past the capacity of "
-                f"{capacity} bytes"
-            )
-    sharing = _sharing(buffers)
-    leaving = sorted((i for i in taking if i not in sharing), key=upper.__getitem__, reverse=True)
-    starts: list[int] = []  # where what is live and lies alone starts, ascending
-    owner: dict[int, int] = {}
-    shared: list[int] = []  # what is live and may share bytes, or is asked to
-    for index in sorted(taking, key=lower.__getitem__):
-        offset, step = offsets[index], lower[index]
-        while leaving and upper[leaving[-1]] <= step:
-            start = offsets[leaving.pop()]
-            del starts[bisect_left(starts, start)], owner[start]
-        after = bisect_left(starts, offset)
-        if after > 0 and end[below := owner[starts[after - 1]]] > offset:
-            _check_pair(buffers[below], offsets[below], buffers[index], offset)
-        if after < len(starts) and starts[after] < end[index]:
-            above = owner[starts[after]]
-            _check_pair(buffers[above], offsets[above], buffers[index], offset)
-        if shared:
-            shared = [other for other in shared if upper[other] > step]
-            for other in shared:
-                _check_pair(buffers[other], offsets[other], buffers[index], offset)
-        if index in sharing:
-            shared.append(index)
-        else:
-            starts.insert(after, offset)
-            owner[offset] = index
+    start = _checked_offsets(buffers, columns, offsets)
+    placed = _Placed(columns.lower, columns.upper, start, start + columns.size_bytes)
+    taking = np.flatnonzero((columns.size_bytes > 0) & (columns.lower < columns.upper))
+    for index in () if capacity is None else taking[placed.end[taking] > capacity][:1].tolist():
+        raise CheckError(
+            f"buffer {columns.name[index]!r}: ends at {placed.end[index]}, past the capacity of "
+            f"{capacity} bytes"
+        )
+    for one, two in _meeting(placed, taking, _sharing(buffers)):
+        _check_pair(buffers[one], offsets[one], buffers[two], offsets[two])
 
 
 def check_regions(
@@ -78,6 +66,74 @@ def check_regions(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """When each buffer is live, and from which byte to which; half open, both."""
+
+    lower: Ints
+    upper: Ints
+    start: Ints
+    end: Ints
+
+
+def _meeting(placed: _Placed, taking: Ints, sharing: set[int]) -> Iterator[tuple[int, int]]:
+    """All two buffers that are live at once and share bytes, until two do that may not."""
+    waiting = taking[np.argsort(placed.lower[taking], kind="stable")]
+    may_share = np.zeros(len(placed.lower), dtype=np.bool_)
+    may_share[list(sharing)] = True
+    alone = shared = NONE  # what is live; alone: ascending by address
+    first = 0
+    while first < len(waiting):
+        width = min(max(LEAST_BLOCK, isqrt(len(alone))), MOST_BLOCK)
+        block = waiting[first : first + width]
+        first += width
+        now = placed.lower[block[0]]
+        alone, shared = (live[placed.upper[live] > now] for live in (alone, shared))
+        yield from _listed(_beside(placed, alone, block))
+        yield from _listed(_all(placed, shared, block))
+        yield from _listed(_within(placed, block))
+        joining = block[~may_share[block]]
+        joining = joining[np.argsort(placed.start[joining], kind="stable")]
+        at = np.searchsorted(placed.start[alone], placed.start[joining])
+        alone = np.insert(alone, at, joining)
+        shared = np.concatenate([shared, block[may_share[block]]])
+
+
+def _listed(pairs: tuple[Ints, Ints]) -> Iterator[tuple[int, int]]:
+    return zip(*(side.tolist() for side in pairs), strict=True)
+
+
+def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
+    """Pairs of a live buffer and one of the block; live ones lie apart, ascending by address."""
+    below = np.searchsorted(placed.end[live], placed.start[block], side="right")
+    above = np.searchsorted(placed.start[live], placed.end[block], side="left")
+    count = above - below
+    first = np.repeat(np.cumsum(count) - count - below, count)
+    one, two = live[np.arange(len(first)) - first], np.repeat(block, count)
+    met = placed.upper[one] > placed.lower[two]
+    return one[met], two[met]
+
+
+def _all(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
+    """Pairs of a live buffer and one of the block, wherever they lie."""
+    met = _met(placed, live[:, None], block[None, :])
+    i, j = np.nonzero(met) if met.any() else (NONE, NONE)
+    return live[i], block[j]
+
+
+def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
+    """Pairs of the block itself, first the one that begins first."""
+    met = _met(placed, block[:, None], block[None, :]) & LATER[: len(block), : len(block)]
+    i, j = np.nonzero(met) if met.any() else (NONE, NONE)
+    return block[i], block[j]
+
+
+def _met(placed: _Placed, one: Ints, two: Ints) -> npt.NDArray[np.bool_]:
+    """Whether ``one`` is live when ``two`` begins and shares bytes with it."""
+    below = placed.start[one] < placed.end[two]
+    return below & (placed.start[two] < placed.end[one]) & (placed.upper[one] > placed.lower[two])
+
+
 def _sharing(buffers: Sequence[Buffer]) -> set[int]:
     """The buffers that may share bytes with another one, or that another one may reach."""
     asked = constrained(buffers)
@@ -85,16 +141,25 @@ def _sharing(buffers: Sequence[Buffer]) -> set[int]:
     return {i for i, b in enumerate(asked) if b.may_overlap is not None or b.name in named}
 
 
-def _check_each(buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequence[int]) -> None:
-    """Check that offsets are aligned, and where they are fixed."""
-    for index, (offset, step) in enumerate(zip(offsets, columns.alignment.tolist(), strict=True)):
-        if offset < 0:
-            raise CheckError(f"buffer {columns.name[index]!r}: negative offset {offset}")
-        if offset % step:
-            raise CheckError(f"buffer {columns.name[index]!r}: offset {offset} is not {step}-fold")
+def _checked_offsets(
+    buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequence[int]
+) -> Ints:
+    """Return the offsets: none negative, all aligned, and where they are fixed."""
+    if min(offsets, default=0) < 0 or max(offsets, default=0) > MAX_BYTES:
+        index = next(i for i, offset in enumerate(offsets) if not 0 <= offset <= MAX_BYTES)
+        raise CheckError(
+            f"buffer {columns.name[index]!r}: offset {offsets[index]} is not within 0..{MAX_BYTES}"
+        )
+    start = np.fromiter(offsets, dtype=np.int64, count=len(offsets))
+    for index in np.flatnonzero(start % columns.alignment)[:1].tolist():
+        raise CheckError(
+            f"buffer {columns.name[index]!r}: offset {offsets[index]} is not "
+            f"{columns.alignment[index]}-fold"
+        )
     for buffer, offset in zip(constrained(buffers), offsets, strict=False):
         if buffer.offset is not None and buffer.offset != offset:
             raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
+    return start
 
 
 def _check_pair(one: Buffer, at: int, two: Buffer, there: int) -> None:
