@@ -155,11 +155,18 @@ class Graph:
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must have run before it: producers and state order."""
+        return self.predecessors_among(range(len(self.ops)))
+
+    def predecessors_among(self, chosen: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the same for some ops, ascending; each stands for its place among these."""
         maker, reader = self.arrays.before
         state = self._state_order
-        after = np.concatenate([reader, ints(op for _, op in state)])
-        before = np.concatenate([maker, ints(op for op, _ in state)])
-        return grouped(after, before, len(self.ops), len(self.ops))
+        place = np.full(len(self.ops), -1, dtype=np.int64)
+        place[ints(chosen)] = np.arange(len(chosen))
+        after = place[np.concatenate([reader, ints(op for _, op in state)])]
+        before = place[np.concatenate([maker, ints(op for op, _ in state)])]
+        met = (after >= 0) & (before >= 0)
+        return grouped(after[met], before[met], len(chosen), len(chosen))
 
     @cached_property
     def _state_order(self) -> list[tuple[int, int]]:

@@ -177,7 +177,8 @@ def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
         _tenants(graph, heads, lives.chains),
         repeat(None, len(heads)),
     )
-    ranges = list(map(LiveRange._make, zip(*columns, strict=True)))
+    made = partial(tuple.__new__, LiveRange)  # as _make does, which is a call of Python's each
+    ranges: list[LiveRange] = list(map(made, zip(*columns, strict=True)))
     scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
         LiveRange(workspace_name(ops[op]), ops[op].workspace_bytes, step, step + 1, (), op)

@@ -44,12 +44,11 @@ def shown_steps(live: Sequence[int], start: Ints, stop: Ints) -> range:
 
 def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
     """Return the chosen operators, ascending, with what they read and write, and where to draw."""
-    place = {op: index for index, op in enumerate(chosen)}
     shown = [graph.ops[i] for i in chosen]
-    drawn = layered([[place[p] for p in graph.predecessors[i] if p in place] for i in chosen])
+    drawn = layered(graph.predecessors_among(chosen))
 
     def sized(tensors: Sequence[int]) -> list[list[Any]]:
-        counted = [t for t in dict.fromkeys(tensors) if graph.in_profile[t]]
+        counted = [t for t in dict.fromkeys(tensors) if graph.counted[t]]
         return [[graph.tensors[t].name, graph.tensors[t].size_bytes] for t in counted]
 
     return {

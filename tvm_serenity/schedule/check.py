@@ -62,11 +62,11 @@ class _Facts:
     def of(graph: Graph, when: Ints) -> "_Facts":
         reader, read = _listed(graph.ops, attrgetter("inputs"))
         maker, made = _listed(graph.ops, attrgetter("outputs"))
-        role = [tensor.role for tensor in graph.tensors]
+        code = {role: number for number, role in enumerate(Role)}
+        role = _ints(map(code.__getitem__, map(attrgetter("role"), graph.tensors)))
         size = _ints(map(attrgetter("size_bytes"), graph.tensors))
         constant, state, external = (
-            np.array([own is one for own in role], dtype=np.bool_)
-            for one in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
+            role == code[one] for one in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
         )
         storage = _storages(graph, size)
         return _Facts(when, reader, read, maker, made, size, constant, state, external, storage)
