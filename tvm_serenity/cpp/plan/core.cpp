@@ -20,6 +20,11 @@ constexpr std::uint64_t kCoreTurns = 2;  // for each buffer of a core, without a
 constexpr std::uint64_t kFewestTurns = 40'000;  // of what is around a core, without a better arena
 constexpr int kAllTurns = 2;  // buffers for each turn of all, without a better arena
 constexpr std::uint64_t kAllLooks = 400'000'000;  // at buffers in these turns
+constexpr int kMuch = 200;     // parts of the goal, one of which is much to waste
+constexpr int kModest = 220;   // the same of what may be left where all is placed anew
+constexpr int kLeft = 2, kBold = 4;  // parts of what is wasted that may be left; where it is much
+constexpr std::uint64_t kAnewTurns = 8;  // for each buffer, to place all anew
+constexpr int kTries = 2;  // of that, each with half as much to gain
 constexpr int kEnough = 4;  // parts of what a core leaves of the goal, one of which may be wasted
 
 // All buffers, fixed ones first, then by size and root of lifetime.
@@ -67,6 +72,8 @@ class Cores {
   Cores(const Instance& all, std::vector<Bytes> offsets, Bytes goal, Limit& limit,
         const Found& found)
       : all_(all), best_(std::move(offsets)), goal_(goal), limit_(limit), found_(found) {
+    for (int i = 0; i < all.count(); ++i)
+      if (all.fixed[i] >= 0) goal_ = std::max(goal_, all.fixed[i] + all.size[i]);
     for (double share : kShares) {
       if (limit.now()) break;
       Instance core = front_of(all, share);
@@ -97,21 +104,38 @@ class Cores {
         placed = lower(core, std::move(placed), least + left / (kEnough * (round + 1)), {turns},
                        true, state, limit_, innermost ? unheard : fill);
         fill(placed);
+        if (innermost && wasted() > goal_ / kMuch) place_all_anew(state);
         if (ended()) return;
       }
       const std::uint64_t turns = std::max<std::uint64_t>(kFewestTurns, all_.count() / kAllTurns);
       lower(all_, best_, goal_, {turns, kAllLooks}, true, state, limit_, offered);
+      place_all_anew(state);
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }
 
  private:
-  bool ended() { return limit_.now() || arena_of(all_, best_) <= goal_; }
+  Bytes wasted() const { return arena_of(all_, best_) - goal_; }
+  bool ended() { return limit_.now() || wasted() <= 0; }
 
   void offer(const std::vector<Bytes>& whole) {
     if (whole.empty() || arena_of(all_, whole) >= arena_of(all_, best_)) return;
     best_ = whole;
     found_(best_);
+  }
+
+  // Places all from the heaviest on below a capacity, again and again below a lesser one.
+  void place_all_anew(std::uint64_t state) {
+    for (int tries = 0; tries < kTries && !ended(); ++tries) {
+      const Bytes now = wasted(), modest = goal_ / kModest;
+      const Bytes left = now > goal_ / kMuch ? std::max(now / kBold, modest) : now / kLeft;
+      const Bytes target = goal_ + now - std::max<Bytes>(1, (now - left) >> tries);
+      state = mix(state);
+      const std::vector<Bytes> placed = place_anew(all_, target, kAnewTurns, state, limit_);
+      if (placed.empty()) continue;
+      offer(settle(all_, placed, goal_, limit_));
+      tries = -1;
+    }
   }
 
   // A placement of the first core, one of several; or that of the best of all if it is lower.

@@ -7,7 +7,8 @@ namespace plan {
 
 // Places cores, the buffers that are largest by size and root of lifetime and make up a share of
 // the area of all: the smallest one first, each next one around it, and last all. Each arena is
-// lowered before the next core is placed. That is done again from other placements of the first
+// lowered before the next core is placed. Then all are placed anew below less; where the first core
+// leaves much to waste, before the next one. That is done again from other placements of the first
 // core. `found` is called with each better placement of all than `offsets`. Ends at `goal`, when
 // each of the placements to start from has gained nothing, or at the limit. Buffers must not share
 // bytes.

@@ -15,6 +15,8 @@ constexpr double kWorth = 64;               // of a buffer whose area's root is 
 constexpr std::uint64_t kLooks = 200'000;   // at buffers, between two looks at the clock
 constexpr int kNearest = 512, kFarthest = 2;  // parts of the way to the goal that a target takes
 constexpr int kImpatience = 8;  // buffers for each turn in which no fewer wait, before more room
+constexpr int kCalm = 2;    // the same where all is placed anew, before that is turned twice
+constexpr int kFine = 2;   // cells for each spot
 constexpr int kAgain = 3;  // times that what is placed is turned twice before that
 
 }  // namespace
@@ -29,7 +31,7 @@ Ejection::Ejection(const Instance& in, std::uint64_t seed)
     movable_.push_back(in.fixed[i] < 0 && in.partners[i].empty() && !in.paired[i]);
   }
   for (int i = 0; i < in.count(); ++i)
-    worth_.push_back({movable_[i] ? 1 + std::int64_t(kWorth * root[i] / mean) : 0, 1});
+    area_.push_back(movable_[i] ? 1 + std::int64_t(kWorth * root[i] / mean) : 0);
 }
 
 void Ejection::start(std::vector<Bytes> offsets, Bytes capacity) {
@@ -39,7 +41,16 @@ void Ejection::start(std::vector<Bytes> offsets, Bytes capacity) {
     if (movable_[i] && offsets_[i] + in_.size[i] > capacity)
       offsets_[i] = -1, waiting_.push_back(i);
   shelves_.fill(offsets_);
-  for (Worth& one : worth_) one.refused = 1;
+  worth_ = area_;
+}
+
+void Ejection::start_over() {
+  offsets_ = in_.fixed;
+  waiting_.clear();
+  for (int i = in_.count() - 1; i >= 0; --i)
+    if (movable_[i]) waiting_.push_back(i);
+  shelves_.fill(offsets_);
+  worth_ = area_;
 }
 
 void Ejection::compact(Limit& limit) {
@@ -73,7 +84,7 @@ void Ejection::put(int i, Bytes capacity) {
   Bytes at = shelves_.lowest_gap(i);
   if (at > last) {
     held_ = shelves_.live(in_.lower[i], in_.upper[i]);
-    ++worth_[i].refused;
+    worth_[i] += area_[i];
     at = cheapest(i, last);
     if (at < 0) {  // only what stays is in the way: others first
       waiting_.push_back(i);
@@ -95,11 +106,11 @@ Bytes Ejection::cheapest(int i, Bytes last) {
   std::int64_t met = 0, least = std::numeric_limits<std::int64_t>::max();
   int staying = 0, equal = 0;
   Bytes best = -1;
-  for (const Spot& spot : spots_) {
-    met += spot.worth, staying += spot.staying;
+  for (std::size_t k = 0; k < spots_.size(); ++k) {
+    met += more_[k], staying += staying_[k];
     if (staying > 0 || met > least) continue;
     if (met < least) least = met, equal = 0;
-    if (below(++equal) == 0) best = spot.at;
+    if (below(++equal) == 0) best = spots_[k];
   }
   return best < 0 ? best : slid_down(i, best);
 }
@@ -111,28 +122,32 @@ void Ejection::find_spots(int i, Bytes last) {
     if (held.start < size) continue;
     const Bytes at = step == 1 ? held.start - size : (held.start - size) / step * step;
     if (at >= last) break;
-    if (spots_.empty() || at > spots_.back().at) spots_.push_back({at, 0, 0});
+    if (spots_.empty() || at > spots_.back()) spots_.push_back(at);
   }
-  spots_.push_back({last / step * step, 0, 0});
+  spots_.push_back(last / step * step);
 }
 
 // What is met from a spot on, and from which one on no longer.
 void Ejection::weigh_spots(int i) {
   int shift = 0;
-  while (spots_.back().at >> shift > Bytes(spots_.size())) ++shift;
-  cells_.clear();
+  while (spots_.back() >> shift > Bytes(kFine * spots_.size())) ++shift;
+  cells_.resize((spots_.back() >> shift) + 1);
+  std::size_t cell = 0;
   for (std::size_t k = 0; k < spots_.size(); ++k)
-    cells_.resize((spots_[k].at >> shift) + 1, int(k));
+    for (; cell <= std::size_t(spots_[k] >> shift); ++cell) cells_[cell] = int(k);
+  more_.assign(spots_.size(), 0), staying_.assign(spots_.size(), 0);
   std::size_t in = 0;
   for (const Shelves::Held& held : held_) {
-    while (in < spots_.size() && spots_[in].at + in_.size[i] <= held.start) ++in;
+    while (in < spots_.size() && spots_[in] + in_.size[i] <= held.start) ++in;
     if (in == spots_.size()) break;
-    const std::int64_t one = worth(held.buffer);
-    spots_[in].worth += one, spots_[in].staying += one == 0;
-    if (held.end > spots_.back().at) continue;
+    const std::int64_t one = worth_[held.buffer];
+    more_[in] += one;
+    if (one == 0) ++staying_[in];
+    if (held.end > spots_.back()) continue;
     std::size_t out = cells_[held.end >> shift];
-    while (spots_[out].at < held.end) ++out;
-    spots_[out].worth -= one, spots_[out].staying -= one == 0;
+    while (spots_[out] < held.end) ++out;
+    more_[out] -= one;
+    if (one == 0) --staying_[out];
   }
 }
 
@@ -156,7 +171,7 @@ void Ejection::evict(int i, Bytes at) {
     waiting_.push_back(held.buffer);
   }
   std::sort(waiting_.begin() + before, waiting_.end(), [&](int j, int k) {
-    return worth_[j].area != worth_[k].area ? worth_[j].area < worth_[k].area : j < k;
+    return area_[j] != area_[k] ? area_[j] < area_[k] : j < k;
   });
 }
 
@@ -196,6 +211,17 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
     }
   }
   return best;
+}
+
+std::vector<Bytes> place_anew(const Instance& in, Bytes capacity, std::uint64_t turns,
+                              std::uint64_t seed, Limit& limit) {
+  Ejection ejection(in, seed);
+  ejection.start_over();
+  while (!ejection.place(capacity, in.count() / kCalm, limit)) {
+    if (limit.now() || ejection.turns() >= turns * in.count()) return {};
+    ejection.compact(limit);
+  }
+  return ejection.offsets();
 }
 
 }  // namespace plan

@@ -23,6 +23,9 @@ class Ejection {
   // Takes `offsets`; what ends above `capacity` waits.
   void start(std::vector<Bytes> offsets, Bytes capacity);
 
+  // Takes no offsets but those of what stays: all else waits, the first one to be placed first.
+  void start_over();
+
   // Whether what waits was placed below `capacity`, the last one first. Ends after `patience` turns
   // in which no fewer wait than ever before, or at the limit; it may go on, with a capacity that is
   // not less.
@@ -37,34 +40,25 @@ class Ejection {
   std::uint64_t looks() const { return shelves_.read(); }
 
  private:
-  struct Worth {
-    std::int64_t area, refused;  // its root, 0 where it stays; how often it found no room
-  };
-
-  // The highest offset at which a buffer ends no higher than another one begins; and by how much
-  // that what it meets there is worth more than at the spot below, and how many more of it stay.
-  struct Spot {
-    Bytes at;
-    std::int64_t worth;
-    int staying;
-  };
-
   void put(int i, Bytes capacity);
   Bytes cheapest(int i, Bytes last);
   void find_spots(int i, Bytes last);
   void weigh_spots(int i);
   Bytes slid_down(int i, Bytes at) const;
   void evict(int i, Bytes at);
-  std::int64_t worth(int i) const { return worth_[i].area * worth_[i].refused; }
   int below(int n) { return int(mix(state_ += 0x9e3779b97f4a7c15ull) % std::uint64_t(n)); }
 
   const Instance& in_;
   Shelves shelves_;
   std::vector<char> movable_;
-  std::vector<Worth> worth_;
+  std::vector<std::int64_t> area_, worth_;  // its root, 0 where a buffer stays; how much it is worth
   Shelves::Range held_{nullptr, nullptr};  // what meets the buffer to place
-  std::vector<Spot> spots_;   // ascending
-  std::vector<int> cells_;    // the first spot of each cell of offsets
+  // Spots, ascending: the highest offsets at which a buffer ends no higher than another one begins.
+  // Of each, by how much what it meets is worth more than at the spot below, and how many more of
+  // it stay; and the first spot of each cell of offsets.
+  std::vector<Bytes> spots_;
+  std::vector<std::int64_t> more_;
+  std::vector<int> staying_, cells_;
   std::vector<Bytes> offsets_;
   std::vector<int> waiting_;
   std::uint64_t state_, turns_ = 0, looked_ = 0;
@@ -85,5 +79,11 @@ struct Idle {
 std::vector<Bytes> lower(const Instance& instance, std::vector<Bytes> offsets, Bytes goal,
                          const Idle& idle, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found);
+
+// Places all anew below a capacity, each buffer before those after it as far as there is room;
+// empty where that takes more than `turns` for each buffer, or at the limit. No buffers may share
+// bytes.
+std::vector<Bytes> place_anew(const Instance& instance, Bytes capacity, std::uint64_t turns,
+                              std::uint64_t seed, Limit& limit);
 
 }  // namespace plan
