@@ -127,6 +127,15 @@ def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
 
 
 @needs_native
+@pytest.mark.parametrize("seed", [1, 2, 4, 5, 6])
+def test_all_are_placed_anew_where_what_is_around_a_core_wastes_much(seed: int) -> None:
+    buffers = steady_trace(MANY, seed)
+    found = plan(buffers, options=PlanOptions(steps=150_000, time_limit_s=None))
+    check_plan(buffers, found.offsets, found.arena_bytes)
+    assert found.gap <= 0.005
+
+
+@needs_native
 @pytest.mark.skipif(not TRACES.is_dir(), reason="shared data/dsa is absent")
 @pytest.mark.parametrize("like", ["TestPersonDetectionModel", "deep_speech", "somas_resnet50"])
 def test_many_buffers_as_in_small_traces_end_near_the_bound(like: str) -> None:

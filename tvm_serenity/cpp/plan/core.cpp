@@ -20,17 +20,19 @@ constexpr std::uint64_t kCoreTurns = 2;  // for each buffer of a core, without a
 constexpr std::uint64_t kFewestTurns = 40'000;  // of what is around a core, without a better arena
 constexpr int kAllTurns = 2;  // buffers for each turn of all, without a better arena
 constexpr std::uint64_t kAllLooks = 400'000'000;  // at buffers in these turns
-constexpr int kMuch = 200;     // parts of the goal, one of which is much to waste
-constexpr int kModest = 220;   // the same of what may be left where all is placed anew
-constexpr int kLeft = 2, kBold = 4;  // parts of what is wasted that may be left; where it is much
-constexpr std::uint64_t kAnewTurns = 8;  // for each buffer, to place all anew
-constexpr int kTries = 2;  // of that, each with half as much to gain
+constexpr int kMuch = 200;  // parts of the goal, one of which is much to waste
+constexpr int kModest = 220;  // the same of what may be left where all is placed anew
 constexpr int kEnough = 4;  // parts of what a core leaves of the goal, one of which may be wasted
+
+std::vector<int> in_turn(const Instance& in) {
+  std::vector<int> order(in.count());
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
 
 // All buffers, fixed ones first, then by size and root of lifetime.
 std::vector<int> by_weight(const Instance& in) {
-  std::vector<int> order(in.count());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int> order = in_turn(in);
   std::vector<double> weight;
   for (int i = 0; i < in.count(); ++i)
     weight.push_back(in.fixed[i] >= 0 ? HUGE_VAL
@@ -56,9 +58,7 @@ Instance front_of(const Instance& all, double share) {
 // came first, as all placements are here.
 std::vector<Bytes> filled(Instance in, const std::vector<Bytes>& placed, Limit& limit) {
   std::copy(placed.begin(), placed.end(), in.fixed.begin());
-  std::vector<int> order(in.count());
-  std::iota(order.begin(), order.end(), 0);
-  return place_among_many(in, order, limit);
+  return place_among_many(in, in_turn(in), limit);
 }
 
 Bytes most_live(const Instance& in) {
@@ -104,12 +104,12 @@ class Cores {
         placed = lower(core, std::move(placed), least + left / (kEnough * (round + 1)), {turns},
                        true, state, limit_, innermost ? unheard : fill);
         fill(placed);
-        if (innermost && wasted() > goal_ / kMuch) place_all_anew(state);
+        if (innermost && wasted() > goal_ / kMuch) place_all_anew(state, 1);
         if (ended()) return;
       }
       const std::uint64_t turns = std::max<std::uint64_t>(kFewestTurns, all_.count() / kAllTurns);
       lower(all_, best_, goal_, {turns, kAllLooks}, true, state, limit_, offered);
-      place_all_anew(state);
+      place_all_anew(state, int(std::size(anew_)));
       if (arena_of(all_, best_) < before) idle = -1;
     }
   }
@@ -124,16 +124,23 @@ class Cores {
     found_(best_);
   }
 
-  // Places all from the heaviest on below a capacity, again and again below a lesser one.
-  void place_all_anew(std::uint64_t state) {
-    for (int tries = 0; tries < kTries && !ended(); ++tries) {
+  // Places all below a capacity half way to the goal, and again: from the heaviest or the largest on,
+  // by one of these orders or both. Where much is wasted, no nearer than what is modest.
+  void place_all_anew(std::uint64_t state, int orders) {
+    if (anew_[0].empty()) {
+      anew_[0] = anew_[1] = in_turn(all_);
+      std::stable_sort(anew_[1].begin(), anew_[1].end(),
+                       [&](int i, int j) { return all_.size[i] > all_.size[j]; });
+    }
+    for (int tries = 0; tries < orders && !ended(); ++tries) {
       const Bytes now = wasted(), modest = goal_ / kModest;
-      const Bytes left = now > goal_ / kMuch ? std::max(now / kBold, modest) : now / kLeft;
-      const Bytes target = goal_ + now - std::max<Bytes>(1, (now - left) >> tries);
+      const Bytes left = now > goal_ / kMuch ? std::max(now / 2, modest) : now / 2;
       state = mix(state);
-      const std::vector<Bytes> placed = place_anew(all_, target, kAnewTurns, state, limit_);
+      const std::vector<Bytes> placed =
+          place_anew(all_, anew_[tries], goal_ + left, state, limit_);
       if (placed.empty()) continue;
       offer(settle(all_, placed, goal_, limit_));
+      if (tries > 0) anew_[0].swap(anew_[1]);
       tries = -1;
     }
   }
@@ -163,6 +170,7 @@ class Cores {
 
   const Instance& all_;
   std::vector<Instance> cores_;
+  std::vector<int> anew_[2];  // orders in which all are placed, the one that did so last first
   std::vector<Bytes> best_;
   Bytes goal_;
   Limit& limit_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "plan/part.hpp"
@@ -15,7 +16,7 @@ constexpr double kWorth = 64;               // of a buffer whose area's root is 
 constexpr std::uint64_t kLooks = 200'000;   // at buffers, between two looks at the clock
 constexpr int kNearest = 512, kFarthest = 2;  // parts of the way to the goal that a target takes
 constexpr int kImpatience = 8;  // buffers for each turn in which no fewer wait, before more room
-constexpr int kCalm = 2;    // the same where all is placed anew, before that is turned twice
+constexpr int kAnewTurns = 6;  // for each buffer, where all is placed anew
 constexpr int kFine = 2;   // cells for each spot
 constexpr int kAgain = 3;  // times that what is placed is turned twice before that
 
@@ -44,11 +45,11 @@ void Ejection::start(std::vector<Bytes> offsets, Bytes capacity) {
   worth_ = area_;
 }
 
-void Ejection::start_over() {
+void Ejection::start_over(const std::vector<int>& order) {
   offsets_ = in_.fixed;
   waiting_.clear();
-  for (int i = in_.count() - 1; i >= 0; --i)
-    if (movable_[i]) waiting_.push_back(i);
+  std::copy_if(order.rbegin(), order.rend(), std::back_inserter(waiting_),
+               [&](int i) { return movable_[i]; });
   shelves_.fill(offsets_);
   worth_ = area_;
 }
@@ -213,12 +214,13 @@ std::vector<Bytes> lower(const Instance& in, std::vector<Bytes> best, Bytes goal
   return best;
 }
 
-std::vector<Bytes> place_anew(const Instance& in, Bytes capacity, std::uint64_t turns,
+std::vector<Bytes> place_anew(const Instance& in, const std::vector<int>& order, Bytes capacity,
                               std::uint64_t seed, Limit& limit) {
   Ejection ejection(in, seed);
-  ejection.start_over();
-  while (!ejection.place(capacity, in.count() / kCalm, limit)) {
-    if (limit.now() || ejection.turns() >= turns * in.count()) return {};
+  ejection.start_over(order);
+  const std::uint64_t most = std::uint64_t(kAnewTurns) * in.count();
+  while (!ejection.place(capacity, in.count() / kImpatience, limit)) {
+    if (limit.now() || ejection.turns() >= most) return {};
     ejection.compact(limit);
   }
   return ejection.offsets();

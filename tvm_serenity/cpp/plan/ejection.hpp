@@ -23,8 +23,8 @@ class Ejection {
   // Takes `offsets`; what ends above `capacity` waits.
   void start(std::vector<Bytes> offsets, Bytes capacity);
 
-  // Takes no offsets but those of what stays: all else waits, the first one to be placed first.
-  void start_over();
+  // Takes no offsets but those of what stays: all else waits, to be placed in that order.
+  void start_over(const std::vector<int>& order);
 
   // Whether what waits was placed below `capacity`, the last one first. Ends after `patience` turns
   // in which no fewer wait than ever before, or at the limit; it may go on, with a capacity that is
@@ -80,10 +80,9 @@ std::vector<Bytes> lower(const Instance& instance, std::vector<Bytes> offsets, B
                          const Idle& idle, bool settled, std::uint64_t seed, Limit& limit,
                          const Found& found);
 
-// Places all anew below a capacity, each buffer before those after it as far as there is room;
-// empty where that takes more than `turns` for each buffer, or at the limit. No buffers may share
-// bytes.
-std::vector<Bytes> place_anew(const Instance& instance, Bytes capacity, std::uint64_t turns,
-                              std::uint64_t seed, Limit& limit);
+// Places all anew below a capacity, in that order as far as there is room; what is placed is turned
+// over where no fewer wait. Empty after many turns, or at the limit. No buffers may share bytes.
+std::vector<Bytes> place_anew(const Instance& instance, const std::vector<int>& order,
+                              Bytes capacity, std::uint64_t seed, Limit& limit);
 
 }  // namespace plan
