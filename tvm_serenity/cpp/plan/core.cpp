@@ -124,8 +124,8 @@ class Cores {
     found_(best_);
   }
 
-  // Places all below a capacity half way to the goal, and again: from the heaviest or the largest on,
-  // by one of these orders or both. Where much is wasted, no nearer than what is modest.
+  // Places all below a capacity half way to the goal, again and again: from the heaviest or the
+  // largest on, in one of these orders or both. Where much is wasted, no nearer than what is modest.
   void place_all_anew(std::uint64_t state, int orders) {
     if (anew_[0].empty()) {
       anew_[0] = anew_[1] = in_turn(all_);

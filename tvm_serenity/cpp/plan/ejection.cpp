@@ -15,10 +15,10 @@ namespace {
 constexpr double kWorth = 64;               // of a buffer whose area's root is the mean one
 constexpr std::uint64_t kLooks = 200'000;   // at buffers, between two looks at the clock
 constexpr int kNearest = 512, kFarthest = 2;  // parts of the way to the goal that a target takes
-constexpr int kImpatience = 8;  // buffers for each turn in which no fewer wait, before more room
-constexpr int kAnewTurns = 6;  // for each buffer, where all is placed anew
-constexpr int kFine = 2;   // cells for each spot
-constexpr int kAgain = 3;  // times that what is placed is turned twice before that
+constexpr int kImpatience = 8;  // buffers for each turn in which no fewer wait, before a turning
+constexpr int kAgain = 3;       // turnings in a row, before there is more room
+constexpr int kAnewTurns = 6;   // for each buffer, where all is placed anew
+constexpr int kFine = 2;        // cells for each spot
 
 }  // namespace
 

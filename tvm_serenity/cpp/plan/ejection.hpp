@@ -51,7 +51,7 @@ class Ejection {
   const Instance& in_;
   Shelves shelves_;
   std::vector<char> movable_;
-  std::vector<std::int64_t> area_, worth_;  // its root, 0 where a buffer stays; how much it is worth
+  std::vector<std::int64_t> area_, worth_;  // its root, 0 where a buffer stays; its worth
   Shelves::Range held_{nullptr, nullptr};  // what meets the buffer to place
   // Spots, ascending: the highest offsets at which a buffer ends no higher than another one begins.
   // Of each, by how much what it meets is worth more than at the spot below, and how many more of
