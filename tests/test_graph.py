@@ -101,6 +101,15 @@ def test_operators_on_one_state_variable_keep_their_order() -> None:
     assert graph.tensors[1].role is Role.STATE
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_predecessors_among_some_ops_are_those_of_all_that_are_chosen(seed: int) -> None:
+    rng = random.Random(seed)
+    graph = random_graph(rng, rng.randint(1, 12))
+    chosen = [op for op in range(len(graph.ops)) if rng.random() < rng.choice((0.3, 0.9))]
+    expected = [[chosen.index(p) for p in graph.predecessors[i] if p in chosen] for i in chosen]
+    assert [list(found) for found in graph.predecessors_among(chosen)] == expected
+
+
 def test_complete_order_puts_what_is_left_out_before_its_first_reader() -> None:
     graph = parse("input x[1]\na: x -> p[1]\nb: x -> q[1]\nc: p -> r[1]\nd: q r -> s[1]\noutput s")
     assert complete_order(graph, [1, 3]) == (1, 0, 2, 3)
