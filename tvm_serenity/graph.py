@@ -155,18 +155,23 @@ class Graph:
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must have run before it: producers and state order."""
-        return self.predecessors_among(range(len(self.ops)))
+        before, after = self._waits()
+        return grouped(after, before, len(self.ops), len(self.ops))
 
     def predecessors_among(self, chosen: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return the same for some ops, ascending; each stands for its place among these."""
-        maker, reader = self.arrays.before
-        state = self._state_order
         place = np.full(len(self.ops), -1, dtype=np.int64)
         place[ints(chosen)] = np.arange(len(chosen))
-        after = place[np.concatenate([reader, ints(op for _, op in state)])]
-        before = place[np.concatenate([maker, ints(op for op, _ in state)])]
+        before, after = (place[ops] for ops in self._waits())
         met = (after >= 0) & (before >= 0)
         return grouped(after[met], before[met], len(chosen), len(chosen))
+
+    def _waits(self) -> tuple[Ints, Ints]:
+        """Pairs of ops of which the first must have run before the second."""
+        maker, reader = self.arrays.before
+        state = self._state_order
+        before = np.concatenate([maker, ints(op for op, _ in state)])
+        return before, np.concatenate([reader, ints(op for _, op in state)])
 
     @cached_property
     def _state_order(self) -> list[tuple[int, int]]:

@@ -13,17 +13,15 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
 from tvm_serenity.plan.columns import BufferColumns, constrained
-
-Ints = npt.NDArray[np.int64]
 
 LEAST_BLOCK, MOST_BLOCK = 128, 512
 """Buffers that begin in a block: of the live ones, which each block goes through, the root."""
 
 NONE = np.zeros(0, dtype=np.int64)
-LATER = np.triu(np.ones((MOST_BLOCK, MOST_BLOCK), dtype=np.bool_), 1)
 
 
 def check_plan(
@@ -116,14 +114,15 @@ def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
 
 def _all(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
     """Pairs of a live buffer and one of the block, wherever they lie."""
-    met = _met(placed, live[:, None], block[None, :])
+    met = _met(placed, live[:, None], block)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
     return live[i], block[j]
 
 
 def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
     """Pairs of the block itself, first the one that begins first."""
-    met = _met(placed, block[:, None], block[None, :]) & LATER[: len(block), : len(block)]
+    place = np.arange(len(block))
+    met = _met(placed, block[:, None], block) & (place[:, None] < place)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
     return block[i], block[j]
 

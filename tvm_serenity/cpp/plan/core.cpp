@@ -72,8 +72,6 @@ class Cores {
   Cores(const Instance& all, std::vector<Bytes> offsets, Bytes goal, Limit& limit,
         const Found& found)
       : all_(all), best_(std::move(offsets)), goal_(goal), limit_(limit), found_(found) {
-    for (int i = 0; i < all.count(); ++i)
-      if (all.fixed[i] >= 0) goal_ = std::max(goal_, all.fixed[i] + all.size[i]);
     for (double share : kShares) {
       if (limit.now()) break;
       Instance core = front_of(all, share);
@@ -140,6 +138,7 @@ class Cores {
           place_anew(all_, anew_[tries], goal_ + left, state, limit_);
       if (placed.empty()) continue;
       offer(settle(all_, placed, goal_, limit_));
+      if (wasted() >= now) continue;
       if (tries > 0) anew_[0].swap(anew_[1]);
       tries = -1;
     }
