@@ -146,9 +146,8 @@ def schedule_for_arena(
         with within(0.0 if found.interrupted else None):
             placing = PlanOptions(keep_on_interrupt=options.keep_on_interrupt)
             with within(None, SEARCH_SHARE if rounds else 1.0):
-                same = found.order == tuple(range(len(graph.ops)))
                 late = given is not None and given[1].statistics.get("limit") == "time"
-                known = given if same and not late else None
+                known = given if found.is_given and not late else None
                 ranges, placed = known or place_in_time(graph, found.order, align, placing)
             best = Joint.of(found, ranges, placed, 1)
             if best.outcome is Outcome.OPTIMAL or rounds == 0 or best.interrupted:

@@ -177,8 +177,8 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
             given = place_order(graph, None)
         joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0, given=given)
         if not joint.plan.is_placed:  # late, but the page draws it, and boards must know
-            is_given = joint.schedule.order == tuple(range(len(graph.ops)))
-            ranges, plan = given if is_given else place_order(graph, joint.schedule.order)
+            found = joint.schedule
+            ranges, plan = given if found.is_given else place_order(graph, found.order)
             joint = replace(joint, ranges=ranges, plan=plan)
     with within(None, 1 / 3), show.progress("rewriting"):
         rewritten = found_of(unread(opened), RewriteOptions())

@@ -248,8 +248,7 @@ def _given_peak(graph: Graph, joint: Joint) -> int:
     known = joint.schedule.statistics.get("given_peak_bytes")
     if isinstance(known, int):
         return known
-    same = joint.schedule.order == tuple(range(len(graph.ops)))
-    return joint.schedule.peak_bytes if same else peak_bytes(graph)
+    return joint.schedule.peak_bytes if joint.schedule.is_given else peak_bytes(graph)
 
 
 def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:

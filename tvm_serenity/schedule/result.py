@@ -67,6 +67,11 @@ class Schedule:
     statistics: Mapping[str, object] = field(default_factory=dict)
 
     @property
+    def is_given(self) -> bool:
+        """Whether the order is the one that the graph was given in."""
+        return self.order == tuple(range(len(self.order)))
+
+    @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the search, and this is the best order until then."""
         return self.statistics.get("limit") == "interrupt"
