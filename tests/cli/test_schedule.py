@@ -1,5 +1,6 @@
 """The figures of published networks, through the command line."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.cli.run import answer, serenity
+from tests.random_graphs import windowed_graph
+from tvm_serenity import text
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 SHUFFLENET = "models/onnx_light/light_shufflenet.onnx"
@@ -132,3 +135,22 @@ def test_the_table_for_people_says_it_all(shared: Path) -> None:
     assert found.returncode == 0
     for part in ("351,232", "301,056", "14.3% less", "optimal", "split_0"):
         assert part in found.stdout
+
+
+@pytest.mark.parametrize("method", ["greedy", "kahn", "dfs", "exact"])
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_what_is_said_of_an_order_is_true(tmp_path: Path, method: str, seed: int) -> None:
+    graph = windowed_graph(random.Random(seed), 12, 6)
+    file = tmp_path / "graph.txt"
+    file.write_text(text.dump(graph))
+    best = answer("schedule", file, "--method", "exact")["schedule"]["peak_bytes"]
+    found = answer("schedule", file, "--method", method)
+    peak, given = found["schedule"]["peak_bytes"], found["given"]["peak_bytes"]
+    said = serenity("schedule", file, "--method", method).stdout
+    assert ("best order" in said) == (peak <= given)
+    assert (f"{method} order" in said) == (peak > given)
+    if "no other order is better" in said:
+        assert best == min(peak, given)
+    if "one may exist" in said:
+        assert method != "exact"
+        assert peak >= given

@@ -42,8 +42,10 @@ from tvm_serenity.transform import Reduced
 OBJECTIVES = ("peak", "arena")
 GIVEN_SHARE = 0.1
 """Of the time for all searches: for the placement of the given order."""
-NO_ORDER_HELPS = (
-    "no other order is better; --rewrite tries networks that compute the same in less, "
+NO_ORDER_HELPS = "no other order is better"
+NONE_FOUND = "no better order was found, but one may exist (--method exact, a longer --time-limit)"
+WHAT_HELPS = (
+    "; --rewrite tries networks that compute the same in less, "
     "and serenity explain says what else would help"
 )
 
@@ -294,17 +296,19 @@ def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_
     before, after = _given_peak(reduced.graph, joint), found.peak_bytes
     saved = f" ({1 - after / before:.1%} less)" if after < before else ""
     fixed = program.allocated(opened) is not None
-    following = program.NEXT if fixed else NO_ORDER_HELPS
+    proved = found.outcome is Outcome.OPTIMAL
+    helps = (NO_ORDER_HELPS if proved else NONE_FOUND) + WHAT_HELPS
+    found_order = f"{'best' if after <= before else found.method} order"
     show.facts(
         f"{model}: {reduced.nodes} ops",
         {
             **program.program_facts(opened),
             "given order": f"peak {before:,} bytes, arena {show.arena_text(given_plan)}",
-            "best order": f"peak {after:,} bytes{saved}, arena {show.arena_text(best_plan)}",
+            found_order: f"peak {after:,} bytes{saved}, arena {show.arena_text(best_plan)}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
             "peak at": _peak_text(reduced.graph, joint),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
-            **({"next": following} if fixed or after >= before else {}),
+            **({"next": program.NEXT if fixed else helps} if fixed or after >= before else {}),
         },
     )
 
