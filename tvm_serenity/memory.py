@@ -11,7 +11,7 @@ the bytes that this saves at most; how many it does is up to the placement.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import repeat
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -167,6 +167,10 @@ def workspace_name(op: Op) -> str:
     return f"{op.name} workspace"
 
 
+MADE_AT_ONCE = 50_000
+"""Ranges made in one call: Ctrl-C is heard between two."""
+
+
 def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
     heads, ops = lives.head.tolist(), graph.ops
     columns = (
@@ -178,7 +182,9 @@ def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
         repeat(None, len(heads)),
     )
     made = partial(tuple.__new__, LiveRange)  # as _make does, which is a call of Python's each
-    ranges: list[LiveRange] = list(map(made, zip(*columns, strict=True)))
+    found, ranges = map(made, zip(*columns, strict=True)), list[LiveRange]()
+    while block := tuple(islice(found, MADE_AT_ONCE)):
+        ranges += block
     scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
         LiveRange(workspace_name(ops[op]), ops[op].workspace_bytes, step, step + 1, (), op)
