@@ -12,7 +12,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from tests.large_graphs import layered, trace
+from tests.large_graphs import layered, steady_trace
 from tvm_serenity.frontends import load
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import check_plan, read_csv
@@ -101,8 +101,8 @@ def test_ctrl_c_ends_large_graphs_within_half_a_second(
 
 
 def test_ctrl_c_ends_a_large_placement_within_half_a_second(tmp_path: Path) -> None:
-    file = tmp_path / "plateau.csv"
-    rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in trace(100_000))
+    file = tmp_path / "steady.csv"
+    rows = (f"{b.name},{b.lower},{b.upper},{b.size_bytes}" for b in steady_trace(100_000))
     file.write_text("\n".join(["id,lower,upper,size", *rows]))
     found = json.loads(pressed_after_reading(3.0, "plan.read_csv", "plan", str(file), "--json"))
     assert found["outcome"] == "timeout"

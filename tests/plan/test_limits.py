@@ -20,6 +20,7 @@ from tvm_serenity.plan import (
     Region,
     check_plan,
     check_regions,
+    find_conflict,
     lower_bound,
     native,
     plan,
@@ -48,6 +49,19 @@ def test_conflict_at_one_step_leaves_out_bystanders() -> None:
     assert result.outcome is Outcome.INFEASIBLE
     assert conflict_of(result) == ["a", "b"]
     assert result.statistics["conflict_minimal"] is True
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conflict_among_many_at_one_step_is_small(seed: int) -> None:
+    """Begun with the largest that are too much: with all it took seconds, and named them all."""
+    rng = random.Random(seed)
+    buffers = [Buffer(f"b{i}", i % 7, 9, rng.randrange(1, 1000)) for i in range(30_000)]
+    names, minimal = find_conflict(buffers, 5_000, PlanOptions(), seconds=0.01)
+    size = {b.name: b.size_bytes for b in buffers}
+    total = sum(size[name] for name in names)
+    assert 5_000 < total <= 5_000 + 999
+    if minimal:
+        assert total - min(size[name] for name in names) <= 5_000
 
 
 @needs_native

@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm_serenity.arena import place_in_time
 from tvm_serenity.boards import Board
-from tvm_serenity.deadline import within
+from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
@@ -18,7 +18,7 @@ from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
-from tvm_serenity.plan import Plan, PlanOptions, plan
+from tvm_serenity.plan import Plan, PlanOptions, find_conflict, plan
 from tvm_serenity.schedule import Schedule
 
 _SECONDS = 2.0
@@ -82,11 +82,22 @@ def fit_claims(
     if numbers["arena_fits"]:
         return claims
     capacity = numbers["largest_room_bytes"]
-    options = PlanOptions(capacity_bytes=capacity, time_limit_s=_SECONDS)
-    conflict = plan(placed.buffers, options=options).statistics.get("conflict")
-    if isinstance(conflict, tuple):
-        claims.append(_conflict(conflict, capacity, {r.name: r.size_bytes for r in ranges}))
+    conflict = _why_not(placed, capacity)
+    if conflict:
+        named = set(conflict)
+        sizes = {r.name: r.size_bytes for r in ranges if r.name in named}
+        claims.append(_conflict(conflict, capacity, sizes))
     return [*claims, _way_out(capacity, measures)]
+
+
+def _why_not(placed: Plan, capacity: int) -> tuple[str, ...]:
+    """Tensors proved not to fit a capacity together; none where that is not proved in time."""
+    options = PlanOptions(capacity_bytes=capacity, time_limit_s=_SECONDS)
+    if placed.lower_bound_bytes > capacity:  # proved already: nothing is placed again
+        with within(_SECONDS):
+            return find_conflict(placed.buffers, capacity, options, seconds_left(_SECONDS))[0]
+    found = plan(placed.buffers, options=options).statistics.get("conflict")
+    return found if isinstance(found, tuple) else ()
 
 
 def _ram(n: dict[str, Any]) -> Claim:

@@ -5,6 +5,7 @@ from tvm_serenity.plan.bound import lower_bound
 from tvm_serenity.plan.buffers import Buffer, Overlap, Region
 from tvm_serenity.plan.check import check_plan, check_regions
 from tvm_serenity.plan.columns import BufferColumns, FreeBuffers
+from tvm_serenity.plan.conflict import find_conflict
 from tvm_serenity.plan.csvfile import read_csv, write_csv
 from tvm_serenity.plan.planners import PLANNERS
 from tvm_serenity.plan.result import RULES, Plan, PlanOptions, Progress
@@ -22,6 +23,7 @@ __all__ = [
     "Region",
     "check_plan",
     "check_regions",
+    "find_conflict",
     "lower_bound",
     "plan",
     "read_csv",

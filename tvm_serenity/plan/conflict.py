@@ -45,14 +45,32 @@ def find_conflict(
 
 
 def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOptions) -> list[Buffer]:
-    """The buffers of a step that alone exceeds the capacity, largest last; else all of them."""
+    """Buffers of a step that alone exceed the capacity, largest last; else all there are."""
     problem = prepare(buffers, options.alignment)
     for live in _sections(problem):
-        if section_bound(problem, live) > capacity:
-            return sorted((buffers[problem.index[i]] for i in live), key=lambda b: b.size_bytes)
+        if found := _too_much(problem, live, capacity):
+            return [buffers[problem.index[i]] for i in found]
     made = list(buffers)
     chosen = (made[i] for i in problem.index)
     return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))
+
+
+def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> Sequence[int]:
+    """The fewest of the largest buffers of a section whose bound exceeds the capacity, or none."""
+    ordered = sorted(live, key=problem.plain.size.__getitem__)
+    few, many = 0, 1
+
+    def exceed(count: int) -> bool:
+        return section_bound(problem, ordered[-count:]) > capacity
+
+    while not exceed(many):
+        if many >= len(ordered):
+            return ()
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if exceed(middle) else (middle, many)
+    return ordered[-many:]
 
 
 def _sections(problem: PlacementProblem) -> Iterator[Sequence[int]]:
