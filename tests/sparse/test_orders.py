@@ -8,6 +8,7 @@ import pytest
 
 from tests.sparse import naive_annealing
 from tests.sparse.nets import random_net, random_order
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse import (
     Policy,
@@ -17,7 +18,15 @@ from tvm_serenity.sparse import (
     random_mlp,
     simulate,
 )
-from tvm_serenity.sparse.orders import ORDERS, Annealing, OrderOptions, anneal, order, two_optimal
+from tvm_serenity.sparse.orders import (
+    CONSTRUCTED,
+    ORDERS,
+    Annealing,
+    OrderOptions,
+    anneal,
+    order,
+    two_optimal,
+)
 from tvm_serenity.sparse.orders.tiles import tiled
 
 SHORT = Annealing(iterations=300)
@@ -94,6 +103,24 @@ def test_auto_starts_from_the_given_order() -> None:
     net = compact_growth(60, neurons=300, seed=2)
     found = order(net, OrderOptions(60), "auto")
     assert found.total == bounds(net).total
+
+
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("method", sorted(set(ORDERS) - set(CONSTRUCTED)))
+def test_past_the_deadline_one_order_is_made_and_none_is_searched(
+    method: str, policy: Policy
+) -> None:
+    for seed in range(5):
+        net = baseline_mlp(40, 3, 0.2, seed)
+        settings = OrderOptions(8, policy, seed, annealing=SHORT)
+        with within(0.0):
+            found = order(net, settings, method)
+        assert found.limit == "time"
+        assert found.statistics.get("iterations", 0) == 0
+        start = simulate(net, two_optimal(net), 8, policy).total
+        assert found.traffic == simulate(net, found.order, 8, policy)
+        assert found.total == start or method == "tiles"
+        assert order(net, settings, method).total <= found.total
 
 
 def test_a_time_limit_ends_with_the_best_so_far() -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -22,10 +23,20 @@ from tvm_serenity.cli.sparse import (
     sparse_app,
     subject,
 )
-from tvm_serenity.sparse import Policy, simulate
+from tvm_serenity.deadline import seconds_left, within
+from tvm_serenity.sparse import FFNN, Policy
 from tvm_serenity.sparse.edges import write_edges
-from tvm_serenity.sparse.orders import ORDERS, Annealing, Ordered, OrderOptions, Progress, order
-from tvm_serenity.sparse.orders.simple import two_optimal
+from tvm_serenity.sparse.orders import (
+    CONSTRUCTED,
+    ORDER_S,
+    ORDERS,
+    Annealing,
+    Ordered,
+    OrderOptions,
+    Progress,
+    order,
+)
+from tvm_serenity.sparse.orders.result import TIME
 from tvm_serenity.sparse.phases import phase_bound
 from tvm_serenity.sparse.simulate import policy_of
 
@@ -65,7 +76,7 @@ def order_command(
     Ctrl-C ends the search with the best order so far; it is printed and saved.
     """
     asked = subject(mlp, onnx, edges, density, seed)
-    with _progress(asked) as told:
+    with within(time_limit), _progress(asked) as told:
         settings = OrderOptions(
             memory,
             policy_of(policy),
@@ -74,8 +85,8 @@ def order_command(
             Annealing(iterations),
             told,
         )
-        start = simulate(asked.net, two_optimal(asked.net), memory, settings.policy)
-        found = order(asked.net, settings, method)
+        start = order(asked.net, settings, "two-optimal")
+        found = _ordered(asked.net, settings, method, start)
     if output is not None:
         write_edges(asked.net, found.order, output)
     result = {
@@ -86,7 +97,7 @@ def order_command(
         "seed": seed,
         "bounds": asked.bounds(),
         **({"phase_bound": {"total": phase_bound(asked.net, memory)}} if bound else {}),
-        "start": {"reads": start.reads, "writes": start.writes, "total": start.total},
+        "start": {**asdict(start.traffic), "total": start.total},
         "result": _result(asked, found),
         "seconds": round(found.seconds, 6),
         "output": output,
@@ -98,6 +109,15 @@ def order_command(
     if found.limit == "interrupt":
         print("serenity: interrupted; this is the best order so far", file=sys.stderr)
         raise typer.Exit(130)
+
+
+def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> Ordered:
+    """The order that was asked for; ``start``, two-optimal, where no other is made in time."""
+    if method == start.method:
+        return start
+    if method not in CONSTRUCTED and seconds_left() < settings.seconds(net, ORDER_S):
+        return replace(start, limit=TIME)
+    return order(net, settings, method)
 
 
 def _result(asked: NamedNetwork, found: Ordered) -> dict[str, Any]:

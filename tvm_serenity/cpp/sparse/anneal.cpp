@@ -98,14 +98,13 @@ bool move(Uses& uses, const Annealing& options, Random& random) {
   return uses.move_block(first, last, how & 1, 2 * connection + (how >> 1 & 1));
 }
 
-// Stops at the time limit or when the report says so; looks at the clock once in a while.
+// Stops at the time limit or when the report says so: a move of a large network takes a while.
 class Watch {
  public:
   Watch(double seconds, const Report& report) : seconds_(seconds), report_(report) {}
 
   const char* look(std::int64_t iterations, std::int64_t best) {
     using Clock = std::chrono::steady_clock;
-    if (++calls_ & 15) return "";
     const auto now = Clock::now();
     if (report_ && now - last_ > std::chrono::milliseconds(100)) {
       last_ = now;
@@ -118,20 +117,19 @@ class Watch {
   double seconds_;
   const Report& report_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_ = start_;
-  unsigned calls_ = 0;
 };
 
 }  // namespace
 
 Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& rule,
                 const Annealing& options, const Report& report) {
+  Watch watch(options.seconds, report);
   Random random(options.seed);
   Uses uses(net, start);
   const std::unique_ptr<Judge> judge = judge_of(net, rule, options.incremental, uses);
   std::int64_t current = simulate(net, start, rule).total();
   Annealed best{start, current, 0, 0, 0, 0, ""};
   bool saved = true;  // best.order is the best order, or the current one is
-  Watch watch(options.seconds, report);
   while (best.iterations < options.iterations) {
     best.limit = watch.look(best.iterations, best.total);
     if (!best.limit.empty()) break;

@@ -19,18 +19,28 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.auto import auto
 from tvm_serenity.sparse.orders.greedy import greedy
-from tvm_serenity.sparse.orders.result import Annealing, Ordered, OrderOptions, Progress, measured
+from tvm_serenity.sparse.orders.result import (
+    ORDER_S,
+    Annealing,
+    Ordered,
+    OrderOptions,
+    Progress,
+    measured,
+)
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
 __all__ = [
+    "CONSTRUCTED",
     "ORDERS",
+    "ORDER_S",
     "Annealing",
     "OrderOptions",
     "Ordered",
@@ -54,6 +64,10 @@ ORDERS: dict[str, Callable[[FFNN, OrderOptions], Ordered]] = {
 }
 
 
+CONSTRUCTED = ("layerwise", "two-optimal")
+"""Those that need no search."""
+
+
 def order(net: FFNN, settings: OrderOptions, method: str = "auto") -> Ordered:
     """Return the order ``method`` finds, checked, with its I/Os and the seconds it took.
 
@@ -63,6 +77,7 @@ def order(net: FFNN, settings: OrderOptions, method: str = "auto") -> Ordered:
     if method not in ORDERS:
         raise InputError(f"order {method!r}: choose of {', '.join(ORDERS)}")
     begin = time.perf_counter()
-    found = ORDERS[method](net, settings)
+    with within(settings.time_limit_s):
+        found = ORDERS[method](net, settings)
     check_order(net, found.order)
     return replace(found, seconds=time.perf_counter() - begin)

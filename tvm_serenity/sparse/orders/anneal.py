@@ -1,11 +1,20 @@
 """Connection Reordering: the paper's simulated annealing (section IV)."""
 
-import math
 import time
+from dataclasses import replace
 
 from tvm_serenity.sparse.native import core
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, Progress
+from tvm_serenity.sparse.orders.result import (
+    ANNEAL_S,
+    ENDING_S,
+    TIME,
+    Ordered,
+    OrderOptions,
+    Progress,
+    clock,
+    measured,
+)
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.simulate import NUMBERS, graph_of, simulate
 
@@ -22,8 +31,12 @@ def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Orde
     other connection that touches the source or the target of one of them, or up to what they depend
     on (what depends on them).
     """
-    options = settings.annealing
+    options, left = settings.annealing, clock(settings.time_limit_s)
     first = two_optimal(net) if start is None else start
+    ending_s = settings.seconds(net, ENDING_S)
+    if left() < settings.seconds(net, ANNEAL_S) + ending_s:
+        none = dict.fromkeys(("iterations", "changed", "accepted", "simulated"), 0)
+        return replace(measured(net, first, settings, "anneal", **none), limit=TIME)
     begin = time.perf_counter()
     progress = settings.progress
 
@@ -44,7 +57,7 @@ def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Orde
         blocks=options.blocks,
         block=options.block,
         first_iteration=options.first_iteration,
-        seconds=math.inf if settings.time_limit_s is None else settings.time_limit_s,
+        seconds=left() - ending_s,
         incremental=options.incremental_of(net, settings.policy),
         report=tell if progress is not None else None,
     )

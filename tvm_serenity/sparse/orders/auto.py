@@ -14,10 +14,12 @@ from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.greedy import attempts, tune
 from tvm_serenity.sparse.orders.result import (
     INTERRUPT,
+    ORDER_S,
     TIME,
     Ordered,
     OrderOptions,
     Progress,
+    clock,
     measured,
 )
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
@@ -45,6 +47,8 @@ class _Best:
         self.settings = settings
         self.begin = time.perf_counter()
         self.tried: dict[str, float | int | str] = {}
+        self.left = clock(settings.time_limit_s)
+        self.each_s = settings.seconds(net, ORDER_S)
         self.found = measured(net, two_optimal(net), settings, "two-optimal")
 
     def look(self, ordered: Ordered) -> None:
@@ -73,10 +77,13 @@ class _Best:
             return self.settings
         return self.settings.lasting(max(1e-3, limit * part - self.spent()))
 
+    def late(self) -> bool:
+        """Whether no other order could be made and simulated in the time that is left."""
+        return self.left() < self.each_s
+
     def done(self) -> bool:
         """Whether the bound is met or the time is up."""
-        limit = self.settings.time_limit_s
-        return self.found.total == self.least or (limit is not None and self.spent() > limit)
+        return self.found.total == self.least or self.late()
 
 
 def auto(net: FFNN, settings: OrderOptions) -> Ordered:
@@ -91,28 +98,27 @@ def auto(net: FFNN, settings: OrderOptions) -> Ordered:
     limit = ""
     try:
         best.look(best.found)
-        for ordered in _candidates(net, best):
+        for ordered in () if best.done() else _candidates(net, best):
             best.look(ordered)
             limit = ordered.limit
             if best.done() or limit == INTERRUPT:
                 break
     except KeyboardInterrupt:
         limit = INTERRUPT
-    over = settings.time_limit_s is not None and best.spent() >= settings.time_limit_s
     return replace(
         best.found,
-        limit=limit if limit == INTERRUPT else TIME if over else "",
+        limit=limit if limit == INTERRUPT else TIME if best.late() else "",
         statistics={**best.found.statistics, **best.tried},
     )
 
 
 def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     settings = best.settings
+    yield tiles(net, best.share(0.2))
     stored = np.arange(net.connections, dtype=np.int32)
     if is_topological(net, stored):
         yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
-    yield tiles(net, best.share(0.2))
     found = attempts(net, best.share(0.6))
     yield from found
     if found:

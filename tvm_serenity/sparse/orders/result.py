@@ -5,18 +5,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from tvm_serenity.deadline import seconds_left
 from tvm_serenity.errors import InputError
 from tvm_serenity.sparse.network import FFNN, Ints
 from tvm_serenity.sparse.simulate import (
     Policy,
     Traffic,
     best_delay,
+    delays,
     memory_of,
     policy_of,
     simulate,
 )
 
 INTERRUPT, TIME = "interrupt", "time"
+ORDER_S, ANNEAL_S, ENDING_S, DELAY_S = 3e-7, 2e-7, 1e-7, 5e-8
+"""Seconds a connection that an order and its I/Os take; that annealing takes before its first
+move; that it takes to check and simulate what a search has found; and each further delay of dirty
+values that is tried."""
 LARGE = 25_000
 """Connections from which incremental annealing is faster under write-aware MIN."""
 
@@ -81,8 +87,8 @@ class Annealing:
 class OrderOptions:
     """What to search for: I/Os with ``memory`` values under ``policy``.
 
-    ``time_limit_s`` ends a search with its best so far; Ctrl-C does, too. Without it, the result
-    depends on the other settings and ``seed`` only.
+    ``time_limit_s`` ends a search with its best so far; Ctrl-C and a deadline (``within``) do, too.
+    Without them, the result depends on the other settings and ``seed`` only.
     """
 
     memory: int
@@ -101,6 +107,12 @@ class OrderOptions:
     def lasting(self, seconds: float | None) -> "OrderOptions":
         """Return the same with another time limit."""
         return replace(self, time_limit_s=seconds)
+
+    def seconds(self, net: FFNN, each_s: float) -> float:
+        """Return what takes ``each_s`` a connection of ``net``, an order's simulation with it."""
+        aware = self.policy is Policy.MIN_WRITE_AWARE
+        further = len(delays(self.memory)) - 1 if aware else 0
+        return (each_s + further * DELAY_S) * net.connections
 
     def delay(self, net: FFNN, order: Ints) -> int:
         """Return the delay of dirty values a search keeps to: the best one for its start."""
@@ -126,9 +138,9 @@ class Ordered:
 
 
 def clock(limit: float | None) -> Callable[[], float]:
-    """Return a function that says how many seconds of ``limit`` are left."""
+    """Return a function that says how many seconds are left of ``limit`` and of the deadline."""
     end = math.inf if limit is None else time.perf_counter() + limit
-    return lambda: end - time.perf_counter()
+    return lambda: min(end - time.perf_counter(), seconds_left())
 
 
 def measured(

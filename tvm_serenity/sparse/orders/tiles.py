@@ -1,12 +1,20 @@
 """Output-stationary tiles: a group of partial sums stays in fast memory, sources stream past."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import Ordered, OrderOptions, clock, measured
+from tvm_serenity.sparse.orders.result import (
+    ORDER_S,
+    TIME,
+    Ordered,
+    OrderOptions,
+    clock,
+    measured,
+)
 
 
 def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
@@ -42,8 +50,8 @@ def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
     left = clock(settings.time_limit_s)
     best: Ordered | None = None
     for fused, size in product(reversed(fusions), sorted(sizes, reverse=True)):
-        if best is not None and left() < 0:
-            return best
+        if best is not None and left() < settings.seconds(net, ORDER_S):
+            return replace(best, limit=TIME)
         order = tiled(net, size, fused)
         found = measured(net, order, settings, "tiles", group=size, fused=fused)
         if best is None or found.total < best.total:
