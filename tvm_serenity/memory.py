@@ -225,13 +225,6 @@ def live_bytes(graph: Graph, order: Sequence[int] | None = None) -> list[int]:
     return needs
 
 
-def peak_step(graph: Graph, order: Sequence[int]) -> int | None:
-    """Return the first step at which the peak of an order is reached; None of no steps."""
-    if not graph.ops:
-        return None
-    return int(_needs(graph, order, _lives(graph, order))[: len(graph.ops)].argmax())
-
-
 def least_need(graph: Graph) -> tuple[int, int]:
     """Return the largest bytes that some op needs in every order, and that op; (0, -1) of none.
 

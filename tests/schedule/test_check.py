@@ -13,7 +13,7 @@ from tests.random_graphs import random_graph, windowed_graph
 from tests.schedule.walk import walked_needs
 from tvm_serenity.errors import CheckError
 from tvm_serenity.graph import Graph, Role, is_order
-from tvm_serenity.memory import least_need, live_ranges, peak_bytes, peak_step, profile
+from tvm_serenity.memory import least_need, live_ranges, peak_bytes, peak_of, profile
 from tvm_serenity.schedule import check_schedule, naive_peak
 from tvm_serenity.text import parse
 
@@ -71,7 +71,7 @@ def test_profiles_and_the_referee_equal_a_walk(seed: int) -> None:
             assert need is None or step.live_bytes == need
         if graph.ops:
             assert peak_bytes(graph, order) == shown.peak_bytes == peak
-            assert peak_step(graph, order) == shown.peak_step
+            assert peak_of(graph, order).step == shown.peak_step
         assert least_need(graph)[0] <= max(peak, 0)
         ranges = live_ranges(graph, order)
         for i, live in enumerate(shown.live_sets()):

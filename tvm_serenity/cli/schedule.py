@@ -33,7 +33,7 @@ from tvm_serenity.frontends import READERS, left_beside, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import largest_first, peak_bytes, peak_step
+from tvm_serenity.memory import peak_bytes, peak_of
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule
@@ -306,21 +306,19 @@ def _print(model: str, opened: ModelFile, reduced: Reduced, joint: Joint, given_
             "given order": f"peak {before:,} bytes, arena {show.arena_text(given_plan)}",
             found_order: f"peak {after:,} bytes{saved}, arena {show.arena_text(best_plan)}",
             "proof": f"{found.outcome}: no order needs less than {found.lower_bound_bytes:,} bytes",
-            "peak at": _peak_text(reduced.graph, joint),
+            "peak at": _peak_text(reduced.graph, found.order),
             "search": f"{found.method}, {found.states:,} states, {found.seconds:.3f} s",
             **({"next": program.NEXT if fixed else helps} if fixed or after >= before else {}),
         },
     )
 
 
-def _peak_text(graph: Graph, joint: Joint) -> str:
+def _peak_text(graph: Graph, order: Sequence[int]) -> str:
     """The op of the peak and the largest tensors in memory then."""
-    if not joint.plan.is_placed:
+    if not order:
         return "-"
-    step = peak_step(graph, joint.schedule.order)
-    if step is None:
-        return "-"
-    live = largest_first(joint.ranges, step)
-    tensors = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:4])
-    more = f" and {len(live) - 4} more" if len(live) > 4 else ""
-    return f"{graph.ops[joint.schedule.order[step]].name}: {tensors}{more}"
+    peak = peak_of(graph, order)
+    sizes = peak.sizes
+    named = ", ".join(f"{peak.name(i)} {size:,}" for i, size in enumerate(sizes[:4].tolist()))
+    more = f" and {len(sizes) - 4} more" if len(sizes) > 4 else ""
+    return f"{graph.ops[peak.op].name}: {named}{more}"
