@@ -23,12 +23,11 @@ from tvm_serenity.cli.sparse import (
     sparse_app,
     subject,
 )
-from tvm_serenity.deadline import seconds_left, within
+from tvm_serenity.deadline import within
 from tvm_serenity.sparse import FFNN, Policy
 from tvm_serenity.sparse.edges import write_edges
 from tvm_serenity.sparse.orders import (
     CONSTRUCTED,
-    ORDER_S,
     ORDERS,
     Annealing,
     Ordered,
@@ -115,7 +114,7 @@ def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> 
     """The order that was asked for; ``start``, two-optimal, where no other is made in time."""
     if method == start.method:
         return start
-    if method not in CONSTRUCTED and seconds_left() < settings.seconds(net, ORDER_S):
+    if method not in CONSTRUCTED and settings.clock(net)() < 0:
         return replace(start, limit=TIME)
     return order(net, settings, method)
 

@@ -94,8 +94,7 @@ def _why_not(placed: Plan, capacity: int) -> tuple[str, ...]:
     """Tensors proved not to fit a capacity together; none where that is not proved in time."""
     options = PlanOptions(capacity_bytes=capacity, time_limit_s=_SECONDS)
     if placed.lower_bound_bytes > capacity:  # proved already: nothing is placed again
-        with within(_SECONDS):
-            return find_conflict(placed.buffers, capacity, options, seconds_left(_SECONDS))[0]
+        return find_conflict(placed.buffers, capacity, options, seconds_left(_SECONDS))[0]
     found = plan(placed.buffers, options=options).statistics.get("conflict")
     return found if isinstance(found, tuple) else ()
 

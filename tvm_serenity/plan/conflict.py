@@ -5,6 +5,7 @@ leaving out blocks of buffers, halving the blocks, as long as what remains is pr
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -58,19 +59,13 @@ def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOption
 def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> Sequence[int]:
     """The fewest of the largest buffers of a section whose bound exceeds the capacity, or none."""
     ordered = sorted(live, key=problem.plain.size.__getitem__)
-    few, many = 0, 1
+    counts = range(1, len(ordered) + 1)
 
     def exceed(count: int) -> bool:
         return section_bound(problem, ordered[-count:]) > capacity
 
-    while not exceed(many):
-        if many >= len(ordered):
-            return ()
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if exceed(middle) else (middle, many)
-    return ordered[-many:]
+    fewest = bisect_left(counts, True, key=exceed)
+    return ordered[-counts[fewest] :] if fewest < len(counts) else ()
 
 
 def _sections(problem: PlacementProblem) -> Iterator[Sequence[int]]:

@@ -26,21 +26,13 @@ from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.auto import auto
 from tvm_serenity.sparse.orders.greedy import greedy
-from tvm_serenity.sparse.orders.result import (
-    ORDER_S,
-    Annealing,
-    Ordered,
-    OrderOptions,
-    Progress,
-    measured,
-)
+from tvm_serenity.sparse.orders.result import Annealing, Ordered, OrderOptions, Progress, measured
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
 __all__ = [
     "CONSTRUCTED",
     "ORDERS",
-    "ORDER_S",
     "Annealing",
     "OrderOptions",
     "Ordered",

@@ -12,7 +12,6 @@ from tvm_serenity.sparse.orders.result import (
     Ordered,
     OrderOptions,
     Progress,
-    clock,
     measured,
 )
 from tvm_serenity.sparse.orders.simple import two_optimal
@@ -31,10 +30,9 @@ def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Orde
     other connection that touches the source or the target of one of them, or up to what they depend
     on (what depends on them).
     """
-    options, left = settings.annealing, clock(settings.time_limit_s)
+    options, left = settings.annealing, settings.clock(net, ENDING_S)
     first = two_optimal(net) if start is None else start
-    ending_s = settings.seconds(net, ENDING_S)
-    if left() < settings.seconds(net, ANNEAL_S) + ending_s:
+    if left() < ANNEAL_S * net.connections:
         none = dict.fromkeys(("iterations", "changed", "accepted", "simulated"), 0)
         return replace(measured(net, first, settings, "anneal", **none), limit=TIME)
     begin = time.perf_counter()
@@ -57,7 +55,7 @@ def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Orde
         blocks=options.blocks,
         block=options.block,
         first_iteration=options.first_iteration,
-        seconds=left() - ending_s,
+        seconds=left(),
         incremental=options.incremental_of(net, settings.policy),
         report=tell if progress is not None else None,
     )

@@ -14,12 +14,10 @@ from tvm_serenity.sparse.orders.anneal import anneal
 from tvm_serenity.sparse.orders.greedy import attempts, tune
 from tvm_serenity.sparse.orders.result import (
     INTERRUPT,
-    ORDER_S,
     TIME,
     Ordered,
     OrderOptions,
     Progress,
-    clock,
     measured,
 )
 from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
@@ -47,8 +45,7 @@ class _Best:
         self.settings = settings
         self.begin = time.perf_counter()
         self.tried: dict[str, float | int | str] = {}
-        self.left = clock(settings.time_limit_s)
-        self.each_s = settings.seconds(net, ORDER_S)
+        self.left = settings.clock(net)
         self.found = measured(net, two_optimal(net), settings, "two-optimal")
 
     def look(self, ordered: Ordered) -> None:
@@ -79,7 +76,7 @@ class _Best:
 
     def late(self) -> bool:
         """Whether no other order could be made and simulated in the time that is left."""
-        return self.left() < self.each_s
+        return self.left() < 0
 
     def done(self) -> bool:
         """Whether the bound is met or the time is up."""

@@ -23,14 +23,7 @@ import numpy as np
 
 from tvm_serenity.sparse.native import core
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import (
-    ORDER_S,
-    TIME,
-    Ordered,
-    OrderOptions,
-    clock,
-    measured,
-)
+from tvm_serenity.sparse.orders.result import TIME, Ordered, OrderOptions, measured
 from tvm_serenity.sparse.orders.simple import two_optimal
 from tvm_serenity.sparse.simulate import graph_of
 
@@ -123,10 +116,10 @@ def resident(
 
 def attempts(net: FFNN, settings: OrderOptions) -> list[Ordered]:
     """Return the orders of the presets that are made in time."""
-    left, after_s = clock(settings.time_limit_s), settings.seconds(net, ORDER_S)
+    left = settings.clock(net)
     found: list[Ordered] = []
     for weights in presets(net):
-        made = resident(net, settings.memory, weights, seconds=left() - after_s)
+        made = resident(net, settings.memory, weights, seconds=left())
         if made is None:
             break
         found.append(measured(net, made, settings, "greedy", **asdict(weights)))
@@ -154,7 +147,7 @@ def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iter
         ScoreWeights(**{name: float(start.statistics[name]) for name in names}),
         start.total,
     )
-    left, after_s = clock(settings.time_limit_s), settings.seconds(net, ORDER_S)
+    left = settings.clock(net)
     failed = 0
     for _ in range(rounds):
         if failed >= PATIENCE:
@@ -163,7 +156,7 @@ def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iter
         for name in random.choice(names, random.randint(1, 4), replace=False):
             changed[str(name)] = getattr(best, name) * float(np.exp(0.4 * random.standard_normal()))
         tried = replace(best, **changed)
-        made = resident(net, settings.memory, tried, seconds=left() - after_s)
+        made = resident(net, settings.memory, tried, seconds=left())
         if made is None:
             return
         found = measured(net, made, settings, "greedy", **asdict(tried))

@@ -108,11 +108,16 @@ class OrderOptions:
         """Return the same with another time limit."""
         return replace(self, time_limit_s=seconds)
 
-    def seconds(self, net: FFNN, each_s: float) -> float:
-        """Return what takes ``each_s`` a connection of ``net``, an order's simulation with it."""
+    def clock(self, net: FFNN, after_s: float = ORDER_S) -> Callable[[], float]:
+        """Return a function that says how many seconds are left of the limit and the deadline.
+
+        Less what follows: ``after_s`` a connection of ``net``, an order's simulation with it.
+        """
         aware = self.policy is Policy.MIN_WRITE_AWARE
         further = len(delays(self.memory)) - 1 if aware else 0
-        return (each_s + further * DELAY_S) * net.connections
+        after = (after_s + further * DELAY_S) * net.connections
+        end = math.inf if self.time_limit_s is None else time.perf_counter() + self.time_limit_s
+        return lambda: min(end - time.perf_counter(), seconds_left()) - after
 
     def delay(self, net: FFNN, order: Ints) -> int:
         """Return the delay of dirty values a search keeps to: the best one for its start."""
@@ -135,12 +140,6 @@ class Ordered:
     def total(self) -> int:
         """Reads and writes."""
         return self.traffic.total
-
-
-def clock(limit: float | None) -> Callable[[], float]:
-    """Return a function that says how many seconds are left of ``limit`` and of the deadline."""
-    end = math.inf if limit is None else time.perf_counter() + limit
-    return lambda: min(end - time.perf_counter(), seconds_left())
 
 
 def measured(

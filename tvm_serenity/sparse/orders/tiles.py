@@ -7,14 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_serenity.sparse.network import FFNN, Ints
-from tvm_serenity.sparse.orders.result import (
-    ORDER_S,
-    TIME,
-    Ordered,
-    OrderOptions,
-    clock,
-    measured,
-)
+from tvm_serenity.sparse.orders.result import TIME, Ordered, OrderOptions, measured
 
 
 def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
@@ -47,10 +40,10 @@ def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
     fusions = (False, True) if last < most else (False,)
     sizes = {max(1, most - less) for less in range(4)}
     sizes |= {max(1, most * share // 8) for share in range(2, 8)}
-    left = clock(settings.time_limit_s)
+    left = settings.clock(net)
     best: Ordered | None = None
     for fused, size in product(reversed(fusions), sorted(sizes, reverse=True)):
-        if best is not None and left() < settings.seconds(net, ORDER_S):
+        if best is not None and left() < 0:
             return replace(best, limit=TIME)
         order = tiled(net, size, fused)
         found = measured(net, order, settings, "tiles", group=size, fused=fused)
