@@ -1,26 +1,122 @@
-"""Run the command line as a user does: a process of its own."""
+"""Run the command line in this process; a process of its own only where that is the subject."""
 
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+COLUMNS = 100
+"""Width of the terminal that commands format for."""
 
 
-def serenity(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Return the finished process of ``serenity ARGUMENTS``."""
+@dataclass(frozen=True)
+class Finished:
+    """What a finished command leaves: its exit status and both streams."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def serenity(*arguments: object, cwd: Path | None = None, columns: int = COLUMNS) -> Finished:
+    """Return what ``serenity ARGUMENTS`` leaves, run in this process."""
+    from tvm_serenity.cli import main
+
+    return in_process(main, ["serenity", *map(str, arguments)], cwd=cwd, columns=columns)
+
+
+def in_process(
+    work: Callable[[], None],
+    words: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    columns: int = COLUMNS,
+) -> Finished:
+    """Return what ``work`` leaves as the main program of a process with the arguments ``words``.
+
+    Signal handlers, garbage collection, the working folder and the environment are as before
+    afterwards. An exception that ``work`` lets through is a traceback and status 1, as Python
+    reports it.
+    """
+    with _streams() as (out, err), pytest.MonkeyPatch.context() as patch, _process_state():
+        patch.setattr(sys, "argv", list(words))
+        patch.setenv("COLUMNS", str(columns))
+        if cwd is not None:
+            patch.chdir(cwd)
+        status: object = 0
+        try:
+            work()
+        except SystemExit as end:
+            status = end.code
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        texts = [Path(stream.name).read_text() for stream in (out, err)]
+    return Finished(status if isinstance(status, int) else int(status is not None), *texts)
+
+
+def answer(*arguments: object, cwd: Path | None = None) -> Any:
+    """Return the JSON that ``serenity ARGUMENTS --json`` prints; it must succeed."""
+    finished = serenity(*arguments, "--json", cwd=cwd)
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+def process(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Return the finished process of ``serenity ARGUMENTS``: for crashes, memory and start-up."""
     return subprocess.run(
         [sys.executable, "-m", "tvm_serenity.cli", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=timeout,
-        env={**os.environ, "COLUMNS": "100"},
+        env={**os.environ, "COLUMNS": str(COLUMNS)},
         check=False,
     )
 
 
-def answer(*arguments: object) -> Any:
-    """Return the JSON that ``serenity ARGUMENTS --json`` prints; it must succeed."""
-    found = serenity(*arguments, "--json")
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout)
+@contextmanager
+def _streams() -> Iterator[tuple[TextIO, TextIO]]:
+    """Send both streams to files, also what compiled code and child processes write."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    before = sys.stdout, sys.stderr
+    copies = os.dup(1), os.dup(2)
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = (Path(folder, name).open("w", buffering=1) for name in ("out", "err"))
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.stdout, sys.stderr = out, err
+        try:
+            yield out, err
+        finally:
+            sys.stdout, sys.stderr = before
+            for number, copy in enumerate(copies, 1):
+                os.dup2(copy, number)
+                os.close(copy)
+            out.close()
+            err.close()
+
+
+@contextmanager
+def _process_state() -> Iterator[None]:
+    """Restore what the command line sets once for its process."""
+    interrupt, threshold = signal.getsignal(signal.SIGINT), gc.get_threshold()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+        gc.set_threshold(*threshold)
+        gc.unfreeze()

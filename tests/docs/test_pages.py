@@ -2,13 +2,12 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, blocks
-from tests.docs.running import run
+from tests.docs.running import run_python, run_shell
 from tvm_serenity.boards import board
 
 
@@ -17,7 +16,7 @@ def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
     printed, ran = "", 0
     for block in blocks("docs/tutorial.md"):
         if block.language == "sh":
-            printed, ran = run(["sh", "-eu", "-c", block.text], tmp_path), ran + 1
+            printed, ran = run_shell(block.text, tmp_path), ran + 1
         elif block.language == "text":
             said = [" ".join(line.split()) for line in printed.splitlines()]
             for line in block.text.splitlines():
@@ -31,7 +30,7 @@ def test_search_for_architectures_runs(index: int, tmp_path: Path, shared: Path)
     pytest.importorskip("torch")
     shutil.copy(shared / "models/mlperf_tiny/kws_dscnn_int8.tflite", tmp_path / "kws.tflite")
     code = [b.text for b in blocks("docs/how-to/nas.md") if b.language == "python"][index]
-    printed = run([sys.executable, "-W", "ignore", "-c", code], tmp_path)
+    printed = run_python(code, tmp_path)
     expected = ["24576", "17 13", r"16000 \d{4} Deployed\(.*", "45056", r"\[200, 400\]"]
     assert re.fullmatch(expected[index], printed.strip())
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from tests.conformance.writer import Node, T, tflite
 from tests.docs.pages import PAGES, ROOT, Block, blocks
-from tests.docs.running import run
+from tests.docs.running import run_python, run_shell
 from tests.frontends.programs import program
 from tvm_serenity.schedule import schedule
 from tvm_serenity.schedule.certificate import certificate
@@ -117,8 +116,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("block", SNIPPETS)
 def test_snippet(block: Block, folder: Path) -> None:
     if block.language == "python":
-        (folder / "snippet.py").write_text(block.text)  # TVMScript reads its own source
-        run([sys.executable, "-W", "ignore", "snippet.py"], folder)
+        run_python(block.text, folder)
         return
     lines = [line for line in block.commands.splitlines() if not line.startswith(INSTALLS)]
     for line in lines:
@@ -126,4 +124,4 @@ def test_snippet(block: Block, folder: Path) -> None:
         if tool is not None and shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     if lines:
-        run(["sh", "-eu", "-c", "\n".join(lines)], folder)
+        run_shell("\n".join(lines), folder)

@@ -1,10 +1,9 @@
 """Small networks in files, and the command line on them."""
 
 import random
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.cli.run import Finished, serenity
 from tests.random_graphs import random_graph
 from tvm_serenity.text import dump
 
@@ -22,13 +21,6 @@ def graph_files(folder: Path, count: int, ops: int = 20) -> list[str]:
     return paths
 
 
-def offchip(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the script to its end."""
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
-        check=False,
-    )
+def offchip(*arguments: object, cwd: Path | None = None) -> Finished:
+    """Return what ``serenity offchip ARGUMENTS`` leaves."""
+    return serenity("offchip", *arguments, cwd=cwd)

@@ -84,26 +84,13 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
-    arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     (path,) = graph_files(tmp_path, 1, 5)
-    status, error = run_inside([a.format(file=path) for a in arguments], capsys)
-    assert status == 2
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def run_inside(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> tuple[str | int | None, str]:
-    """Run the command in this process: starting one takes a while."""
-    from tvm_serenity.cli import main
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["serenity", "offchip", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-    return end.value.code, capsys.readouterr().err
+    refused = offchip(*(a.format(file=path) for a in arguments))
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 def test_ctrl_c_keeps_the_finished_points(tmp_path: Path) -> None:

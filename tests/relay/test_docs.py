@@ -1,6 +1,5 @@
-"""The code of docs/relay.md, each block in a process of its own."""
+"""The code of docs/relay.md, block by block."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,11 @@ import pytest
 pytest.importorskip("tvm.relay", reason="needs a TVM with Relay: make relay-test")
 
 from tests.docs.pages import blocks
-from tests.docs.running import run
+from tests.docs.running import run_python
 
 CODE = [block.text for block in blocks("docs/relay.md") if block.language == "python"]
 
 
 @pytest.mark.parametrize("index", range(len(CODE)))
 def test_block_runs(index: int, tmp_path: Path) -> None:
-    run([sys.executable, "-W", "ignore", "-c", CODE[index]], tmp_path)
+    run_python(CODE[index], tmp_path)

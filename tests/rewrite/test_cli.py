@@ -1,20 +1,6 @@
 """``serenity rewrite`` and ``--rewrite``: the keys of the JSON, what is refused."""
 
-import json
-import subprocess
-import sys
-from typing import Any
-
-
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tvm_serenity.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def answer(*arguments: str) -> Any:
-    done = call(*arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+from tests.cli.run import answer, serenity
 
 
 def test_schedule_with_rewrite() -> None:
@@ -27,7 +13,7 @@ def test_schedule_with_rewrite() -> None:
 
 
 def test_explain_names_every_match() -> None:
-    done = call("rewrite", "zoo:swiftnet-cell-b", "--explain")
+    done = serenity("rewrite", "zoo:swiftnet-cell-b", "--explain")
     assert done.returncode == 0
     assert "applied: residual at output: peak 326,144 -> 213,248" in done.stdout
     assert "not worth it: channelwise at op51_relu" in done.stdout
@@ -47,6 +33,6 @@ def test_bad_input_is_one_line() -> None:
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out -o"),
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "by its --rules"),
     ):
-        done = call(*arguments)
+        done = serenity(*arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert words in done.stderr
