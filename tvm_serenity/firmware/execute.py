@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tvm_serenity import cache
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware.toolchain import make, require
+from tvm_serenity.firmware.toolchain import identity, make, require
 
 ICOUNT_SHIFT = 6
 """One emulated instruction takes ``2**6`` ns of the emulated clock."""
@@ -29,6 +30,8 @@ SYSTICK_HZ = {
 """The clock of SysTick on QEMU's machines (measured where it is not the board's nominal one)."""
 
 TIMEOUT_S = 300
+QEMU = "qemu-system-arm"
+SAID, TRACE = "said.txt", "trace.bin"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ def host(
     """Return one run of the sources compiled by the host's compiler."""
     make(directory, "host")
     name = "host_trace" if traced else "host"
-    return _run([str((directory / "build" / name).resolve())], inputs, output_count, None)
+    command = [str((directory / "build" / name).resolve())]
+    return _execution(_run(command, inputs, output_count), None)
 
 
 def qemu(
@@ -63,20 +67,24 @@ def qemu(
     log: Sequence[str] = (),
 ) -> Execution:
     """Return one run of the firmware on QEMU's ``machine``; ``log``: what it is to write down."""
-    require("qemu-system-arm")
+    require(QEMU)
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
     if machine not in SYSTICK_HZ:
         raise InputError(f"machine {machine!r}; there are {', '.join(SYSTICK_HZ)}")
-    command = ["qemu-system-arm", "-M", machine, "-display", "none", "-monitor", "none"]
+    command = [QEMU, "-M", machine, "-display", "none", "-monitor", "none"]
     command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
-    command += ["-icount", f"shift={ICOUNT_SHIFT}", "-kernel", str(elf), *log]
-    return _run(command, inputs, output_count, SYSTICK_HZ[machine])
+    command += ["-icount", f"shift={ICOUNT_SHIFT}"]
+    started = [*command, "-kernel", str(elf), *log]
+    if log:  # what it writes down is read elsewhere
+        return _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
+    entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
+    left = cache.remembered(entry, lambda: _run(started, inputs, output_count))
+    return _execution(left, SYSTICK_HZ[machine])
 
 
-def _run(
-    command: Sequence[str], inputs: Sequence[bytes], output_count: int, hertz: int | None
-) -> Execution:
+def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:
+    """What a run leaves: what it printed, outputs and trace, as one archive."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         here = Path(made)
         for i, data in enumerate(inputs):
@@ -97,9 +105,18 @@ def _run(
         report = _report(said)
         if done.returncode or report.get("status") != 0:
             raise CheckError(f"{Path(command[0]).name}: {_complaint(said, done.returncode)}")
-        outputs = tuple((here / f"output{i}.bin").read_bytes() for i in range(output_count))
-        trace = here / "trace.bin"
-        written = _records(trace.read_bytes()) if trace.exists() else ()
+        (here / SAID).write_text(said)
+        names = [SAID, *(f"output{i}.bin" for i in range(output_count))]
+        if (here / TRACE).exists():
+            names.append(TRACE)
+        return cache.pack({name: here / name for name in names})
+
+
+def _execution(left: bytes, hertz: int | None) -> Execution:
+    files = cache.contents(left)
+    report = _report(files[SAID].decode())
+    outputs = tuple(files[f"output{i}.bin"] for i in range(len(files) - 1 - (TRACE in files)))
+    written = _records(files[TRACE]) if TRACE in files else ()
     count = None
     if hertz is not None:
         count = round(report["ticks"] * 1e9 / hertz / 2**ICOUNT_SHIFT)

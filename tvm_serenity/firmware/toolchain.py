@@ -1,11 +1,18 @@
-"""The programs that build and run firmware, and how to get the ones that are missing."""
+"""The programs that build and run firmware, and how to get the ones that are missing.
 
+What they make of sources that name no file outside of their project is kept in the cache
+(:mod:`tvm_serenity.cache`). Where ``ccache`` is installed, it keeps single objects as well.
+"""
+
+import functools
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tvm_serenity import cache
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
 
 PACKAGES = {
@@ -32,18 +39,102 @@ def require(*tools: str) -> None:
             raise MissingPartError(f"{tool} is not installed: apt-get install {package}")
 
 
+@functools.cache
+def identity(tool: str) -> str:
+    """Return what tells one version of a tool, and of the C library it links, from another."""
+    path = shutil.which(tool)
+    if path is None:
+        return f"{tool}: missing"
+    said = _output(path, "--version")
+    library = Path(_output(path, "-print-file-name=libc.a").strip()) if "gcc" in said else None
+    about = library.stat() if library is not None and library.is_file() else None
+    size = f"{about.st_size} {about.st_mtime_ns}" if about is not None else ""
+    return f"{os.path.realpath(path)}\n{said}\n{size}"
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
 def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
     """Build ``goals`` of a project; :class:`CheckError` with the compiler's first complaint.
 
     Boards need the cross compiler, ``host`` the machine's own.
     """
-    require("make", *(["cc"] if set(goals) <= {"host"} else ["arm-none-eabi-gcc"]))
+    compiler = "cc" if set(goals) <= {"host"} else "arm-none-eabi-gcc"
+    require("make", compiler)
     if not (directory / "Makefile").is_file():
         raise InputError(f"{directory}: no firmware project; make one with serenity build")
-    command = ["make", "-s", "-C", str(directory), *goals, *variables]
+    kept = cache.opened()
+    entry = None if kept is None else _entry(directory, compiler, (*goals, *variables))
+    held = None if kept is None or entry is None else kept.get(entry)
+    if held is not None:
+        cache.unpack(held, directory / BUILT)
+        return
+    _made(directory, (*goals, *variables, *(() if kept is None else _object_cache(kept))))
+    if kept is not None and entry is not None:
+        built = (path for path in (directory / BUILT).rglob("*") if path.is_file())
+        kept.put(entry, cache.pack({str(p.relative_to(directory / BUILT)): p for p in built}))
+
+
+BUILT = "build"
+"""The folder of a project for what is made of its files."""
+SETTINGS = (
+    *("CC", "CFLAGS", "CROSS", "HOST_CC", "HOST_FLAGS", "LDFLAGS", "OPAQUE", "SCRIPT"),
+    *("COMPILER_PATH", "CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH"),
+)
+"""Environment variables that make or the compiler follows."""
+SOURCES = (".c", ".h", ".ld", ".o", ".s", ".S")
+"""Suffixes of the files that make and the compiler read, beside the Makefile."""
+NAMED = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
+ELSEWHERE = re.compile(rb"\.\./|(^|[\s=:])/|-I|^-?include\b|\$\((wildcard|shell)", re.MULTILINE)
+"""What in a Makefile may name a file outside of its project."""
+
+
+def _made(directory: Path, arguments: Sequence[str]) -> None:
+    command = ["make", "-s", "-C", str(directory), *arguments]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         said = ("undefined reference", "error", "overflow")
         lines = [line for line in done.stderr.splitlines() if any(word in line for word in said)]
         raise CheckError(f"{directory}: {(lines or done.stderr.splitlines() or ['failed'])[0]}")
+
+
+def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | None:
+    """The name of what ``arguments`` make of a project; None where it may read other files."""
+    sources = {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if _is_source(path) and path.relative_to(directory).parts[0] != BUILT
+    }
+    if not self_contained(sources):
+        return None
+    settings = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
+    parts = [part for name, data in sources.items() for part in (name, data)]
+    return cache.key("make", identity("make"), identity(compiler), *settings, *arguments, *parts)
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_file() and (path.suffix in SOURCES or path.name == "Makefile")
+
+
+def self_contained(sources: Mapping[str, bytes]) -> bool:
+    """Whether C files and a Makefile name no file but each other and the compiler's own."""
+    for name, data in sources.items():
+        if name == "Makefile" and ELSEWHERE.search(data):
+            return False
+        if name.endswith((".c", ".h")) and not all(
+            found.decode(errors="replace") in sources for found in NAMED.findall(data)
+        ):
+            return False
+    return True
+
+
+def _object_cache(kept: cache.Cache) -> list[str]:
+    """Variables of make that put ``ccache`` before the compilers, where it is installed."""
+    if not have("ccache"):
+        return []
+    os.environ.setdefault("CCACHE_DIR", str(kept.folder / "ccache"))
+    named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
+    return [f"{k}=ccache {v}" for k, v in named.items() if not {k, "CROSS"} & set(os.environ)]

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from tvm_serenity import cache
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.toolchain import require
+from tvm_serenity.firmware.toolchain import identity, require, self_contained
 
 GUARD_BYTES = 64
 """Bytes around each block that nothing may touch."""
 FLAGS = ("-std=gnu11", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
-COMPILER = "cc"
+COMPILER, MADE = "cc", "trial.so"
 NOWHERE = -1
 """Stands for a block in a call: NULL is passed."""
 
@@ -70,23 +71,35 @@ class TrialResult:
 
 @dataclass
 class Compilation:
-    """A compiler at work on sources in ``directory``."""
+    """A compiler at work on sources in ``directory``; no ``process`` where it is done.
+
+    ``entry``: under which name the cache keeps what it makes, if it does.
+    """
 
     directory: Path
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | None" = None
+    entry: str | None = None
 
     @cached_property
     def library(self) -> ctypes.CDLL:
         """What it made, once it is done; :class:`CheckError` with its first complaint."""
-        _, said = self.process.communicate()
-        if self.process.returncode:
+        made = self.directory / MADE
+        if self.process is not None:
+            self._wait(self.process)
+            kept = cache.opened()
+            if kept is not None and self.entry is not None:
+                kept.put(self.entry, made.read_bytes())
+        return ctypes.CDLL(str(made))
+
+    def _wait(self, process: "subprocess.Popen[str]") -> None:
+        _, said = process.communicate()
+        if process.returncode:
             lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()
             raise CheckError(f"{COMPILER}: {(lines or ['failed'])[0]}")
-        return ctypes.CDLL(str(self.directory / "trial.so"))
 
     def stop(self) -> None:
         """End the compiler if it still runs."""
-        if self.process.poll() is None:
+        if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
@@ -98,7 +111,15 @@ def compilation(
     require(COMPILER)
     for name, text in texts.items():
         (directory / name).write_bytes(text)
-    command = [COMPILER, *FLAGS, *flags, *sources, "-lm", "-o", "trial.so"]
+    command = [COMPILER, *FLAGS, *flags, *sources, "-lm", "-o", MADE]
+    kept, entry = cache.opened(), None
+    if kept is not None and self_contained(texts):
+        parts = [part for name in sorted(texts) for part in (name, texts[name])]
+        entry = cache.key("trial", identity(COMPILER), *command, *parts)
+        held = kept.get(entry)
+        if held is not None:
+            (directory / MADE).write_bytes(held)
+            return Compilation(directory)
     process = subprocess.Popen(
         command,
         cwd=directory,
@@ -107,7 +128,7 @@ def compilation(
         stderr=subprocess.PIPE,
         text=True,
     )
-    return Compilation(directory, process)
+    return Compilation(directory, process, entry)
 
 
 def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:

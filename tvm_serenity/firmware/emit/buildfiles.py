@@ -36,6 +36,8 @@ OBJECTS := {objects}
 {own}SOURCES := {sources}{users}
 BOARD := $(SOURCES:%.c=build/%.o) build/startup.o build/port_board.o $(OBJECTS)
 TRACED := $(BOARD:build/{model}.o=build/{model}_trace.o)
+HOSTED := $(SOURCES:%.c=build/hosted/%.o) build/hosted/port_host.o
+HOST_TRACED := $(HOSTED:build/hosted/{model}.o=build/hosted/{model}_trace.o)
 HEADERS := {headers} port.h
 
 .PHONY: all harness host clean
@@ -56,10 +58,16 @@ build/%.o: %.c $(HEADERS) | build
 build:
 \tmkdir -p build
 
-build/host: harness.c port_host.c $(SOURCES) $(HEADERS) | build
-\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) harness.c port_host.c $(SOURCES) -lm -o $@
-build/host_trace: harness.c port_host.c $(SOURCES) $(HEADERS) | build
-\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) -DSERENITY_TRACE harness.c port_host.c $(SOURCES) -lm -o $@
+build/host: build/hosted/harness.o $(HOSTED)
+build/host_trace: build/hosted/harness_trace.o $(HOST_TRACED)
+build/host build/host_trace:
+\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) $^ -lm -o $@
+build/hosted/%_trace.o: %.c $(HEADERS) | build/hosted
+\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) -DSERENITY_TRACE -c $< -o $@
+build/hosted/%.o: %.c $(HEADERS) | build/hosted
+\t$(HOST_CC) $(CFLAGS) $(HOST_FLAGS) -c $< -o $@
+build/hosted:
+\tmkdir -p $@
 
 clean:
 \trm -rf build
