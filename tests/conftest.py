@@ -1,14 +1,32 @@
 """Where the shared models lie, for the tests that read them; what all tests run under."""
 
+import os
+import shutil
 import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests import costs
+from tests.cases import EXHAUSTIVE
+from tvm_serenity.without_torch import without_torch
 
 # A job in the background of a shell ignores Ctrl-C, and so would the commands that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+CACHE = Path(__file__).resolve().parents[1] / "build" / "cache"
+"""What all workers and runs share of objects, images and runs, unless the variable says otherwise."""
+os.environ.setdefault("SERENITY_CACHE", str(CACHE))
+
+with without_torch():  # else TVM imports it for every test, and for those that are not about it
+    try:
+        import tvm  # noqa: F401
+    except ImportError:
+        pass  # tests that need it are skipped by name
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +35,44 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the shared data is not at {SHARED}")
     return SHARED
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Forget what the last run cost; only the process that starts the workers does."""
+    if not hasattr(session.config, "workerinput"):
+        shutil.rmtree(costs.MEASURED, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this tier, the files that cost most first: the last ones then end together."""
+    if not EXHAUSTIVE:
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    known = costs.file_costs()
+    items.sort(key=lambda item: -known.get(item.nodeid.partition("::")[0], 0.0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    """Write down what a test costs, fixtures included that it is the first to ask for."""
+    own, children = costs.cpu_seconds()
+    began = time.monotonic()
+    result = yield
+    own_now, children_now = costs.cpu_seconds()
+    spent = own_now - own, children_now - children
+    costs.record(costs.Cost(item.nodeid, *spent, time.monotonic() - began))
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[Any]:
+    """Fail a test that takes more CPU seconds than a test may, unless it is listed as slow."""
+    before = costs.cpu_seconds()
+    began = time.monotonic()
+    result = yield
+    spent = [now - then for now, then in zip(costs.cpu_seconds(), before, strict=True)]
+    excess = costs.excess(costs.Cost(item.nodeid, *spent, time.monotonic() - began))
+    if excess is not None and not EXHAUSTIVE:
+        pytest.fail(excess, pytrace=False)
+    return result

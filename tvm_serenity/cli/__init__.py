@@ -10,12 +10,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.model_file import printable
+from tvm_serenity.without_torch import without_torch
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -52,7 +51,7 @@ def main(held: "list[FrameType] | None" = None) -> None:
     gc.set_threshold(200_000, 50, 1000)
 
     try:
-        with _without_torch():
+        with without_torch():  # what commands run in PyTorch has a process of its own
             status = app(standalone_mode=False)
     except SerenityError as error:
         _end(" ".join(str(error).split()), error.exit_status)
@@ -88,31 +87,6 @@ def run() -> None:
         except OSError:
             raise end from None
         os._exit(end.code)
-
-
-@contextmanager
-def _without_torch() -> Iterator[None]:
-    """Keep TVM from importing PyTorch where it is installed: it takes three times as long as TVM.
-
-    Commands read files, and what they run in PyTorch runs in a process of its own.
-    """
-    hidden = _Hidden()
-    if "torch" not in sys.modules:
-        sys.meta_path.insert(0, hidden)
-    try:
-        yield
-    finally:
-        if hidden in sys.meta_path:
-            sys.meta_path.remove(hidden)
-
-
-class _Hidden:
-    """Finds no PyTorch, for nobody; what looks for it among the modules (SciPy) sees none."""
-
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
-        """Refuse PyTorch, and leave all else to others."""
-        if name == "torch":
-            raise ModuleNotFoundError("commands import no PyTorch", name="torch")
 
 
 def _interrupted(_signal: int, _frame: "FrameType | None") -> None:

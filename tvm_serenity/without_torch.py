@@ -1,0 +1,28 @@
+"""Keep TVM from importing PyTorch where it is installed: it takes three times as long as TVM."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def without_torch() -> Iterator[None]:
+    """Hide PyTorch from what is imported in the block, unless it is imported already."""
+    hidden = _Hidden()
+    if "torch" not in sys.modules:
+        sys.meta_path.insert(0, hidden)
+    try:
+        yield
+    finally:
+        if hidden in sys.meta_path:
+            sys.meta_path.remove(hidden)
+
+
+class _Hidden:
+    """Finds no PyTorch, for nobody; what looks for it among the modules (SciPy) sees none."""
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
+        """Refuse PyTorch, and leave all else to others."""
+        if name == "torch":
+            raise ModuleNotFoundError("PyTorch is not imported here", name="torch")
