@@ -1,9 +1,9 @@
 """The two tiers of the suite, and how many cases a test takes in each.
 
-The fast tier guards all behaviour with fixed seeds; ``make test-exhaustive`` sets the variable
-``SERENITY_EXHAUSTIVE``, and every case, large draws and every seeded fault run. Where the native core
-runs under sanitizers (``scripts/sanitize.sh`` sets a variable), fewer cases do: a memory error shows
-in the first of them or in none; what the answers are, the plain build's tests say, over all cases.
+The fast tier guards all behaviour with fixed seeds. ``make test-exhaustive`` sets the variable
+``SERENITY_EXHAUSTIVE``: every case, large draws and every seeded fault run. ``scripts/sanitize.sh``
+sets ``SERENITY_SANITIZED``: the native core runs under sanitizers, on a quarter of the seeds. A
+memory error shows in the first seeds or in none, and the plain build checks the answers on all.
 """
 
 import os

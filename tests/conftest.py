@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CACHE = Path(__file__).resolve().parents[1] / "build" / "cache"
-"""What all workers and runs share of objects, images and runs, unless the variable says otherwise."""
+"""Where workers and runs share objects, images and runs, unless the variable names another."""
 os.environ.setdefault("SERENITY_CACHE", str(CACHE))
 
-with without_torch():  # else TVM imports it for every test, and for those that are not about it
-    try:
-        import tvm  # noqa: F401
-    except ImportError:
-        pass  # tests that need it are skipped by name
+# TVM imports PyTorch where it can: three times as slow. Without TVM, tests are skipped by name.
+with without_torch(), suppress(ImportError):
+    import tvm  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +43,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this tier, the files that cost most first: the last ones then end together."""
+    """Keep the tests of this tier, dearest files first: then all workers end at the same time."""
     if not EXHAUSTIVE:
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)

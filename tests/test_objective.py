@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import sampled
 from tests.cli.run import answer
 from tests.random_graphs import random_graph
 from tvm_serenity import firmware, peak_bytes, peak_bytes_batch
@@ -140,7 +141,7 @@ def test_modules_that_cannot_be_exported(branches: Any) -> None:
 FILES = ("mlperf_tiny/kws_dscnn_int8.tflite", "tflm/person_detect.tflite")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, 1))
 def test_all_objectives_are_those_of_the_commands(name: str, shared: Path, tmp_path: Path) -> None:
     file, board = str(shared / "models" / name), "mps2-an386"
     found = measure(file, rows=True, board=board, time_limit_s=None)

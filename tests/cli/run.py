@@ -9,7 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -94,8 +94,11 @@ def _streams() -> Iterator[tuple[TextIO, TextIO]]:
     sys.stderr.flush()
     before = sys.stdout, sys.stderr
     copies = os.dup(1), os.dup(2)
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = (Path(folder, name).open("w", buffering=1) for name in ("out", "err"))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        out, err = (
+            stack.enter_context(Path(folder, name).open("w", buffering=1))
+            for name in ("out", "err")
+        )
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         sys.stdout, sys.stderr = out, err
@@ -106,8 +109,6 @@ def _streams() -> Iterator[tuple[TextIO, TextIO]]:
             for number, copy in enumerate(copies, 1):
                 os.dup2(copy, number)
                 os.close(copy)
-            out.close()
-            err.close()
 
 
 @contextmanager

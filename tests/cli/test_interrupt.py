@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
+from tests.cases import only_exhaustive, sampled
 from tests.large_graphs import layered, steady_trace
 from tvm_serenity.frontends import load
 from tvm_serenity.memory import peak_bytes
@@ -86,8 +88,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("command", ["schedule", "rewrite"])
-@pytest.mark.parametrize("later", [1.0, 4.0])
+@pytest.mark.parametrize(
+    ("command", "later"), sampled(product(["schedule", "rewrite"], [1.0, 4.0]), 2)
+)
 def test_ctrl_c_ends_large_graphs_within_half_a_second(
     command: str, later: float, tmp_path: Path
 ) -> None:
@@ -110,7 +113,7 @@ def test_ctrl_c_ends_a_large_placement_within_half_a_second(tmp_path: Path) -> N
     assert found["lower_bound_bytes"] < found["arena_bytes"] < 1.5 * found["lower_bound_bytes"]
 
 
-@pytest.mark.parametrize("later", [0.3, 1.2])
+@pytest.mark.parametrize("later", [0.3, only_exhaustive(1.2)])
 def test_ctrl_c_ends_the_traffic_of_large_graphs_within_half_a_second(
     later: float, tmp_path: Path
 ) -> None:
@@ -130,6 +133,7 @@ def pressed_after_reading(later: float, reads: str, *words: str) -> str:
     return process.stdout
 
 
+IMPORTED = ("typer.colors", "tvm_serenity.cli._app", "tvm_serenity.boards")
 PRESSED_AFTER_READING = """
 import atexit, os, signal, sys, threading, time
 from importlib import import_module
@@ -156,8 +160,7 @@ run()
 """
 
 
-@pytest.mark.parametrize("module", ["typer.colors", "tvm_serenity.cli._app", "tvm_serenity.boards"])
-@pytest.mark.parametrize("later", [0.0, 0.02, 0.05, 0.1])
+@pytest.mark.parametrize(("module", "later"), sampled(product(IMPORTED, [0.0, 0.02, 0.05, 0.1]), 4))
 def test_ctrl_c_at_any_moment_is_one_line(module: str, later: float) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "tvm_serenity.cli", "boards"]
     pipe = subprocess.PIPE

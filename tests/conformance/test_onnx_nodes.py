@@ -7,11 +7,12 @@ import pytest
 
 pytest.importorskip("onnx")
 pytest.importorskip("tvm")
+from tests.cases import scaled
 from tests.conformance.child import Child
 from tests.conformance.onnx_nodes import check, modules
 from tests.conformance.verdict import EQUAL, Verdict
 
-MODULES = 70
+MODULES = scaled(50, 200)
 LEAST_EQUAL = 40
 """Of one case a module; the others are refused by name."""
 

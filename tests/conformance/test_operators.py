@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import scaled
 from tests.conformance.case import DIFFERENT, EQUAL, check, first_difference
 from tests.conformance.counts import generate
 from tests.conformance.operators import STRATEGIES
 from tests.conformance.operators.draws import case
 from tests.conformance.writer import Node, T
 
-EXAMPLES = 3
+EXAMPLES = scaled(3, 12)
 """Cases of each kind here."""
 
 

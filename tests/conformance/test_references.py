@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.cases import scaled
 from tests.conformance.case import FILLS, TOLERANCE, Case
 from tests.conformance.operators import STRATEGIES
 from tests.conformance.writer import Array
@@ -24,7 +25,7 @@ from tvm_serenity.operators import operator
 from tvm_serenity.referees import RefereeError, runtime_for
 
 EXACT = [kind for kind in STRATEGIES if operator(kind).reference is not None]
-EXAMPLES = 8
+EXAMPLES = scaled(6, 40)
 """Cases of each kind."""
 
 

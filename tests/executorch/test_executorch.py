@@ -1,5 +1,6 @@
 """ExecuTorch programs in our order and plan: the same results, in less, or refused at export."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from tests.cases import sampled
 from tests.executorch.nets import Branches, Counter, Parts, Wired, exported, outputs, sizes
 from tvm_serenity.errors import FitError, InputError, UnsupportedError
 from tvm_serenity.executorch import SerenityPlanning, order_pass
@@ -19,6 +21,7 @@ from tvm_serenity.torch import read_nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch and ExecuTorch, about themselves
 IMAGE = (torch.linspace(-1, 1, 3 * 16 * 16).reshape(1, 3, 16, 16),)
+GIVEN: list[dict[str, bool]] = [{}, {"alloc_graph_input": False, "alloc_graph_output": False}]
 CASES: dict[str, Any] = {
     "branches": (Branches, IMAGE),
     "wired": (lambda: Wired(16), (torch.linspace(-1, 1, 16 * 64).reshape(1, 16, 8, 8),)),
@@ -27,8 +30,7 @@ CASES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("given", [{}, {"alloc_graph_input": False, "alloc_graph_output": False}])
+@pytest.mark.parametrize(("name", "given"), sampled(product(CASES, GIVEN), 4))
 def test_programs_compute_the_same_in_no_more(name: str, given: dict[str, Any]) -> None:
     make, inputs = CASES[name]
     found: list[Any] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive, sampled
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file, ranges
 from tests.firmware.projects import (
@@ -39,11 +40,11 @@ pytestmark = needs_board
         (KWS, "mps2-an386", 7_700_000, 16_000),
         (KWS, "lm3s6965evb", 11_000_000, 16_000),
         (KWS, "mps3-an547", 1_010_000, 16_000),
-        (KWS, "mps2-an521", 11_000_000, 16_000),
+        only_exhaustive((KWS, "mps2-an521", 11_000_000, 16_000)),
         (VWW, "netduinoplus2", 20_000_000, 55_296),
-        (HELLO, "stm32vldiscovery", 5_000, 48),
+        only_exhaustive((HELLO, "stm32vldiscovery", 5_000, 48)),
         (HELLO, "microbit", 10_000, 48),
-        (SWIFTNET, "mps2-an500", 120_000_000, 202_000),
+        only_exhaustive((SWIFTNET, "mps2-an500", 120_000_000, 202_000)),
     ],
 )
 def test_every_tensor_is_tvms_and_the_output_litert_s(
@@ -63,7 +64,8 @@ def test_every_tensor_is_tvms_and_the_output_litert_s(
 
 
 @pytest.mark.parametrize(
-    ("target", "bits"), [("mps2-an386", 4), ("mps3-an547", 4), ("mps3-an547", 8), ("microbit", 4)]
+    ("target", "bits"),
+    sampled([("mps2-an386", 4), ("mps3-an547", 4), ("mps3-an547", 8), ("microbit", 4)], 2),
 )
 def test_channels_of_any_number(target: str, bits: int, tmp_path: Path) -> None:
     """Parts of vectors, outputs that do not fill a group, and weights of 4 bits."""

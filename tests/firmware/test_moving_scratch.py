@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.firmware.projects import needs_board
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -102,7 +103,7 @@ def test_its_places_stand_in_the_tables() -> None:
 
 
 @needs_board
-@pytest.mark.parametrize("external", [False, True])
+@pytest.mark.parametrize("external", [only_exhaustive(False), True])
 def test_it_runs(external: bool, tmp_path: Path) -> None:
     for rows in (2, 4):
         settings = Settings(

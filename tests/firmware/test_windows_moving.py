@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases, sampled
 from tests.firmware.projects import KWS, model, needs_board, needs_host
 from tests.rows.nets import random_module
 from tvm_serenity import firmware
@@ -34,7 +35,9 @@ def compiled(module: Any, step: int) -> Any:
 @needs_board
 @pytest.mark.parametrize(
     ("name", "step", "share"),
-    [(KWS, 2, 0.51), (KWS, 1, 0.55), (SPEECH, 2, 0.40), (SPEECH, 1, 0.40), (WAKE, 1, 0.15)],
+    sampled(
+        [(KWS, 2, 0.51), (KWS, 1, 0.55), (SPEECH, 2, 0.40), (SPEECH, 1, 0.40), (WAKE, 1, 0.15)], 3
+    ),
 )
 def test_windows_are_those_of_the_whole_network(
     name: str, step: int, share: float, tmp_path: Path
@@ -55,7 +58,9 @@ def test_windows_are_those_of_the_whole_network(
 
 
 @needs_board
-@pytest.mark.parametrize("name", ["keyword_scrambled_8bit", "micro_speech_lstm", "mnist_lstm_int8"])
+@pytest.mark.parametrize(
+    "name", sampled(["keyword_scrambled_8bit", "micro_speech_lstm", "mnist_lstm_int8"], 2)
+)
 def test_networks_that_keep_states(name: str, tmp_path: Path) -> None:
     """States go on from step to step as LiteRT's do, inside the arena."""
     settings = firmware.Settings(name="net", sliding=1, output=tmp_path / "steps")
@@ -100,7 +105,7 @@ def test_less_is_kept_where_memory_is_short() -> None:
 def test_networks_drawn_at_random() -> None:
     """Each build compares every row of every window, from two kinds of garbage on."""
     built = 0
-    for seed in range(40):
+    for seed in cases(12, most=100):
         for step in (1, 2, 3):
             settings = firmware.Settings(
                 sliding=step, external_arena=bool(seed % 2), time_limit_s=0.5

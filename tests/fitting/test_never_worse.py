@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tests.cases import sampled
 from tests.firmware.projects import model
 from tests.random_graphs import random_graph
 from tests.rows.nets import needs_board, random_module
@@ -42,7 +43,7 @@ PLAIN = (
 SEEDS = (5, 11, 23)
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=sampled(SEEDS, 1))
 def built(request: pytest.FixtureRequest) -> tuple[Any, list[tuple[Settings, int]]]:
     """A network, and the arena of each plain build of it."""
     module = random_module(request.param, True)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import sampled, scaled
 from tests.conformance.relax_forms import evaluated
 from tests.kernels.test_packed import QUICK, WIDE, by_definition, compiled, drawn, layers
 from tests.quantize.running import integer_module, judge_of
@@ -35,7 +36,7 @@ MATRICES = {**NEON, "mattr": ["+neon", "+dotprod", "+i8mm"]}
 USED = [(NEON, {"sadalp"}), (DOTS, {"sdot"}), (MATRICES, {"sdot", "smmla"})]
 """Targets, and what adds up products in both networks."""
 NETWORKS = ("mlperf_tiny/kws_dscnn_int8.tflite", "mlperf_tiny/ic_resnet8_int8.tflite")
-FOUR = settings(QUICK, max_examples=4)
+FOUR = settings(QUICK, max_examples=scaled(2, 20))
 """Lists of layers, each of which is one program."""
 UNSIGNED = replace(
     WIDE,
@@ -58,8 +59,10 @@ def results(
     return evaluated(made, inputs, run), str(program.library.inspect_source("asm"))
 
 
-@pytest.mark.parametrize(("target", "used"), USED, ids=["neon", "dotprod", "i8mm"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "target", "used"),
+    sampled(((name, *used) for used in USED for name in NETWORKS), 3),
+)
 def test_a_network_is_exact(name: str, target: Any, used: set[str], tmp_path: Path) -> None:
     data = model(name).read_bytes()
     made = prepared(integer_module(data, tmp_path), Steps(), target).kernels

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ tvm = pytest.importorskip("tvm")
 
 from tvm.script.ir_builder import tirx as T  # noqa: E402, N812
 
+from tests.cases import sampled  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.kernels.build import written  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
@@ -60,8 +62,7 @@ def assert_no_allocation(code: str) -> None:
     assert stack_bytes(code) <= STACK_BYTES
 
 
-@pytest.mark.parametrize("cpu", CPUS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "cpu"), sampled(product(MODELS, CPUS), 4))
 def test_vector_kernels_allocate_nothing(name: str, cpu: str, shared: Path) -> None:
     module = to_relax(shared / "models" / name)
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "mtriple": "x86_64-linux-gnu"})
@@ -85,8 +86,9 @@ def test_an_allocation_is_found() -> None:
         assert_no_allocation(code)
 
 
-@pytest.mark.parametrize("target", [tvm.target.Target("llvm"), native()])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "target"), sampled(product(MODELS, [tvm.target.Target("llvm"), native()]), 4)
+)
 def test_a_compiled_model_allocates_its_arena_and_its_results_alone(
     name: str, target: Any, shared: Path
 ) -> None:

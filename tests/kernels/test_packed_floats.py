@@ -1,6 +1,7 @@
 """Layers whose input is stored while the network runs, on dot products: LiteRT's floats exactly."""
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
+from tests.cases import exhaustive, sampled, scaled  # noqa: E402
 from tests.conformance.case import DIFFERENT, EQUAL  # noqa: E402
 from tests.conformance.counts import generate  # noqa: E402
 from tests.conformance.operators.weighted import DYNAMIC, _convolution, _dense  # noqa: E402
@@ -23,7 +25,7 @@ from tvm_serenity.kernels.tile import MCU, WIDE  # noqa: E402
 from tvm_serenity.relax.pipeline import Steps, prepared  # noqa: E402
 
 STRATEGIES = {"CONV_2D": _convolution((DYNAMIC,)), "FULLY_CONNECTED": _dense((DYNAMIC,))}
-COUNT = 40
+COUNT = scaled(40, 200)
 
 
 def statuses(kind: str, cpu: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -33,8 +35,7 @@ def statuses(kind: str, cpu: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return [verdict for _, verdict in generate(STRATEGIES[kind], COUNT, 5)]
 
 
-@pytest.mark.parametrize("cpu", TARGETS)
-@pytest.mark.parametrize("kind", STRATEGIES)
+@pytest.mark.parametrize(("kind", "cpu"), sampled(product(STRATEGIES, TARGETS), 3))
 def test_layers_are_those_of_litert(kind: str, cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = statuses(kind, cpu, monkeypatch)
     assert [v.reason for v in found if v.status == DIFFERENT] == []
@@ -52,8 +53,14 @@ def _contracted(spec: Any, total: Any, scale: tuple[Any, Any], bias: Any) -> Any
 @pytest.mark.skipif(not TARGETS, reason="no dot products on this machine")
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("rescaled", _contracted), ("zero_of", lambda *_given: tvm.tirx.const(0, "int32"))],
-    ids=["a product that is not rounded", "zero points"],
+    [
+        pytest.param("rescaled", _contracted, id="a product that is not rounded"),
+        pytest.param(
+            *("zero_of", lambda *_given: tvm.tirx.const(0, "int32")),
+            id="zero points",
+            marks=exhaustive,
+        ),
+    ],
 )
 def test_a_fault_is_found(name: str, fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, name, fault)

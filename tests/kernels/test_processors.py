@@ -3,6 +3,7 @@
 What this machine cannot run is skipped by name.
 """
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from tests.cases import sampled
 from tests.kernels.test_packed import QUICK, by_definition, compiled, drawn, layers, runs_here
 from tests.quantize.running import assert_exact, integer_module
 from tests.rows.nets import model
@@ -56,14 +58,13 @@ def test_a_processor_has_its_unit(cpu: str, unit: str) -> None:
     assert [u.name for u in units_of(tvm.target.Target(target))][:1] == ([unit] if unit else [])
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize(("cpu", "name"), sampled(product(PROCESSORS, NETWORKS), 6))
 def test_networks_are_exact(cpu: str, name: str, tmp_path: Path) -> None:
     target, data = target_of(cpu), model(name).read_bytes()
     assert_exact(data, integer_module(data, tmp_path), (0, 1), target=target)
 
 
-@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("cpu", sampled(PROCESSORS, 4))
 def test_layers_are_exact(cpu: str) -> None:
     """As ``pack_weights`` would have them: packed where there is a unit, else as they are."""
     target = target_of(cpu)

@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
+from tests.cases import sampled
 from tests.passes import nets
 from tests.passes.random_images import network
 from tvm_serenity import compat
@@ -52,7 +53,7 @@ def differs(seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", sampled(range(SEEDS), 3))
 def test_it_computes_the_same(seed: int) -> None:
     assert differs(seed) is None
 

@@ -1,6 +1,7 @@
 """The int8 kernels as patterns: what is partitioned, computed, and left to others."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tvm.relax.backend.pattern_registry import get_patterns_with_prefix
 from tvm.relax.dpl import is_op, wildcard
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from tests.cases import sampled
 from tvm_serenity.compat import call_like
 from tvm_serenity.passes import (
     SerenityCortexM,
@@ -108,8 +110,7 @@ def outputs(module: Any, inputs: Any) -> Any:
     return run(tvm.compile(module, "llvm"), inputs, poison=0xA5).outputs
 
 
-@pytest.mark.parametrize("name", NETS)
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("name", "seed"), sampled(product(NETS, [0, 1]), 2))
 def test_a_quantised_module_is_partitioned_and_computed_in_integers(name: str, seed: int) -> None:
     write, shape, kinds = NETS[name]
     module = Net(seed, *shape).module(write)

@@ -8,6 +8,7 @@ import pytest
 import tvm
 from tvm import relax
 
+from tests.cases import sampled
 from tests.passes.random_images import network
 from tvm_serenity import compat
 from tvm_serenity.memory import peak_bytes
@@ -52,7 +53,7 @@ def copies(mod: tvm.IRModule) -> int:
     )
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", sampled(range(SEEDS), 4))
 def test_networks_compute_the_same_bit_for_bit(seed: int) -> None:
     module = network(seed)
     shape = compat.static_shape(module["main"].params[0].ty, "x")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
 from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
@@ -74,7 +75,7 @@ def test_a_measure_that_there_is_no_time_for_says_so() -> None:
     assert all("not tried, there was no time" in claim.text for claim in late)
 
 
-@pytest.mark.parametrize("name", ["kws_dscnn_int8", "sww_streaming_int8"])
+@pytest.mark.parametrize("name", ["kws_dscnn_int8", only_exhaustive("sww_streaming_int8")])
 def test_where_bands_stop_is_what_the_certificate_says(name: str, shared: Path) -> None:
     file = load(shared / f"models/mlperf_tiny/{name}.tflite")
     assert isinstance(file, TfliteFile)

@@ -1,11 +1,13 @@
 """Images made larger, pools that count what is inside, and answers a pixel, row by row."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.conformance.builder import Net, float_file
 from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import JUDGE
@@ -45,8 +47,7 @@ def built(seed: int, integers: bool, folder: Path) -> Built:
 
 
 @needs_host
-@pytest.mark.parametrize("integers", [True, False])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("integers", "seed"), sampled(product([True, False], [1, 2]), 2))
 def test_every_row_of_resized_maps_is_that_of_whole_ones(
     seed: int, integers: bool, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.kernels.convolutions import arguments_of, computed, convolution_of
 from tests.kernels.test_packed import TARGETS, UNITS, WIDE, compiled, drawn, some_units
 from tests.rows.nets import model
@@ -59,7 +60,7 @@ def _network() -> Any:
 
 
 @some_units
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", sampled(UNITS, 2))
 def test_every_tile_of_a_packed_layer_computes_the_same_of_the_same_weights(name: str) -> None:
     unit, target = UNITS[name]
     spec = packed.packed_spec(WIDE, unit)
