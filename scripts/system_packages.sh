@@ -3,10 +3,11 @@
 #   gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm: firmware, built and run
 #   gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user: kernels for AArch64, linked and run
 #   clang: generated C, compiled by a second compiler
+#   ccache: what compilers made is kept for the next run
 #   chromium, chromium-driver: the HTML report in a browser
 set -eu
 packages="gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm clang chromium chromium-driver"
-packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ccache"
 
 missing=""
 for package in $packages; do

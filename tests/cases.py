@@ -35,6 +35,14 @@ def sampled(parameters: Iterable[Any], fast: int) -> list[Any]:
     return [one if i in kept else only_exhaustive(one) for i, one in enumerate(listed)]
 
 
+def some(items: Iterable[T], fast: int) -> list[T]:
+    """Return all ``items`` in the exhaustive tier, else ``fast`` of them, spread evenly."""
+    listed = list(items)
+    if EXHAUSTIVE or fast >= len(listed):
+        return listed
+    return [listed[i * len(listed) // fast] for i in range(fast)]
+
+
 def only_exhaustive(parameter: Any) -> Any:
     """Return a parameter, or a tuple of them, for the exhaustive tier alone."""
     if hasattr(parameter, "marks"):

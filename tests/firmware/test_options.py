@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tvm
 
+from tests.cases import EXHAUSTIVE, some
 from tests.firmware.projects import needs_host
 from tests.firmware.small import once
 from tvm_serenity import cli, firmware
@@ -58,6 +59,8 @@ APART = {
     ("--external-arena", "--format arduino"),
 }
 """Options that do not go together."""
+COMPARED = [("--quantized off", n) for n in ("--rewrite", "--in-place", "--order given")]
+"""Pairs whose arenas are compared with each other."""
 
 
 def module() -> Any:
@@ -159,7 +162,8 @@ def test_every_pair_is_verified_or_refused_by_name(
 ) -> None:
     outcomes = {"verified": 0, "refused": 0}
     arena = {}
-    for names in [*((name,) for name in ALL), *itertools.combinations(ALL, 2)]:
+    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 60)])
+    for names in [*((name,) for name in ALL), *pairs]:
         if sum(name.startswith("--format") for name in names) == 2:
             continue
         options = {**BASES[base]}
@@ -183,13 +187,14 @@ def test_every_pair_is_verified_or_refused_by_name(
             assert check["skipped"], names
         arena[names] = sum(found.facts["arena_bytes"].values())
         outcomes["verified"] += 1
-    assert (
-        outcomes
-        == {
-            "whole": {"verified": 166, "refused": 21},
-            "by rows": {"verified": 100, "refused": 87},
-        }[base]
-    ), outcomes
+    every = {
+        "whole": {"verified": 166, "refused": 21},
+        "by rows": {"verified": 100, "refused": 87},
+    }
+    if EXHAUSTIVE:
+        assert outcomes == every[base], outcomes
+    assert outcomes["verified"] >= 40, outcomes
+    assert outcomes["refused"] >= 8, outcomes
     if base == "whole":
         best = arena["--quantized off",]
         assert arena["--quantized off", "--rewrite"] < best
