@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-MEASURED = HERE.parent / "build" / "test_costs"
+MEASURED = Path(os.environ.get("SERENITY_TEST_COSTS", HERE.parent / "build" / "test_costs"))
 """The costs of the last run: a file for each worker, a line for each test."""
 LISTED = HERE / "slow_tests.toml"
 """Tests that are known to be slow, each with the reason."""

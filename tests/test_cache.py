@@ -1,7 +1,9 @@
 """The cache: what is found again, what is not, and what many processes do to it at once."""
 
 import os
+import re
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -184,7 +186,7 @@ def runs(folder: Path) -> int:
 @pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small project, whose Makefile may name the file that counts."""
-    monkeypatch.setattr(toolchain, "ELSEWHERE", toolchain.re.compile(rb"-I"))
+    monkeypatch.setattr(toolchain, "ELSEWHERE", re.compile(rb"-I"))
     return small(tmp_path / "project")
 
 
@@ -197,7 +199,7 @@ def test_a_project_is_made_once(counted: Path) -> None:
     assert runs(counted) == 1
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "a source": lambda p, _m: (p / "main.c").write_text("int main(void) { return 2; }\n"),
     "a header": lambda p, _m: (p / "part.h").write_text("#define PART 2\n"),
     "the Makefile": lambda p, _m: (p / "Makefile").write_text(MAKEFILE + "# more\n"),

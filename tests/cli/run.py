@@ -49,7 +49,7 @@ def in_process(
     afterwards. An exception that ``work`` lets through is a traceback and status 1, as Python
     reports it.
     """
-    with _streams() as (out, err), pytest.MonkeyPatch.context() as patch, _process_state():
+    with _streams() as (out, err), pytest.MonkeyPatch.context() as patch, process_state():
         patch.setattr(sys, "argv", list(words))
         patch.setenv("COLUMNS", str(columns))
         if cwd is not None:
@@ -112,7 +112,7 @@ def _streams() -> Iterator[tuple[TextIO, TextIO]]:
 
 
 @contextmanager
-def _process_state() -> Iterator[None]:
+def process_state() -> Iterator[None]:
     """Restore what the command line sets once for its process."""
     interrupt, threshold = signal.getsignal(signal.SIGINT), gc.get_threshold()
     try:

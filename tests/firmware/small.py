@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tvm
 
+from tests.cli.run import process_state
 from tvm_serenity import cli, compat
 
 
@@ -106,7 +107,8 @@ def build(
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])
     try:
-        cli.main()
+        with process_state():
+            cli.main()
     except SystemExit as end:
         return int(end.code or 0)
     return 0

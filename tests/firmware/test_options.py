@@ -10,6 +10,7 @@ import pytest
 import tvm
 
 from tests.cases import EXHAUSTIVE, some
+from tests.cli.run import process_state
 from tests.firmware.projects import needs_host
 from tests.firmware.small import once
 from tvm_serenity import cli, firmware
@@ -194,7 +195,7 @@ def test_every_pair_is_verified_or_refused_by_name(
     if EXHAUSTIVE:
         assert outcomes == every[base], outcomes
     assert outcomes["verified"] >= 40, outcomes
-    assert outcomes["refused"] >= 8, outcomes
+    assert outcomes["refused"] >= 4, outcomes
     if base == "whole":
         best = arena["--quantized off",]
         assert arena["--quantized off", "--rewrite"] < best
@@ -249,7 +250,7 @@ def test_the_command_passes_every_option_on(
         "--sliding 2",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])
-        with pytest.raises(Passed) as caught:
+        with pytest.raises(Passed) as caught, process_state():
             cli.main()
         settings = caught.value.args[0]
         for field in settings.__dataclass_fields__:

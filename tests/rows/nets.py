@@ -12,9 +12,9 @@ import pytest
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.project import Files, Layout, project
-from tvm_serenity.firmware.execute import Execution, _run
+from tvm_serenity.firmware.execute import Execution, run_here
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.firmware.toolchain import compiler, have
 from tvm_serenity.rows import Limits, stream
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.zoo.window import Window
@@ -113,7 +113,6 @@ class Built:
 
 
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
-    import tvm
 
     from tvm_serenity.firmware.tir.reference import made_by_tvm
     from tvm_serenity.firmware.tir.rows import row_kernels
@@ -123,8 +122,7 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
 
     rows = read_rows(prepared(module, target="llvm").plain, name)
     inputs = random_inputs(rows.lowered, 1)
-    executable = tvm.compile(rows.lowered, target="llvm")
-    made, outputs = made_by_tvm(executable, rows.lowered, rows.region, inputs)
+    made, outputs = made_by_tvm(rows.library, rows.lowered, rows.region, inputs)
     arrays = {f: made[t] for f, t in enumerate(rows.tensor_of) if t in made}
     arrays |= dict(zip(rows.network.inputs, inputs, strict=True))
     return Built(rows, row_kernels(rows, tuned=tuned), inputs, arrays, outputs)
@@ -173,12 +171,12 @@ class Host:
         command = ["cc", *FLAGS, *sources, *map(str, objects), "-lm", "-o", str(binary)]
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
         given = [np.ascontiguousarray(a).tobytes() for a in inputs]
-        return _run([str(binary)], given, len(rows.outputs), None)
+        return run_here(binary, given, len(rows.outputs))
 
     def _object(self, name: str, text: bytes) -> Path:
         if text not in self.objects:
             made = self.directory / f"{len(self.objects)}.o"
-            command = ["cc", *FLAGS, "-c", name, "-o", str(made)]
+            command = [*compiler("cc"), *FLAGS, "-c", name, "-o", str(made)]
             subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
             self.objects[text] = made
         return self.objects[text]

@@ -63,7 +63,7 @@ def windows(rows: Any, step: int, count: int) -> list[dict[int, Any]]:
     found = []
     for w in range(count):
         window = np.ascontiguousarray(stream[:, w * step : w * step + first.shape[1]])
-        made, _ = made_by_tvm(rows.executable, rows.lowered, rows.region, [window])
+        made, _ = made_by_tvm(rows.library, rows.lowered, rows.region, [window])
         number = {t: f for f, t in enumerate(rows.tensor_of) if t is not None}
         arrays = {number[t]: array for t, array in made.items() if t in number}
         found.append({**arrays, rows.network.inputs[0]: window})

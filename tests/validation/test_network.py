@@ -13,6 +13,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 from tvm import relax  # noqa: E402
 
+from tests.cli.run import process_state
 from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import compiling, main  # noqa: E402
 from tvm_serenity.cli.models import ModelSource  # noqa: E402
@@ -42,7 +43,7 @@ def small_file(folder: Path) -> Path:
 def command(capsys: Any, monkeypatch: Any, *arguments: object) -> tuple[int, str, str]:
     """Return status, output and errors of a command in this process."""
     monkeypatch.setattr(sys, "argv", ["serenity", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as end, process_state():
         main()
     printed = capsys.readouterr()
     return int(end.value.code or 0), printed.out, printed.err

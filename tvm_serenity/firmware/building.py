@@ -249,7 +249,7 @@ class _Work:
             settings.notify("comparing kernels with TVM's")
             limit = ULP_LIMIT_LLVM if program.objects else ULP_LIMIT
             where = Path(settings.output or "project").parent
-            counted = validate(cases(made), made.executable, started, limit_ulp=limit, folder=where)
+            counted = validate(cases(made), made.library, started, limit_ulp=limit, folder=where)
             settings.notify("computing the reference")
             expected = reference(made, model=self.origin.file)
             settings.notify("comparing the whole network")

@@ -53,8 +53,12 @@ def host(
     """Return one run of the sources compiled by the host's compiler."""
     make(directory, "host")
     name = "host_trace" if traced else "host"
-    command = [str((directory / "build" / name).resolve())]
-    return _execution(_run(command, inputs, output_count), None)
+    return run_here((directory / "build" / name).resolve(), inputs, output_count)
+
+
+def run_here(binary: Path, inputs: Sequence[bytes], output_count: int) -> Execution:
+    """Return one run of a harness that was compiled for this machine."""
+    return _execution(_run([str(binary)], inputs, output_count), None)
 
 
 def qemu(

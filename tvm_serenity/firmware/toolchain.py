@@ -5,6 +5,7 @@ What they make of sources that name no file outside of their project is kept in 
 """
 
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -71,7 +72,7 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
     if held is not None:
         cache.unpack(held, directory / BUILT)
         return
-    _made(directory, (*goals, *variables, *(() if kept is None else _object_cache(kept))))
+    _made(directory, (*_compilers(), *goals, *variables))
     if kept is not None and entry is not None:
         built = (path for path in (directory / BUILT).rglob("*") if path.is_file())
         kept.put(entry, cache.pack({str(p.relative_to(directory / BUILT)): p for p in built}))
@@ -112,7 +113,9 @@ def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | No
         return None
     settings = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
     parts = [part for name, data in sources.items() for part in (name, data)]
-    return cache.key("make", identity("make"), identity(compiler), *settings, *arguments, *parts)
+    named = [word.partition("=")[2].split()[:1] for word in arguments if "CC=" in word]
+    tools = [identity(tool) for tool in ("make", compiler, *itertools.chain(*named))]
+    return cache.key("make", *tools, *settings, *arguments, *parts)
 
 
 def _is_source(path: Path) -> bool:
@@ -131,10 +134,20 @@ def self_contained(sources: Mapping[str, bytes]) -> bool:
     return True
 
 
-def _object_cache(kept: cache.Cache) -> list[str]:
-    """Variables of make that put ``ccache`` before the compilers, where it is installed."""
-    if not have("ccache"):
-        return []
-    os.environ.setdefault("CCACHE_DIR", str(kept.folder / "ccache"))
+def _compilers() -> list[str]:
+    """Variables of make for the compilers that the environment does not name."""
     named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
-    return [f"{k}=ccache {v}" for k, v in named.items() if not {k, "CROSS"} & set(os.environ)]
+    named = {k: v for k, v in named.items() if not {k, "CROSS"} & set(os.environ)}
+    return [f"{variable}={' '.join(compiler(tool))}" for variable, tool in named.items()]
+
+
+def compiler(tool: str) -> list[str]:
+    """Return the words that begin a command of a compiler: with ``ccache`` where it is installed.
+
+    It keeps objects in a folder of the cache, unless the environment names another.
+    """
+    kept = cache.opened()
+    if kept is None or not have("ccache"):
+        return [tool]
+    os.environ.setdefault("CCACHE_DIR", str(kept.folder / "ccache"))
+    return ["ccache", tool]

@@ -23,6 +23,7 @@ from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel, row_tables
 from tvm_serenity.operators.needs import Need, Range, everything
+from tvm_serenity.relax.compiled import compiled_here
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.read import BoundGraph, read_function
 from tvm_serenity.rows.network import Feature, Layer, Network
@@ -70,9 +71,9 @@ class RowModule:
     lowered: tvm.IRModule
 
     @cached_property
-    def executable(self) -> Any:
+    def library(self) -> tvm.runtime.Module:
         """``lowered`` compiled for this machine."""
-        return tvm.compile(self.lowered, target="llvm")
+        return compiled_here(self.lowered)
 
 
 def read_rows(

@@ -42,7 +42,7 @@ def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> Win
     target = tvm.target.Target("llvm")
     pipeline = serenity_pipeline("given")
     network = SlidingNetwork(made, tvm.compile(made.module, target, relax_pipeline=pipeline))
-    whole = relax.VirtualMachine(made.read.executable, tvm.cpu())
+    whole = relax.VirtualMachine(made.read.library, tvm.cpu())
     steady = made.found.steady
     source, height = steady.network.inputs[0], steady.network.rows(steady.source)
     shape = steady.network.features[source].shape

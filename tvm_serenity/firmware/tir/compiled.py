@@ -10,6 +10,7 @@ import tvm
 from tvm_serenity.firmware.fit import Way
 from tvm_serenity.firmware.memory import Placed
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.relax.compiled import compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
@@ -63,6 +64,6 @@ class Compiled:
     moved: SlidingStep | None = None
 
     @cached_property
-    def executable(self) -> Any:
+    def library(self) -> tvm.runtime.Module:
         """``lowered`` compiled for this machine."""
-        return tvm.compile(self.lowered, target="llvm")
+        return compiled_here(self.lowered)

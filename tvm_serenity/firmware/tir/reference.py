@@ -117,7 +117,7 @@ def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Arra
 
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
     """Return the array of each tensor of a program that is given or made, and the outputs."""
-    arrays, outputs = made_by_tvm(made.executable, made.lowered, made.region, inputs)
+    arrays, outputs = made_by_tvm(made.library, made.lowered, made.region, inputs)
     found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
     states = () if made.program.moving is None else made.program.moving.states
     given = (*made.program.given, *(state.tensor for state in states))
@@ -125,14 +125,14 @@ def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array
 
 
 def made_by_tvm(
-    executable: relax.VMExecutable,
+    library: tvm.runtime.Module,
     lowered: tvm.IRModule,
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, Array], list[Array]]:
     """Return the array of each tensor of ``region`` that a kernel makes, and the outputs."""
     graph = region.graph
-    by_op, outputs = watched(executable, lowered, region, inputs)
+    by_op, outputs = watched(library, lowered, region, inputs)
     found: dict[int, Array] = {}
     for op, results in by_op.items():
         stored = (t for t in graph.ops[op].outputs if graph.tensors[t].size_bytes)
@@ -157,16 +157,16 @@ def _check_sizes(program: Program, arrays: Mapping[int, Array]) -> None:
 
 
 def watched(
-    executable: relax.VMExecutable,
+    library: tvm.runtime.Module,
     lowered: tvm.IRModule,
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, list[Array]], list[Array]]:
     """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
 
-    ``executable`` is ``lowered`` compiled for this machine.
+    ``library`` is ``lowered`` compiled for this machine.
     """
-    machine = relax.VirtualMachine(executable, tvm.cpu())
+    machine = relax.VirtualMachine(library, tvm.cpu())
     names = {f.name_hint for f in lowered.get_global_vars()}
     ops = [i for i in range(len(region.graph.ops)) if _call(region, i) is not None]
     calls: list[list[Array]] = []

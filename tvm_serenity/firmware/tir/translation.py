@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tvm import relax, tirx
+import tvm
+from tvm import tirx
 
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.replay import recorded, split
@@ -44,21 +45,20 @@ FEW_STEPS, MANY_STEPS = 300_000, 30_000_000
 
 def validate(
     found: Sequence[Case],
-    executable: relax.VMExecutable,
+    plain: tvm.runtime.Module,
     compilation: Compilation,
     *,
     limit_ulp: int,
     folder: Path,
     seed: int = 0,
 ) -> Checked:
-    """Compare all kernels with TVM's of ``executable``; return how much was compared.
+    """Compare all kernels with TVM's in ``plain``; return how much was compared.
 
     The first that differs is written as a reproducer into ``folder`` and raised as
     :class:`WrongResultError`.
     """
-    module = executable.jit()  # compiled once, before the child has it
     functions = {
-        one.name: module.get_function(one.name, query_imports=True)
+        one.name: plain.get_function(one.name, query_imports=True)
         for case in found
         for one in case.reference.all
     }
