@@ -13,7 +13,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 from tvm import relax  # noqa: E402
 
-from tests.cli.run import process_state
+from tests.cli.run import process_state  # noqa: E402
 from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import compiling, main  # noqa: E402
 from tvm_serenity.cli.models import ModelSource  # noqa: E402
