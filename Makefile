@@ -1,5 +1,6 @@
 # make run    the main job on a built-in network          make lint   ruff, ruff format, mypy, import-linter
-# make test   the tests, with every optional part         make bench  the published tables
+# make test   the fast tier of the tests                  make bench  the published tables
+# make test-exhaustive    every case, every seeded fault, large draws: some hours
 # make docs   the documentation, built strictly into build/site
 # make packages    the source package and its wheels, each tried in clean environments
 # make sanitize    the native searches' tests under ASan and UBSan
@@ -8,16 +9,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2-an500
-PYTEST ?= -n auto
+PYTEST ?= -n auto --dist loadfile --no-loadscope-reorder
 CORE := $(shell find tvm_serenity/cpp -type f)
 
 RELAY := .venv-relay
-RELAY_PACKAGES := 'numpy<2' 'onnx<1.17' networkx psutil typer rich joblib pytest
+RELAY_PACKAGES := 'numpy<2' 'onnx<1.17' networkx psutil typer rich joblib pytest pytest-xdist
 ifeq ($(shell uname -sm),Linux x86_64)
 RELAY_TEST := relay-test
 endif
 
-.PHONY: run test relay-test lint docs packages sanitize bench clean
+.PHONY: run test test-exhaustive relay-test lint docs packages sanitize bench clean
 
 run: $(VENV)/.run
 	$(BIN)/serenity compile zoo:swiftnet --check
@@ -33,8 +34,11 @@ test: $(VENV)/.test $(RELAY_TEST)
 	scripts/system_packages.sh
 	$(BIN)/python -m pytest --ignore=tests/relay $(PYTEST)
 
+test-exhaustive: export SERENITY_EXHAUSTIVE = 1
+test-exhaustive: test
+
 relay-test: $(RELAY)/.test
-	$(RELAY)/bin/python -m pytest tests/relay
+	$(RELAY)/bin/python -m pytest tests/relay $(PYTEST)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

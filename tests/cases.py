@@ -28,9 +28,12 @@ def cases(count: int, start: int = 0, *, most: int | None = None) -> range:
     return range(start, start + (-(-count // 4) if SANITIZED else count))
 
 
-def sampled(parameters: Iterable[Any], fast: int) -> list[Any]:
-    """Return ``parameters``, all but ``fast`` of them, spread evenly, marked as exhaustive."""
-    listed = list(parameters)
+def sampled(parameters: Iterable[Any], fast: int, *, tuples: bool = False) -> list[Any]:
+    """Return ``parameters``, all but ``fast`` of them, spread evenly, marked as exhaustive.
+
+    ``tuples``: there is one parameter, and its values are tuples.
+    """
+    listed = [pytest.param(one) if tuples else one for one in parameters]
     kept = {round(i * (len(listed) - 1) / max(fast - 1, 1)) for i in range(fast)}
     return [one if i in kept else only_exhaustive(one) for i, one in enumerate(listed)]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.firmware.projects import needs_board
 from tests.firmware.test_library import Drawn, computed
 from tests.firmware.test_vectors import library_calls
@@ -59,12 +60,16 @@ def test_layers_of_one_window(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 @needs_board
 @pytest.mark.parametrize(
     "mutant",
-    [
-        ('"vldrb.8 q2, [r3, #-48]', '"vldrb.8 q2, [r3, #-32]'),
-        ('"vmov q5[3], q5[1], r4, r8', '"vmov q5[3], q5[1], r8, r4'),
-        ('"vrshl.s32 q5, r10', '"vshl.s32 q5, r10'),
-        ('"vadd.i8 q0, q0, q6', '"vadd.i8 q0, q0, q5'),
-    ],
+    sampled(
+        [
+            ('"vldrb.8 q2, [r3, #-48]', '"vldrb.8 q2, [r3, #-32]'),
+            ('"vmov q5[3], q5[1], r4, r8', '"vmov q5[3], q5[1], r8, r4'),
+            ('"vrshl.s32 q5, r10', '"vshl.s32 q5, r10'),
+            ('"vadd.i8 q0, q0, q6', '"vadd.i8 q0, q0, q5'),
+        ],
+        2,
+        tuples=True,
+    ),
 )
 def test_a_wrong_window_is_found(
     mutant: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.firmware.projects import needs_board
 from tests.firmware.test_library import Drawn, computed
 from tests.firmware.test_vectors import library_calls
@@ -66,15 +67,19 @@ def test_layers_of_three_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @needs_board
 @pytest.mark.parametrize(
     "mutant",
-    [
-        ('"vcmp.i32 ne, q0', '"vcmp.i32 eq, q0'),
-        ('"vmov.32 q1[3], %[zero]', '"vmov.32 q1[2], %[zero]'),
-        ("max_i32(min_i32(c->width - x, wide), 0)", "wide"),
-        ("part == 1 ? rows[i * lines]", "part == 1 ? rows[lines]"),
-        ('"vaddva.u8 %1', '"vaddva.s8 %1'),
-        ('"vdup.8 q1, %[zero]', '"vdup.8 q1, %[count]'),
-        ('"add r2, %[x]', '"adds r2, #0'),
-    ],
+    sampled(
+        [
+            ('"vcmp.i32 ne, q0', '"vcmp.i32 eq, q0'),
+            ('"vmov.32 q1[3], %[zero]', '"vmov.32 q1[2], %[zero]'),
+            ("max_i32(min_i32(c->width - x, wide), 0)", "wide"),
+            ("part == 1 ? rows[i * lines]", "part == 1 ? rows[lines]"),
+            ('"vaddva.u8 %1', '"vaddva.s8 %1'),
+            ('"vdup.8 q1, %[zero]', '"vdup.8 q1, %[count]'),
+            ('"add r2, %[x]', '"adds r2, #0'),
+        ],
+        3,
+        tuples=True,
+    ),
 )
 def test_a_wrong_line_is_found(
     mutant: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

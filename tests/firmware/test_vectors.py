@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
@@ -329,16 +330,20 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
 @needs_board
 @pytest.mark.parametrize(
     "mutant",
-    [
-        ("subs lr, lr, #16", "subs lr, lr, #32"),
-        ('"ldr r11, [sp, #24]', '"movs r11, #0'),
-        ('"vqadd.s16 q6, q6, r7', '"vqadd.s16 q6, q6, r6'),
-        ('"vldrb.8 q5, [r8, #64]', '"vldrb.8 q5, [r8, #16]'),
-        ("line->steps[ky] = line->moves = -(", "line->steps[ky] = line->moves = 16 - ("),
-        ('"ldr lr, [sp, #36]', '"ldr lr, [sp, #32]'),
-        ("in1 ? row + second", "in1 ? row + first"),
-        ("made = min_i32((c->width - c->kernel_width - x)", "made = min_i32((c->width - x)"),
-    ],
+    sampled(
+        [
+            ("subs lr, lr, #16", "subs lr, lr, #32"),
+            ('"ldr r11, [sp, #24]', '"movs r11, #0'),
+            ('"vqadd.s16 q6, q6, r7', '"vqadd.s16 q6, q6, r6'),
+            ('"vldrb.8 q5, [r8, #64]', '"vldrb.8 q5, [r8, #16]'),
+            ("line->steps[ky] = line->moves = -(", "line->steps[ky] = line->moves = 16 - ("),
+            ('"ldr lr, [sp, #36]', '"ldr lr, [sp, #32]'),
+            ("in1 ? row + second", "in1 ? row + first"),
+            ("made = min_i32((c->width - c->kernel_width - x)", "made = min_i32((c->width - x)"),
+        ],
+        4,
+        tuples=True,
+    ),
 )
 def test_a_wrong_kernel_is_found(
     mutant: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.cli.run import answer, serenity
 from tests.firmware.projects import needs_board
 from tests.rows.nets import model
@@ -62,7 +63,8 @@ def test_rows_that_saw_no_padding_are_the_same() -> None:
 
 @needs_board
 @pytest.mark.parametrize(
-    ("name", "rows", "share", "ram"), [(KWS, 74, 0.07, 13_500), (SPEECH, 58, 0.11, 6_000)]
+    ("name", "rows", "share", "ram"),
+    sampled([(KWS, 74, 0.07, 13_500), (SPEECH, 58, 0.11, 6_000)], 1),
 )
 def test_a_step_is_a_small_part_of_a_window(
     name: str, rows: int, share: float, ram: int, tmp_path: Path

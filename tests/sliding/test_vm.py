@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tvm_serenity.errors import InputError
@@ -43,11 +44,14 @@ def test_windows_of_networks_drawn_at_random() -> None:
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [
-        ("mlperf_tiny/kws_dscnn_int8.tflite", 1),
-        ("tflm/micro_speech_quantized.tflite", 2),
-        ("tflm/keyword_scrambled_8bit.tflite", 1),
-    ],
+    sampled(
+        [
+            ("mlperf_tiny/kws_dscnn_int8.tflite", 1),
+            ("tflm/micro_speech_quantized.tflite", 2),
+            ("tflm/keyword_scrambled_8bit.tflite", 1),
+        ],
+        2,
+    ),
 )
 def test_windows_are_those_of_the_runtime(name: str, step: int) -> None:
     said = answer("rows", str(model(name)), "--sliding", str(step), "--run", "--time-limit", "5")
