@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -43,11 +44,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this tier, dearest files first: then all workers end at the same time."""
+    """Keep the tests of this tier, dearest files first: then all workers end at the same time.
+
+    A number in ``SERENITY_RANDOM_ORDER`` is the seed of another order, of files and inside of them.
+    """
     if not EXHAUSTIVE:
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    seed = os.environ.get("SERENITY_RANDOM_ORDER")
+    if seed is not None:
+        Random(seed).shuffle(items)
+        first: dict[str, int] = {}
+        items.sort(key=lambda item: first.setdefault(item.nodeid.partition("::")[0], len(first)))
+        return
     known = costs.file_costs()
     items.sort(key=lambda item: -known.get(item.nodeid.partition("::")[0], 0.0))
 

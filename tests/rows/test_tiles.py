@@ -194,7 +194,7 @@ def test_chains_that_share_a_layer_and_tiles_that_differ_are_refused() -> None:
 
 
 def asked(**more: Any) -> Settings:
-    return Settings(name="net", rows=1, recompute=3, time_limit_s=1, **more)
+    return Settings(name="net", rows=1, recompute=3, time_limit_s=0.4, **more)
 
 
 @needs_host

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import sampled
+from tests.cases import sampled, scaled
 from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tvm_serenity.errors import InputError
@@ -26,7 +26,7 @@ def test_windows_of_networks_drawn_at_random() -> None:
     from tvm_serenity.runtime.stream import run_windows
 
     ran = 0
-    for seed in range(60):
+    for seed in range(200):
         for step in (1, 3, 2):
             try:
                 made = made_of(random_module(seed, bool(seed % 3)), step)
@@ -37,7 +37,7 @@ def test_windows_of_networks_drawn_at_random() -> None:
             assert len(found.windows) == 8
             ran += 1
             break
-        if ran >= 12:
+        if ran >= scaled(6, 40):
             return
     raise AssertionError(f"{ran} networks alone")
 
