@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cases import sampled
+from tests.cases import sampled, scaled
 from tests.conformance.case import DIFFERENT, EQUAL
 from tests.conformance.counts import generate
 from tests.conformance.operators import STRATEGIES
@@ -31,7 +31,7 @@ from tvm_serenity.runtime.weights import weight_bytes  # noqa: E402
 Array = npt.NDArray[Any]
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
 QUICK = settings(
-    max_examples=12,
+    max_examples=scaled(8, 100),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
