@@ -90,9 +90,9 @@ def _here_as_well(
     work: Callable[[T], tuple[int, R]], items: Sequence[T], others: int
 ) -> dict[int, R]:
     """What ``work`` makes of all ``items``, by number, here and in so many processes."""
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.executor import get_memmapping_executor
 
-    workers = get_reusable_executor(max_workers=others)
+    workers = get_memmapping_executor(others)  # loky's own one breaks joblib.Parallel after it
     begun = [workers.submit(work, item) for item in items]
     try:
         found = [work(items[i]) for i in reversed(range(len(items))) if begun[i].cancel()]

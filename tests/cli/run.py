@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -32,8 +33,11 @@ class Finished:
 def serenity(*arguments: object, cwd: Path | None = None, columns: int = COLUMNS) -> Finished:
     """Return what ``serenity ARGUMENTS`` leaves, run in this process."""
     from tvm_serenity.cli import main
+    from tvm_serenity.cli.show import console
 
-    return in_process(main, ["serenity", *map(str, arguments)], cwd=cwd, columns=columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(console, "_width", columns)  # it has read the environment once
+        return in_process(main, ["serenity", *map(str, arguments)], cwd=cwd, columns=columns)
 
 
 def in_process(
@@ -49,7 +53,15 @@ def in_process(
     afterwards. An exception that ``work`` lets through is a traceback and status 1, as Python
     reports it.
     """
-    with _streams() as (out, err), pytest.MonkeyPatch.context() as patch, process_state():
+    with (
+        _streams() as (out, err),
+        pytest.MonkeyPatch.context() as patch,
+        process_state(),
+        warnings.catch_warnings(),
+    ):
+        warnings.resetwarnings()  # they are printed, not raised
+        for unseen in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", unseen)
         patch.setattr(sys, "argv", list(words))
         patch.setenv("COLUMNS", str(columns))
         if cwd is not None:

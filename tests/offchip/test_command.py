@@ -36,7 +36,7 @@ def test_rows_are_as_promised_and_the_same_in_processes(tmp_path: Path) -> None:
             for other in ("given", "serenity"):
                 assert row["total_bytes"] <= by[model, capacity, other, policy]["total_bytes"]
     two = offchip(*asked, "--json", "--jobs", "2")
-    assert two.stdout == one.stdout
+    assert two.stdout == one.stdout, two.stderr
     listed = offchip(*asked, "--csv")
     assert next(csv.reader(io.StringIO(listed.stdout))) == list(COLUMNS)
     assert len(listed.stdout.splitlines()) == 1 + len(rows)
