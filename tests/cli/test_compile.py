@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
 
 
-@pytest.mark.parametrize("model", ["zoo:swiftnet", "zoo:randwire?n=12&channels=16"])
+@pytest.mark.parametrize(
+    "model", [only_exhaustive("zoo:swiftnet"), "zoo:randwire?n=12&channels=16"]
+)
 def test_compiled_networks_need_less_and_compute_the_same(model: str, tmp_path: Path) -> None:
     found = answer("compile", model, "--check", "-o", tmp_path / "out")
     assert found["outputs"]["identical_to_given_order"]

@@ -16,7 +16,7 @@ from tests.conformance.operators import STRATEGIES
 from tests.conformance.operators.draws import case
 from tests.conformance.writer import Node, T
 
-EXAMPLES = scaled(3, 12)
+EXAMPLES = scaled(2, 12)
 """Cases of each kind here."""
 
 

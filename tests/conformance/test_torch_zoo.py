@@ -16,7 +16,7 @@ REFUSED = 6
 
 
 def test_networks_and_operators() -> None:
-    equal, asked = 0, some(kinds(), 16)
+    equal, asked = 0, some(kinds(), 10)
     with Child(check) as child:
         for kind in asked:
             verdict = child.ask((kind, SEED_OF_OPERATORS if kind in OPS else SEED))

@@ -163,7 +163,7 @@ def test_every_pair_is_verified_or_refused_by_name(
 ) -> None:
     outcomes = {"verified": 0, "refused": 0}
     arena = {}
-    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 60)])
+    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 36)])
     for names in [*((name,) for name in ALL), *pairs]:
         if sum(name.startswith("--format") for name in names) == 2:
             continue
@@ -194,8 +194,8 @@ def test_every_pair_is_verified_or_refused_by_name(
     }
     if EXHAUSTIVE:
         assert outcomes == every[base], outcomes
-    assert outcomes["verified"] >= 40, outcomes
-    assert outcomes["refused"] >= 4, outcomes
+    assert outcomes["verified"] >= 20, outcomes
+    assert outcomes["refused"] >= 2, outcomes
     if base == "whole":
         best = arena["--quantized off",]
         assert arena["--quantized off", "--rewrite"] < best

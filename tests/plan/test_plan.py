@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import scaled
 from tvm_serenity.errors import CheckError, InputError, ParseError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
@@ -125,7 +126,9 @@ def test_shared_files_are_solved(path: Path) -> None:
     known = {"D.1048576": 1_048_576, "J.1048576": 1_041_408}
     buffers = read_csv(path)
     if path.stem in known:
-        result = plan(buffers, options=PlanOptions(time_limit_s=6, capacity_bytes=known[path.stem]))
+        result = plan(
+            buffers, options=PlanOptions(time_limit_s=scaled(2, 6), capacity_bytes=known[path.stem])
+        )
         assert result.offsets or result.outcome is Outcome.TIMEOUT
     else:
         result = plan(buffers, options=PlanOptions(time_limit_s=60))

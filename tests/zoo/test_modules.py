@@ -79,7 +79,7 @@ def test_another_seed_gives_other_weights() -> None:
     assert all((a != b).any() for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("spec", sampled((s for s in SMALL if not s.startswith(TWINS)), 6))
+@pytest.mark.parametrize("spec", sampled((s for s in SMALL if not s.startswith(TWINS)), 4))
 def test_it_computes_something(spec: str) -> None:
     output = run(zoo.build(spec), "NCHW")
     assert np.isfinite(output).all()

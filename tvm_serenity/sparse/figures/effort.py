@@ -42,7 +42,7 @@ class Effort:
 QUICK = Effort(
     seeds=2,
     iterations=200,
-    seconds=0.5,
+    seconds=0.1,
     width=40,
     depth=3,
     memory=12,
