@@ -4,14 +4,14 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("tvm")
-from tests.cases import some
+from tests.cases import scaled, some
 from tests.conformance.child import Child
 from tests.conformance.torch_modules import check, kinds
 from tests.conformance.torch_ops import OPS
 from tests.conformance.verdict import EQUAL, Verdict
 
 SEED, SEED_OF_OPERATORS = 0, 101
-REFUSED = 6
+REFUSED = scaled(0, 6)
 """At most, among the operators: functions, indices and samplings that TVM does not import."""
 
 

@@ -59,7 +59,7 @@ def test_branches_are_settled_by_cuts_alone(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("seed", cases(6))
 def test_certificates_of_large_graphs_hold_and_tampered_ones_do_not(seed: int) -> None:
     graph = windowed_graph(random.Random(seed), 3_500, 10 + 4 * seed)
-    found = schedule(graph, "exact", Options(steps=50_000))
+    found = schedule(graph, "exact", Options(steps=200_000))
     written = json.dumps(certificate(graph, found))
     confirmed = check_certificate(graph, json.loads(written), states=STATES)
     assert confirmed.peak_bytes == found.peak_bytes == naive_peak(graph, found.order)
