@@ -1,6 +1,6 @@
 # make run    the main job on a built-in network          make lint   ruff, ruff format, mypy, import-linter
 # make test   the fast tier of the tests                  make bench  the published tables
-# make test-exhaustive    every case, every seeded fault, large draws: some hours
+# make test-exhaustive    every case, every seeded fault, large draws
 # make docs   the documentation, built strictly into build/site
 # make packages    the source package and its wheels, each tried in clean environments
 # make sanitize    the native searches' tests under ASan and UBSan

@@ -49,9 +49,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A number in ``SERENITY_RANDOM_ORDER`` is the seed of another order, of files and inside of them.
     """
     if not EXHAUSTIVE:
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        kept: list[pytest.Item] = []
+        left_out: list[pytest.Item] = []
+        for item in items:
+            (left_out if item.get_closest_marker("exhaustive") else kept).append(item)
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        items[:] = kept
     seed = os.environ.get("SERENITY_RANDOM_ORDER")
     if seed is not None:
         Random(seed).shuffle(items)

@@ -192,11 +192,13 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @needs_host
 def test_a_project_is_made_once(counted: Path) -> None:
+    before = dict(os.environ)
     for _ in range(3):
         make(counted, "host")
         assert (counted / "build" / "host").is_file()
         shutil.rmtree(counted / "build")
     assert runs(counted) == 1
+    assert dict(os.environ) == before
 
 
 CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {

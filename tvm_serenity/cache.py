@@ -16,10 +16,11 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
 
 FOLDER, LIMIT = "SERENITY_CACHE", "SERENITY_CACHE_LIMIT"
 """Environment variables: the folder, or ``off``; the most bytes that entries take together."""
@@ -40,7 +41,7 @@ class Cache:
 
     folder: Path
     limit_bytes: int = DEFAULT_LIMIT_BYTES
-    _written_bytes: int = CHECKED_EVERY_BYTES
+    _written_bytes: int = field(default=CHECKED_EVERY_BYTES, init=False, repr=False)
 
     def get(self, key: str) -> bytes | None:
         """Return the content of an entry; None where there is none or it is damaged."""
@@ -60,15 +61,10 @@ class Cache:
     def put(self, key: str, content: bytes) -> None:
         """Write an entry. A full or read-only disk is no error: the entry is made again then."""
         path = self._path(key)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.write_bytes(content + hashlib.sha256(content).digest())
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
-        except OSError:
+            write_bytes(path, content + hashlib.sha256(content).digest())
+        except (OSError, InputError):
             return
         self._written_bytes += len(content)
         if self._written_bytes >= min(CHECKED_EVERY_BYTES, self.limit_bytes):

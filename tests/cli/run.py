@@ -1,10 +1,9 @@
-"""Run the command line in this process; a process of its own only where that is the subject."""
+"""Run the command line in this process: a process of its own takes seconds to start."""
 
 import gc
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -85,18 +84,6 @@ def answer(*arguments: object, cwd: Path | None = None) -> Any:
     finished = serenity(*arguments, "--json", cwd=cwd)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout)
-
-
-def process(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Return the finished process of ``serenity ARGUMENTS``: for crashes, memory and start-up."""
-    return subprocess.run(
-        [sys.executable, "-m", "tvm_serenity.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, "COLUMNS": str(COLUMNS)},
-        check=False,
-    )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.execute import Execution, run_here
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.toolchain import compiler, have
+from tvm_serenity.firmware.toolchain import compiler, environment, have
 from tvm_serenity.rows import Limits, stream
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.zoo.window import Window
@@ -177,6 +177,8 @@ class Host:
         if text not in self.objects:
             made = self.directory / f"{len(self.objects)}.o"
             command = [*compiler("cc"), *FLAGS, "-c", name, "-o", str(made)]
-            subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
+            subprocess.run(
+                command, cwd=self.directory, check=True, capture_output=True, env=environment()
+            )
             self.objects[text] = made
         return self.objects[text]

@@ -67,15 +67,15 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
     if not (directory / "Makefile").is_file():
         raise InputError(f"{directory}: no firmware project; make one with serenity build")
     kept = cache.opened()
-    entry = None if kept is None else _entry(directory, compiler, (*goals, *variables))
-    held = None if kept is None or entry is None else kept.get(entry)
+    name = None if kept is None else _entry(directory, compiler, (*goals, *variables))
+    held = None if kept is None or name is None else kept.get(name)
     if held is not None:
         cache.unpack(held, directory / BUILT)
         return
     _made(directory, (*_compilers(), *goals, *variables))
-    if kept is not None and entry is not None:
+    if kept is not None and name is not None:
         built = (path for path in (directory / BUILT).rglob("*") if path.is_file())
-        kept.put(entry, cache.pack({str(p.relative_to(directory / BUILT)): p for p in built}))
+        kept.put(name, cache.pack({str(p.relative_to(directory / BUILT)): p for p in built}))
 
 
 BUILT = "build"
@@ -94,8 +94,7 @@ ELSEWHERE = re.compile(rb"\.\./|(^|[\s=:])/|-I|^-?include\b|\$\((wildcard|shell)
 
 def _made(directory: Path, arguments: Sequence[str]) -> None:
     command = ["make", "-s", "-C", str(directory), *arguments]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     if done.returncode:
         said = ("undefined reference", "error", "overflow")
         lines = [line for line in done.stderr.splitlines() if any(word in line for word in said)]
@@ -106,16 +105,25 @@ def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | No
     """The name of what ``arguments`` make of a project; None where it may read other files."""
     sources = {
         path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
+        for path in directory.rglob("*")
         if _is_source(path) and path.relative_to(directory).parts[0] != BUILT
     }
+    named = [word.partition("=")[2].split()[:1] for word in arguments if "CC=" in word]
+    return entry("make", ["make", compiler, *itertools.chain(*named)], arguments, sources)
+
+
+def entry(
+    kind: str, tools: Sequence[str], words: Sequence[str], sources: Mapping[str, bytes]
+) -> str | None:
+    """Return the cache's name of what ``tools``, told ``words``, make of ``sources`` by name.
+
+    None where these may read other files. The environment that the tools follow decides as well.
+    """
     if not self_contained(sources):
         return None
     settings = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
-    parts = [part for name, data in sources.items() for part in (name, data)]
-    named = [word.partition("=")[2].split()[:1] for word in arguments if "CC=" in word]
-    tools = [identity(tool) for tool in ("make", compiler, *itertools.chain(*named))]
-    return cache.key("make", *tools, *settings, *arguments, *parts)
+    parts = [part for name in sorted(sources) for part in (name, sources[name])]
+    return cache.key(kind, *map(identity, tools), *settings, *words, *parts)
 
 
 def _is_source(path: Path) -> bool:
@@ -144,10 +152,19 @@ def _compilers() -> list[str]:
 def compiler(tool: str) -> list[str]:
     """Return the words that begin a command of a compiler: with ``ccache`` where it is installed.
 
-    It keeps objects in a folder of the cache, unless the environment names another.
+    The command runs in :func:`environment`.
     """
+    return ["ccache", tool] if cache.opened() is not None and have("ccache") else [tool]
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that make and compilers run with: none of a make that runs us.
+
+    ``ccache`` keeps objects in a folder of the cache, within its limit, unless they say otherwise.
+    """
+    given = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     kept = cache.opened()
-    if kept is None or not have("ccache"):
-        return [tool]
-    os.environ.setdefault("CCACHE_DIR", str(kept.folder / "ccache"))
-    return ["ccache", tool]
+    if kept is None:
+        return given
+    limit = f"{max(1, kept.limit_bytes >> 20)}Mi"
+    return {"CCACHE_DIR": str(kept.folder / "ccache"), "CCACHE_MAXSIZE": limit, **given}

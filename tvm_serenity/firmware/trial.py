@@ -16,7 +16,7 @@ import numpy as np
 from tvm_serenity import cache
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.toolchain import identity, require, self_contained
+from tvm_serenity.firmware.toolchain import entry, require
 
 GUARD_BYTES = 64
 """Bytes around each block that nothing may touch."""
@@ -112,14 +112,12 @@ def compilation(
     for name, text in texts.items():
         (directory / name).write_bytes(text)
     command = [COMPILER, *FLAGS, *flags, *sources, "-lm", "-o", MADE]
-    kept, entry = cache.opened(), None
-    if kept is not None and self_contained(texts):
-        parts = [part for name in sorted(texts) for part in (name, texts[name])]
-        entry = cache.key("trial", identity(COMPILER), *command, *parts)
-        held = kept.get(entry)
-        if held is not None:
-            (directory / MADE).write_bytes(held)
-            return Compilation(directory)
+    kept = cache.opened()
+    kept_as = None if kept is None else entry("trial", [COMPILER], command, texts)
+    held = None if kept is None or kept_as is None else kept.get(kept_as)
+    if held is not None:
+        (directory / MADE).write_bytes(held)
+        return Compilation(directory)
     process = subprocess.Popen(
         command,
         cwd=directory,
@@ -128,7 +126,7 @@ def compilation(
         stderr=subprocess.PIPE,
         text=True,
     )
-    return Compilation(directory, process, entry)
+    return Compilation(directory, process, kept_as)
 
 
 def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
