@@ -288,6 +288,15 @@ def structural_key(function: relax.Function) -> Any:
     return tvm_ffi.StructuralKey(function)
 
 
+def structural_hash(function: tvm.ir.BaseFunc | tvm.IRModule) -> int:
+    """Return a number that what computes the same has in common, constants included.
+
+    It is the same in every process. (``save_json`` would say all, but crashes where tvm-ffi is
+    newer than the one that TVM was built with.)
+    """
+    return int(tvm_ffi.structural_hash(function))
+
+
 def constant_array(value: tirx.Expr) -> Any:
     """Return the numpy array of a tensor literal."""
     return value.value.numpy()

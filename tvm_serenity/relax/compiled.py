@@ -8,13 +8,25 @@ import tempfile
 from pathlib import Path
 
 import tvm
-from tvm import ir
 from tvm.support import cc
 
-from tvm_serenity import cache
+from tvm_serenity import cache, compat
 
 TARGET = "llvm"
 """The baseline of this machine's architecture, so that the cache may be shared by several."""
+
+
+def name_of(module: tvm.IRModule) -> str:
+    """Return the cache's name of the library of ``module``: by hashes of it and of each kernel.
+
+    Functions count with their names: kernels are asked for by them.
+    """
+    version = f"{tvm.__version__} {tvm.target.codegen.llvm_version_major()}"
+    parts = [str(compat.structural_hash(module))]
+    for name, function in sorted((v.name_hint, f) for v, f in module.functions.items()):
+        kernel = compat.structural_hash(function) if compat.is_prim_func(function) else ""
+        parts.append(f"{name} {kernel}")
+    return cache.key("tvm", version, TARGET, *parts)
 
 
 def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
@@ -32,8 +44,7 @@ def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
             tvm.compile(module, target=TARGET).export_library(str(library))
             return library.read_bytes()
 
-        version = f"{tvm.__version__} {tvm.target.codegen.llvm_version_major()}"
-        content = cache.remembered(cache.key("tvm", version, TARGET, ir.save_json(module)), linked)
+        content = cache.remembered(name_of(module), linked)
         if not library.exists():
             library.write_bytes(content)
         return tvm.runtime.load_module(str(library))
