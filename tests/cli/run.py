@@ -58,7 +58,8 @@ def in_process(
         process_state(),
         warnings.catch_warnings(),
     ):
-        warnings.resetwarnings()  # they are printed, not raised
+        warnings.resetwarnings()  # they are printed, neither raised nor collected
+        patch.setattr(warnings, "showwarning", _print_warning)
         for unseen in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
             warnings.simplefilter("ignore", unseen)
         patch.setattr(sys, "argv", list(words))
@@ -110,13 +111,22 @@ def _streams() -> Iterator[tuple[TextIO, TextIO]]:
                 os.close(copy)
 
 
+def _print_warning(*given: Any) -> None:
+    message, category, file, line = given[:4]
+    sys.stderr.write(warnings.formatwarning(message, category, file, line))
+
+
 @contextmanager
 def process_state() -> Iterator[None]:
-    """Restore what the command line sets once for its process."""
+    """Restore what the command line sets once for its process: a handler, variables, limits."""
     interrupt, threshold = signal.getsignal(signal.SIGINT), gc.get_threshold()
+    variables = dict(os.environ)
     try:
         yield
     finally:
+        if dict(os.environ) != variables:
+            os.environ.clear()
+            os.environ.update(variables)
         signal.signal(signal.SIGINT, interrupt)
         gc.set_threshold(*threshold)
         gc.unfreeze()

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 
+from tvm_serenity import compat
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.kernels.dot_shapes import Tile
@@ -117,7 +117,7 @@ def in_tile(kernel: tirx.PrimFunc, tile: Tiling | Tile) -> Any:
 
 def key_of(kernel: tirx.PrimFunc) -> str:
     """Return by what a kernel is known, as TVM made it: the same in any process."""
-    return f"{tvm_ffi.structural_hash(kernel.without_attr('global_symbol')) & (2**64 - 1):016x}"
+    return f"{compat.structural_hash(kernel.without_attr('global_symbol')) & (2**64 - 1):016x}"
 
 
 def class_of(target: tvm.target.Target) -> str:
