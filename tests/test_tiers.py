@@ -56,6 +56,7 @@ def test_each_tier_takes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_costs_too_much_and_is_not_listed_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"tests/a.py::test_slow": "it must", "tests/a.py::test_one[2]": "it must"}
     monkeypatch.setattr(costs, "reasons", lambda: known)
+    monkeypatch.setattr(costs, "slowness_now", costs.machine_slowness)
     limit = costs.LIMIT_S * costs.machine_slowness()
     assert excess(Cost("tests/a.py::test_quick", limit / 2, limit / 3, 0)) is None
     for name in ("tests/a.py::test_other", "tests/a.py::test_one[1]"):
@@ -66,6 +67,9 @@ def test_what_costs_too_much_and_is_not_listed_fails(monkeypatch: pytest.MonkeyP
     for name in ("tests/a.py::test_slow", "tests/a.py::test_slow[1]", "tests/a.py::test_one[2]"):
         assert excess(Cost(name, limit, limit, 0)) is None
     assert reason("tests/a.py::test_slow[x]", known) == "it must"
+    monkeypatch.setattr(costs, "slowness_now", lambda: 3 * costs.machine_slowness())
+    assert excess(Cost("tests/a.py::test_other", 2 * limit, 0, 0)) is None  # busy by now
+    assert excess(Cost("tests/a.py::test_other", 4 * limit, 0, 0)) is not None
 
 
 def test_listed_tests_exist_and_have_a_reason() -> None:
