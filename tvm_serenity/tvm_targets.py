@@ -68,6 +68,19 @@ def names_processor(target: tvm.target.Target) -> bool:
     return bool(attrs.get("mcpu") or attrs.get("mattr"))
 
 
+def with_plain_loops(target: tvm.target.Target) -> Any:
+    """Return ``target`` without LLVM's loop vectoriser, which makes some kernels wrong.
+
+    What is compiled for it is right (``kernels.safe_indices`` tells of which that is in doubt), and
+    slower: the form of what others are compared with.
+    """
+    if str(target.kind.name) != "llvm":
+        return target
+    made = dict(target.export())
+    made["cl-opt"] = [*made.get("cl-opt", ()), "-vectorize-loops:bool=false"]
+    return tvm.target.Target(made)
+
+
 def architecture(target: tvm.target.Target) -> str:
     """Return the architecture of a target, this machine's where it names none."""
     attrs = dict(target.attrs) if target.attrs else {}

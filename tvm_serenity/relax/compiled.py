@@ -11,8 +11,9 @@ import tvm
 from tvm.support import cc
 
 from tvm_serenity import cache, compat
+from tvm_serenity.tvm_targets import with_plain_loops
 
-TARGET = "llvm"
+TARGET = with_plain_loops(tvm.target.Target("llvm"))
 """The baseline of this machine's architecture, so that the cache may be shared by several."""
 
 
@@ -26,7 +27,7 @@ def name_of(module: tvm.IRModule) -> str:
     for name, function in sorted((v.name_hint, f) for v, f in module.functions.items()):
         kernel = compat.structural_hash(function) if compat.is_prim_func(function) else ""
         parts.append(f"{name} {kernel}")
-    return cache.key("tvm", version, TARGET, *parts)
+    return cache.key("tvm", version, str(TARGET), *parts)
 
 
 def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:

@@ -10,6 +10,7 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN, lean
 from tvm_serenity.kernels.parallel import in_parallel
 from tvm_serenity.kernels.rounding_products import with_rounding_products
+from tvm_serenity.kernels.safe_indices import safe_indices
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.kernels.vector_math import in_vectors
 from tvm_serenity.kernels.wide_lookups import chooser_for, wide_lookup
@@ -47,6 +48,11 @@ def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 def shared_out(mod: tvm.IRModule) -> Any:
     """Return ``mod`` with lean kernels that run in several threads where none races."""
     return _each(mod, lambda f: in_parallel(f) if LEAN in (f.attrs or {}) else f)
+
+
+def with_safe_indices(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return ``mod`` with indices that TVM and LLVM compile rightly for ``target``."""
+    return _each(mod, partial(safe_indices, target=target))
 
 
 def _each(mod: tvm.IRModule, form: Callable[[Any], Any]) -> Any:

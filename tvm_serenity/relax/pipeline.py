@@ -31,7 +31,7 @@ from tvm_serenity.quantize.choices import (
 )
 from tvm_serenity.relax.chosen_kernels import ChosenForm, with_faster
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
-from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_vectors
+from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_safe_indices, with_vectors
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -144,10 +144,12 @@ class Prepared:
         known = known_for(wanted, self.target)
         return known if self.steps.threads == 1 else known.in_tiles()
 
-    @property
+    @cached_property
     def kernels(self) -> Any:
         """``plain`` with the kernels that run: lean ones, unless they are not wanted."""
-        return self._chosen[0]
+        safe = partial(with_safe_indices, target=self.target)
+        with self.target:
+            return _pass("SerenitySafeIndices", safe, self._chosen[0])
 
     @property
     def chosen(self) -> tuple[ChosenForm, ...]:

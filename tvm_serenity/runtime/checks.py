@@ -15,6 +15,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
+from tvm_serenity.tvm_targets import with_plain_loops
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
@@ -65,7 +66,8 @@ class Builds:
     def reference(self) -> Any:
         """Return TVM's own kernels on memory that TVM plans."""
         if self._plain is None:
-            self._plain = tvm.compile(self.plain, target=self.target, relax_pipeline="default")
+            target = with_plain_loops(self.target)
+            self._plain = tvm.compile(self.plain, target=target, relax_pipeline="default")
         return self._plain
 
 
@@ -141,7 +143,8 @@ def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
     reference, tolerance = None, builds.same
     if checks.before is not None:
         plain = lowered(checks.before, builds.target)
-        original = tvm.compile(plain, target=builds.target, relax_pipeline="default")
+        target = with_plain_loops(builds.target)
+        original = tvm.compile(plain, target=target, relax_pipeline="default")
         reference, tolerance = run(original, inputs), checks.tolerance
     elif checks.kernels:
         reference = run(builds.reference(), inputs)

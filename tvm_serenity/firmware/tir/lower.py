@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 from tvm import s_tir, tirx
 
+from tvm_serenity.kernels.safe_indices import safe_indices
 from tvm_serenity.kernels.workspace import without_offsets
 
 
@@ -14,9 +15,8 @@ def flattened(
 ) -> dict[str, Any]:
     """Return each kernel as loops, conditions and stores into one-dimensional buffers."""
     machine = tvm.target.Target({"kind": "c"} if target is None else dict(target))
-    module = tvm.IRModule(
-        {n: without_offsets(kernel).with_attr("global_symbol", n) for n, kernel in kernels.items()}
-    )
+    safe = {n: safe_indices(without_offsets(kernel), machine) for n, kernel in kernels.items()}
+    module = tvm.IRModule({n: kernel.with_attr("global_symbol", n) for n, kernel in safe.items()})
     module = tirx.transform.BindTarget(machine.with_host(machine))(module)
     module = tvm.transform.Sequential(_passes())(module)
     return {g.name_hint: f for g, f in module.functions.items()}
