@@ -99,8 +99,9 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
     import tvm
 
     from tvm_serenity.cli.models import source
-    from tvm_serenity.relax.pipeline import Steps, prepared_for_host, serenity_pipeline
+    from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime import library
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
     from tvm_serenity.tvm_targets import native
     from tvm_serenity.validation.drawn import random_inputs

@@ -84,7 +84,7 @@ def machines(builds: list[Any], inputs: list[Any]) -> list[Any]:
     import tvm
     from tvm import relax
 
-    from tvm_serenity.relax.pipeline import serenity_pipeline
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
 
     given = [tvm.runtime.tensor(array) for array in inputs]
     made = []

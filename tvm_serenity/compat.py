@@ -283,6 +283,16 @@ def overwritten(call: relax.Expr) -> Any:
     return kernel_arguments(call)[indices[0]]
 
 
+def versions() -> str:
+    """Return the versions of what compiles kernels."""
+    return f"{tvm.__version__} {tvm.target.codegen.llvm_version_major()}"
+
+
+def result_types(call: relax.Call) -> list[Any]:
+    """Return the types of what a call of a kernel returns."""
+    return list(call.ty.fields) if is_tuple(call.ty) else [call.ty]
+
+
 def structural_key(function: relax.Function) -> Any:
     """Return a key that functions which compute the same have in common."""
     return tvm_ffi.StructuralKey(function)

@@ -33,8 +33,8 @@ def _enter(module: ModuleType) -> None:
 
 
 def _pipeline(*arguments: Any, **options: Any) -> Any:
-    """Return the pass of ``tvm_serenity.relax.pipeline``; arguments as there."""
-    from tvm_serenity.relax.pipeline import serenity_pipeline
+    """Return the pass of ``tvm_serenity.runtime.pipeline``; arguments as there."""
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
 
     return serenity_pipeline(*arguments, **options)
 

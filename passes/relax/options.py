@@ -15,7 +15,9 @@ class SerenityOptions(tvm.ir.instrument.PassInstrument):  # type: ignore[misc]
     1. ``time_limit_s`` holds for each of SerenitySchedule and SerenityPlanMemory, the pipeline's
        as well: they end with the best found so far.
     2. ``method``, ``objective`` and ``on_chip_bytes`` are those of SerenitySchedule.
-    3. What a pass is constructed with wins; of nested contexts, the innermost that states any.
+    3. ``validate``: False, and the pipeline does not compare kernels with TVM's own; a number, and
+       it does for at most so many seconds.
+    4. What a pass is constructed with wins; of nested contexts, the innermost that states any.
 
     An instrument, as ``PassContext(config=...)`` takes the keys of TVM's own passes alone. Raises
     :class:`InputError` where an option is none.
@@ -29,9 +31,10 @@ class SerenityOptions(tvm.ir.instrument.PassInstrument):  # type: ignore[misc]
         method: str | None = None,
         objective: str | None = None,
         on_chip_bytes: int | None = None,
+        validate: bool | float | None = None,
     ) -> None:
         super().__init__()
-        self._stated = Stated(time_limit_s, method, objective, on_chip_bytes)
+        self._stated = Stated(time_limit_s, method, objective, on_chip_bytes, validate)
 
     def enter_pass_ctx(self) -> None:
         """Begin the context."""

@@ -94,7 +94,7 @@ def _compiled_and_run(path: Path, inputs: Any) -> Any:
     import tvm
 
     from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.relax.pipeline import serenity_pipeline
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
 
     target, pipeline = tvm.target.Target(TARGET), serenity_pipeline(rounding="float")

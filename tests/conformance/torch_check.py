@@ -55,7 +55,7 @@ def compiled_and_run(program: Any, inputs: list[Any]) -> Any:
     import tvm
 
     from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.relax.pipeline import serenity_pipeline
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
 
     executable = tvm.compile(

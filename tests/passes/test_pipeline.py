@@ -17,11 +17,12 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.kernels.tile import SCALAR
 from tvm_serenity.passes import SerenityQuantize
-from tvm_serenity.relax.pipeline import Planning, Steps, planned, prepared, serenity_pipeline
+from tvm_serenity.relax.pipeline import Planning, Steps, planned, prepared
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import rewrite_by
 from tvm_serenity.rewrite import RewriteOptions as Rules
+from tvm_serenity.runtime.pipeline import serenity_pipeline
 
 HELLO = "models/tflm/hello_world_int8.tflite"
 

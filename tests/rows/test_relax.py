@@ -20,10 +20,10 @@ def run(module: Any, inputs: Any, pipeline: Any) -> Any:
 def test_the_vm_computes_the_same_by_rows(seed: int) -> None:
     import tvm
 
-    from tvm_serenity.relax.pipeline import serenity_pipeline
     from tvm_serenity.relax.quantize import quantized_module
     from tvm_serenity.relax.rows import by_rows
     from tvm_serenity.rows import Limits
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.validation.drawn import random_inputs
 
     module = random_module(seed, True)

@@ -27,9 +27,9 @@ def squeezing() -> Net:
 def test_a_network_with_squeeze_and_excite_is_exact_by_rows(tmp_path: Path) -> None:
     import tvm
 
-    from tvm_serenity.relax.pipeline import serenity_pipeline
     from tvm_serenity.relax.rows import by_rows
     from tvm_serenity.rows import Limits
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
     from tvm_serenity.validation.drawn import random_inputs
 

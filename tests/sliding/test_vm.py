@@ -91,7 +91,7 @@ def test_rows_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
     import tvm
 
     from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.relax.pipeline import serenity_pipeline
+    from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.stream import SlidingNetwork
 
     made = made_of(to_relax(str(model("tflm/micro_speech_quantized.tflite"))), 2)

@@ -22,12 +22,11 @@ def name_of(module: tvm.IRModule) -> str:
 
     Functions count with their names: kernels are asked for by them.
     """
-    version = f"{tvm.__version__} {tvm.target.codegen.llvm_version_major()}"
     parts = [str(compat.structural_hash(module))]
     for name, function in sorted((v.name_hint, f) for v, f in module.functions.items()):
         kernel = compat.structural_hash(function) if compat.is_prim_func(function) else ""
         parts.append(f"{name} {kernel}")
-    return cache.key("tvm", version, str(TARGET), *parts)
+    return cache.key("tvm", compat.versions(), str(TARGET), *parts)
 
 
 def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:

@@ -8,6 +8,7 @@ from tvm import relax, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.nodes import mapped
 
 UPPER_BOUNDS = "tir_var_upper_bound"
 """Function attribute: the largest values of symbolic sizes by name; TVM's own planner reads it."""
@@ -46,6 +47,21 @@ def largest_shape(ty: relax.Type, name: str, bounds: Mapping[str, int]) -> tuple
 
 _ENDLESS = 2**31
 """No extent is as large."""
+
+
+def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
+    """Return a size where every symbol in it is at its largest value.
+
+    Raises :class:`UnsupportedError` where one has none.
+    """
+
+    def bound(symbol: Any) -> Any:
+        return tirx.IntImm(str(symbol.ty.dtype), bounds.get(symbol.name, _ENDLESS))
+
+    found = tvm.sym.Analyzer().simplify(mapped(number, tirx.Var, bound))
+    if not isinstance(found, tirx.IntImm) or not -_ENDLESS < int(found) < _ENDLESS:
+        raise UnsupportedError(f"the size {number} has no largest value")
+    return int(found)
 
 
 def extents(ty: relax.Type) -> tuple[Any, ...] | None:

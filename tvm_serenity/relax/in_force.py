@@ -17,13 +17,15 @@ OBJECTIVES = ("peak", "traffic")
 class Stated:
     """What a context states, None where it says nothing.
 
-    ``time_limit_s``: for each pass that searches.
+    ``time_limit_s``: for each pass that searches. ``validate``: whether the pipeline compares
+    kernels with TVM's own, or for how many seconds at most.
     """
 
     time_limit_s: float | None = None
     method: str | None = None
     objective: str | None = None
     on_chip_bytes: int | None = None
+    validate: bool | float | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in (None, *OBJECTIVES):
@@ -32,6 +34,8 @@ class Stated:
             raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+        if self.validate is not None and not self.validate >= 0:
+            raise InputError(f"validate={self.validate} is neither a bool nor a number of seconds")
 
 
 class _Stack(threading.local):

@@ -1,10 +1,9 @@
-"""The one way from a Relax module to kernels in an arena, and the pipeline ``serenity`` of it.
-
-    tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
+"""The one way from a Relax module to kernels in an arena.
 
 :func:`prepared` quantises, rewrites and lowers; :func:`planned` orders and places. Passes, command
-line, rows, firmware and runtime all go this way, each as far as it needs. TVM knows the name
-wherever ``tvm_serenity`` is imported (``tvm_serenity.pipeline_hook``).
+line, rows, firmware and runtime all go this way, each as far as it needs.
+The pipeline ``serenity`` is :func:`pipeline_of` with a check of every kernel
+(``tvm_serenity.runtime.pipeline``).
 """
 
 from collections.abc import Callable
@@ -263,40 +262,21 @@ def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) ->
         return compat.after_planning(target)(mod)
 
 
-def serenity_pipeline(
-    method: str | None = None,
-    options: Options | None = None,
-    planner: str = "auto",
-    plan_options: PlanOptions | None = None,
-    lean: bool = True,
-    rewrite: str = "",
-    quantized: str = "auto",
-    rounding: str = "auto",
-    tiling: Tiling | None = None,
-    channels: str = FOLD,
-    measured: str = SHIPPED,
-) -> Any:
-    """Return the pass from a fresh or lowered module to one the Relax VM can run.
+Check = Callable[[Prepared, tvm.IRModule], object]
+"""Is given what was prepared and the module that runs; raises where something is wrong."""
 
-    ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
-    planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
-    keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``,
-    ``quantized``, ``rounding``, ``tiling``, ``channels`` and ``measured``: as in :class:`Steps`.
-    """
-    steps = Steps(
-        quantized=quantized,
-        rounding=rounding,
-        channels=channels,
-        rewrite=rewrite,
-        lean=lean,
-        tiling=tiling,
-        measured=measured,
-    )
-    planning = Planning(method=method, options=options, planner=planner, plan_options=plan_options)
+
+def pipeline_of(
+    steps: Steps | None = None, planning: Planning | None = None, check: Check | None = None
+) -> Any:
+    """Return the pass from a fresh or lowered module to one the Relax VM can run."""
 
     def run(mod: tvm.IRModule) -> Any:
         made = prepared(mod, steps)
-        return planned(made.kernels, planning, made.target)
+        placed = planned(made.kernels, planning or Planning(), made.target)
+        if check is not None:
+            check(made, placed)
+        return placed
 
     return compat.named_pass("serenity", run)
 

@@ -12,7 +12,7 @@ from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.pipeline import Prepared, prepared, serenity_pipeline
+from tvm_serenity.relax.pipeline import Planning, Prepared, pipeline_of, prepared
 from tvm_serenity.relax.plan_memory import plan_graph
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.schedule import order_module
@@ -111,8 +111,8 @@ def compile_and_compare(
     built = {}
     for name, source, pipeline in (
         ("stock TVM", module, "default"),
-        ("given order, one arena", lean, serenity_pipeline("given")),
-        ("best order, one arena", pinned, serenity_pipeline("given")),
+        ("given order, one arena", lean, pipeline_of(planning=Planning(method="given"))),
+        ("best order, one arena", pinned, pipeline_of(planning=Planning(method="given"))),
     ):
         notify(f"compiling: {name}")
         built[name] = tvm.compile(source, target=machine, relax_pipeline=pipeline)

@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.relax.pipeline import serenity_pipeline
+from tvm_serenity.relax.pipeline import Planning, pipeline_of
 from tvm_serenity.relax.sliding import SlidingModule
 from tvm_serenity.runtime.vm import compare
 from tvm_serenity.sliding.steady import WINDOWS
@@ -40,7 +40,7 @@ class WindowsRun:
 def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> WindowsRun:
     """Compile ``made`` for this machine and run it on a stream of ``count`` windows."""
     target = tvm.target.Target("llvm")
-    pipeline = serenity_pipeline("given")
+    pipeline = pipeline_of(planning=Planning(method="given"))
     network = SlidingNetwork(made, tvm.compile(made.module, target, relax_pipeline=pipeline))
     whole = relax.VirtualMachine(made.read.library, tvm.cpu())
     steady = made.found.steady

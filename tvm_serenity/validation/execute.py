@@ -1,7 +1,7 @@
 """Compiled kernels called in memory full of garbage, with guards around what they may write."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,14 @@ ALIGNMENT = 64
 class Signature:
     """The tensors a kernel takes: shape and type each, which it writes, scratch after them.
 
-    Positions that are ``written`` and also given as inputs are worked on in place.
+    Positions that are ``written`` and also given as inputs are worked on in place. ``sizes``: the
+    positions that are numbers instead of tensors, with their values.
     """
 
     tensors: tuple[tuple[tuple[int, ...], str], ...]
     written: tuple[int, ...]
     workspace_bytes: int = 0
+    sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ def plainly(
     function: Callable[..., Any], signature: Signature, given: Mapping[int, Array], poison: int
 ) -> Result:
     """Return what ``function`` computes, each tensor in memory of its own."""
-    tensors = []
+    tensors: list[Any] = []
     for position, (shape, dtype) in enumerate(signature.tensors):
+        if position in signature.sizes:
+            tensors.append(signature.sizes[position])
+            continue
         array = given.get(position)
         tensors.append(
             tvm.runtime.tensor(_filled(shape, dtype, poison) if array is None else array)
@@ -77,8 +82,10 @@ def poisoned(
         image[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     memory = tvm.runtime.tensor(image)
     views = [
-        memory._create_view(list(shape), dtype, offset)
-        for (shape, dtype), offset in zip(signature.tensors, offsets, strict=False)
+        signature.sizes.get(position, memory._create_view(list(shape), dtype, offset))
+        for position, ((shape, dtype), offset) in enumerate(
+            zip(signature.tensors, offsets, strict=False)
+        )
     ]
     if signature.workspace_bytes:
         views.append(memory._create_view([signature.workspace_bytes], "uint8", offsets[-1]))

@@ -15,6 +15,7 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.workspace import placeable, workspace_of
+from tvm_serenity.relax.extents import at_bounds, extents, upper_bounds
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets
@@ -77,7 +78,7 @@ def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
     Kernels that were made as they are (``LEAN`` in ``plain`` already: rows) have no other form.
     """
     region = read_function(plain, workspace=False)
-    called = _called(made)
+    called, bounds = _called(made), upper_bounds(plain["main"])
     found: dict[Any, Case] = {}
     for op, index in enumerate(region.run):
         call = region.bindings[index].value
@@ -89,7 +90,8 @@ def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
         pair = plain[name], _named(made, name.name_hint)
         key = tuple(compat.structural_key(compat.anonymous(f)) for f in pair)
         if key not in found:
-            found[key] = _case(region.graph.ops[op].name, name.name_hint, *pair, call)
+            names = region.graph.ops[op].name, name.name_hint
+            found[key] = _case(*names, *pair, call, bounds)
     return list(found.values())
 
 
@@ -104,7 +106,12 @@ def _named(module: tvm.IRModule, name: str) -> Any:
 
 
 def _case(
-    operator: str, name: str, reference: tirx.PrimFunc, made: tirx.PrimFunc, call: relax.Call
+    operator: str,
+    name: str,
+    reference: tirx.PrimFunc,
+    made: tirx.PrimFunc,
+    call: relax.Call,
+    bounds: Mapping[str, int],
 ) -> Case:
     arguments = compat.kernel_arguments(call)
     constants = {
@@ -114,10 +121,20 @@ def _case(
     written = tuple(range(len(arguments), len(reference.params)))
     if taken is not None:
         written = (next(i for i, a in enumerate(arguments) if a.same_as(taken)),)
-    tensors = tuple((compat.buffer_shape(p), compat.buffer_dtype(p)) for p in reference.params)
-    signature = Signature(tensors, written, workspace_of(made))
-    drawn = tuple(i for i in range(len(arguments)) if i not in constants)
+    sizes = {i: at_bounds(a, bounds) for i, a in enumerate(arguments) if not compat.is_tensor(a.ty)}
+    types = [argument.ty for argument in arguments]
+    types += compat.result_types(call) if taken is None else []
+    tensors = tuple(
+        ((), "int64") if i in sizes else (_shape(t, bounds), compat.dtype_name(t))
+        for i, t in enumerate(types)
+    )
+    signature = Signature(tensors, written, workspace_of(made), sizes)
+    drawn = tuple(i for i in range(len(arguments)) if i not in constants and i not in sizes)
     return Case(operator, name, reference, made, signature, constants, drawn)
+
+
+def _shape(ty: relax.Type, bounds: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(at_bounds(extent, bounds) for extent in extents(ty) or ())
 
 
 def validate_kernels(
