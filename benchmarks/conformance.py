@@ -27,6 +27,7 @@ PARTS = {
     "operators": "tests.conformance.operators",
     "networks": "tests.conformance.random_networks",
     "relax": "tests.conformance.relax_runs",
+    "pipeline": "tests.conformance.relax_pipeline",
     "onnx": "tests.conformance.onnx_nodes",
     "qdq": "tests.conformance.qdq_check",
     "torch": "tests.conformance.torch_modules",
@@ -75,6 +76,10 @@ def show(part: str, counts: Counts) -> None:
     print("\n| kind | equal |\n|---|---|")
     for kind, number in sorted(counts.equal.items()):
         print(f"| {kind} | {number} |")
+    if counts.covered:
+        print("\n| in equal cases | cases |\n|---|---|")
+        for kind, number in sorted(counts.covered.items()):
+            print(f"| {kind} | {number} |")
     for title, reasons in (("refused", counts.refused), ("no referee", counts.unjudged)):
         if reasons:
             print(f"\n| {title} | cases |\n|---|---|")
@@ -88,6 +93,7 @@ def as_json(counts: Counts) -> dict[str, object]:
     return {
         "cases": counts.cases,
         "equal": dict(counts.equal),
+        "covered": dict(counts.covered),
         "refused": dict(counts.refused),
         "no_referee": dict(counts.unjudged),
         "different": counts.different,

@@ -26,6 +26,8 @@ class Counts:
     refused: Counter[str] = field(default_factory=Counter)
     unjudged: Counter[str] = field(default_factory=Counter)
     different: list[str] = field(default_factory=list)
+    covered: Counter[str] = field(default_factory=Counter)
+    """In how many of the equal cases an operator or a type was, where a case has several."""
 
     @property
     def cases(self) -> int:
@@ -57,6 +59,7 @@ class Counts:
         self.refused += other.refused
         self.unjudged += other.unjudged
         self.different += other.different
+        self.covered += other.covered
 
 
 def general(reason: str) -> str:

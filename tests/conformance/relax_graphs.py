@@ -18,6 +18,7 @@ MOST_ELEMENTS = 4096
 MOST_INTEGER = 1 << 30
 """What integers stay below."""
 RANGES = {"int8": 128, "uint8": 255, "int32": 1000, "int64": 1000, "float32": 4, "bool": 1}
+RANGES |= {"int16": 1000, "uint16": 1000, "uint32": 1000, "float16": 4, "float64": 4}
 """The largest magnitude of an input or weight, by its type."""
 
 
@@ -92,12 +93,12 @@ class Growing:
 
 def elements(rng: Any, shape: Sequence[int], dtype: str, limit: int) -> Any:
     """Return random elements of a type up to a magnitude, its edges more often than others."""
-    if dtype == "float32":
+    if dtype.startswith("float"):
         made = rng.standard_normal(shape) * limit / 4
         return np.asarray(made, dtype)
     if dtype == "bool":
         return np.asarray(rng.random(shape) < 0.5)
-    low, high = (0 if dtype == "uint8" else -limit), limit - (dtype == "int8" and limit == 128)
+    low, high = (0 if dtype.startswith("u") else -limit), limit - (dtype == "int8" and limit == 128)
     made = rng.integers(low, high, shape, endpoint=True)
     edge = rng.random(shape)
     made = np.where(edge < 0.1, low, np.where(edge > 0.9, high, made))

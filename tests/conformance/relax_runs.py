@@ -47,21 +47,22 @@ def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
         except Unjudged as reason:
             counts.unjudged[f"{KIND}: {general(str(reason))}"] += 1
         except Exception as error:
-            _different(counts, drawn, module, f"{type(error).__name__}: {error}", folder)
+            save(KIND, counts, drawn, module, f"{type(error).__name__}: {error}", folder)
         else:
             if found:
                 said = "; ".join(f"{d.form} {d.kernel}: {d.said}" for d in found)
-                _different(counts, drawn, module, said, folder)
+                save(KIND, counts, drawn, module, said, folder)
             else:
                 counts.equal[KIND] += 1
     return counts
 
 
-def _different(counts: Counts, seed: int, module: Any, said: str, folder: Path | None) -> None:
-    line = f"{KIND} (seed {seed}): {said}"
+def save(kind: str, counts: Counts, seed: int, module: Any, said: str, folder: Path | None) -> None:
+    """Count a module that differs, and write it as text where there is a folder."""
+    line = f"{kind} (seed {seed}): {said}"
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{KIND}-{seed}.txt"
+        path = folder / f"{kind}-{seed}.txt"
         path.write_text(f"{said}\n\n{module}\n")
         line = f"{line[:400]} [{path}]"
     counts.different.append(line)
