@@ -164,7 +164,7 @@ def kinds(mod: Any) -> list[str]:
     """Return the operators and types of a module, each once."""
     text = str(mod)
     named = set(re.findall(r"R\.((?:nn\.|image\.)?[a-z_0-9]+)\(", text))
-    typed = set(re.findall(r'dtype="(\w+)"', text))
+    typed = {dtype for dtype in TYPES if f'"{dtype}"' in text}
     return [
         *(f"{KIND} R.{name}" for name in sorted(named)),
         *(f"{KIND} {t}" for t in sorted(typed)),
