@@ -286,5 +286,5 @@ MORE: tuple[Callable[[Growing], bool], ...] = (
     *(scan, triangle, bits, divided, compared, elementwise, arithmetic, converted, converted),
     *(reduced, normalised, windows, places),
 )
-ALL: Sequence[Callable[[Growing], bool]] = (*OPERATORS, *MORE, *MORE)
+ALL: Sequence[Callable[[Growing], bool]] = (*OPERATORS, *MORE)
 """Each adds one operator to a graph."""

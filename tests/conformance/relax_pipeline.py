@@ -163,9 +163,5 @@ def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
 def kinds(mod: Any) -> list[str]:
     """Return the operators and types of a module, each once."""
     text = str(mod)
-    named = set(re.findall(r"R\.((?:nn\.|image\.)?[a-z_0-9]+)\(", text))
-    typed = {dtype for dtype in TYPES if f'"{dtype}"' in text}
-    return [
-        *(f"{KIND} R.{name}" for name in sorted(named)),
-        *(f"{KIND} {t}" for t in sorted(typed)),
-    ]
+    named = set(re.findall(r"R\.((?:nn\.|image\.)?[a-z_0-9]+)\(", text)) - {"function", "func_attr"}
+    return sorted(named | {dtype for dtype in TYPES if f'"{dtype}"' in text})
