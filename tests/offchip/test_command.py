@@ -134,7 +134,7 @@ def test_a_limit_ends_a_sweep_and_says_what_it_cut(tmp_path: Path) -> None:
     assert {row["total_bytes"] for row in none} == {None}
     assert not kept.exists()  # what the limit ended is not finished
     began = time.monotonic()
-    cut = offchip(*asked, "--effort", "100000", "--time-limit", "2", "--json", "--jobs", "2")
+    cut = offchip(*asked, "--effort", "100000", "--time-limit", "4", "--json", "--jobs", "2")
     assert time.monotonic() - began < 20  # the start of three processes included
     rows = {(r["model"], r["capacity_bytes"], r["order"]): r for r in json.loads(cut.stdout)}
     for (model, capacity, order), row in rows.items():
