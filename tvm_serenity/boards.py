@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, ParseError
+from tvm_serenity.files import read_text
 
 KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
 """Kinds of memory: flash holds code and constants, the others data; psram is slow and outside."""
@@ -97,7 +98,7 @@ def board(spec: str) -> Board:
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
                 raise InputError(f"{spec}: larger than {MAX_FILE_BYTES} bytes")
-            return _parse(path.stem, spec, path.read_text(encoding="utf-8"))
+            return _parse(path.stem, spec, read_text(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{spec}: cannot be read: {reason}") from None

@@ -1,10 +1,31 @@
-"""Writing results: to a temporary file beside the target, renamed when complete."""
+"""Files: results written beside their target and renamed when complete; texts read with a limit."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 from tvm_serenity.errors import InputError
+
+MAX_TEXT_BYTES = 2 * 10**9
+"""A text above it is no input of ours."""
+
+
+def check_regular(path: str | os.PathLike[str], limit_bytes: int = MAX_TEXT_BYTES) -> None:
+    """Raise :class:`OSError` for a file that may have no end: a pipe, a device, or too large."""
+    found = Path(path).stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file; write what it yields to one")
+    if found.st_size > limit_bytes:
+        raise OSError(errno.EFBIG, f"larger than {limit_bytes} bytes")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a regular file in UTF-8; :class:`OSError` as :func:`check_regular`."""
+    check_regular(path)
+    return Path(path).read_text(encoding="utf-8")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

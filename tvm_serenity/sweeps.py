@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import read_text, write_bytes
 from tvm_serenity.parallel import results
 
 Row = dict[str, Any]
@@ -52,7 +52,7 @@ class PointFile:
     def load(self) -> dict[str, list[Row]]:
         """Return the finished points of the file; none where there is no such file."""
         try:
-            points = json.loads(self.path.read_text())[self.kind]
+            points = json.loads(read_text(self.path))[self.kind]
             if not all(set(self.columns) <= set(row) for rows in points.values() for row in rows):
                 raise ValueError
         except FileNotFoundError:

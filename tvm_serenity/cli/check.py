@@ -12,6 +12,7 @@ from tvm_serenity.cli.models import source
 from tvm_serenity.cli.options import Dims, Json, Model
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import read_text
 from tvm_serenity.rows.bound import FORMAT, check_bound
 from tvm_serenity.schedule.certificate import Confirmed, check_certificate
 
@@ -88,7 +89,7 @@ def read_certificate(path: str) -> dict[str, Any]:
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
             raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-        claims = json_module.loads(Path(path).read_text(encoding="utf-8"))
+        claims = json_module.loads(read_text(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

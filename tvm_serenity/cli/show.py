@@ -30,6 +30,10 @@ class PlainConsole(Console):
     What a file or its name holds could otherwise move the cursor or reset the terminal.
     """
 
+    def __init__(self, **options: Any) -> None:
+        """Names between colons are names, no emoji."""
+        super().__init__(emoji=False, **options)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:

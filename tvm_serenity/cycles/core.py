@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm_serenity.cycles.toml import TomlTable
 from tvm_serenity.errors import InputError, ParseError
+from tvm_serenity.files import read_text
 
 KINDS = (
     "alu",
@@ -112,7 +113,7 @@ def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
     if spec.endswith(".toml"):
         path = Path(spec) if beside is None else beside / spec
         try:
-            return _parse(str(path), path.read_text(encoding="utf-8"))
+            return _parse(str(path), read_text(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: cannot be read: {reason}") from None

@@ -19,7 +19,7 @@ from tvm import tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import read_text, write_bytes
 from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.lean import LEAN, lean, may_change
 from tvm_serenity.kernels.tile import Tiling
@@ -142,7 +142,7 @@ def read(path: Path) -> dict[str, dict[str, Measured]]:
     Raises :class:`InputError` where it is none that ``serenity tune`` wrote.
     """
     try:
-        return _decoded(json.loads(path.read_text(encoding="utf-8")))
+        return _decoded(json.loads(read_text(path)))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{path}: holds no measured kernels ({error}); make them with serenity tune"

@@ -12,9 +12,9 @@ A table is a TOML file with one section a region; leave out what is not known::
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import read_text
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def energy_of(read_bytes: int, write_bytes: int, region: ExternalMemory) -> Esti
 def load_regions(path: str) -> dict[str, ExternalMemory]:
     """Return the regions of a TOML file; :class:`InputError` names what is wrong in it."""
     try:
-        table = tomllib.loads(Path(path).read_text())
+        table = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a table of regions: {error}") from error
     known = {"source", "read_pj_per_byte", "write_pj_per_byte", "bytes_per_s"}

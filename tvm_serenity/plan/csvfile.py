@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import check_regular, write_bytes
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, joined
 
@@ -86,8 +86,7 @@ def _cells(buffers: Sequence[Buffer]) -> list[Sequence[object]]:
 def _rows(path: Path) -> Iterator[Row]:
     """The header, then the rows, all with as many cells; these are stripped, blank lines gone."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ParseError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        check_regular(path, MAX_FILE_BYTES)
         with path.open(newline="", encoding="utf-8-sig") as file:
             yield from _parse(path, csv.reader(file, strict=True))
     except OSError as error:

@@ -11,12 +11,11 @@ Fields are separated by blanks or commas; the weight may be left out (1).
 """
 
 import os
-from pathlib import Path
 
 import numpy as np
 
 from tvm_serenity.errors import GraphError, InputError, ParseError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import read_text, write_bytes
 from tvm_serenity.sparse.network import FFNN, LARGEST, Ints
 
 LARGEST_GAP = 10_000_000
@@ -30,7 +29,7 @@ def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
     connections make no network.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
     edges: list[tuple[int, int, float]] = []

@@ -179,7 +179,8 @@ class _Kernel:
         for variable in variables:
             dtype = str(variable.ty.dtype)
             limits = np.iinfo(dtype)
-            low, high = max(tried.low, int(limits.min)), min(tried.high, int(limits.max) - 1) + 1
+            low = min(max(tried.low, int(limits.min)), int(limits.max) - 1)
+            high = max(low, min(tried.high, int(limits.max) - 1)) + 1
             analyzer.bind(variable, tvm.ir.Range(tirx.const(low, dtype), tirx.const(high, dtype)))
         found = analyzer.const_int_bound(analyzer.simplify(value))
         return Range(int(found.min_value), int(found.max_value))
