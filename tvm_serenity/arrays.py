@@ -43,13 +43,6 @@ class Arrays:
     workspace: Ints
     maker: Ints
 
-    @property
-    def before(self) -> tuple[Ints, Ints]:
-        """Ops that make what others read, and those, in the order of the reads."""
-        maker = self.maker[self.read.tensor]
-        made = maker >= 0
-        return maker[made], self.read.op[made]
-
 
 def ints(values: Iterable[int], count: int = -1) -> Ints:
     """Return an array of integers."""

@@ -168,10 +168,12 @@ class Graph:
 
     def _waits(self) -> tuple[Ints, Ints]:
         """Pairs of ops of which the first must have run before the second."""
-        maker, reader = self.arrays.before
-        state = self._state_order
-        before = np.concatenate([maker, ints(op for op, _ in state)])
-        return before, np.concatenate([reader, ints(op for _, op in state)])
+        read, state = self.arrays.read, self._state_order
+        maker = self.arrays.maker[read.tensor]
+        # what a state holds is whatever touched it last, before its handle is made as well
+        made = (maker >= 0) & ~self.with_role(Role.STATE)[read.tensor]
+        before = np.concatenate([maker[made], ints(op for op, _ in state)])
+        return before, np.concatenate([read.op[made], ints(op for _, op in state)])
 
     @cached_property
     def _state_order(self) -> list[tuple[int, int]]:
@@ -317,9 +319,8 @@ def is_order(graph: Graph, order: Sequence[int]) -> bool:
     position[listed] = np.arange(count)
     if count and position.min() < 0:
         return False
-    maker, reader = graph.arrays.before
-    kept = bool((position[maker] < position[reader]).all())
-    return kept and all(position[one] < position[two] for one, two in graph._state_order)
+    before, after = graph._waits()
+    return bool((position[before] < position[after]).all())
 
 
 def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:

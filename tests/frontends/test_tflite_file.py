@@ -23,8 +23,9 @@ from tests.frontends.models import (
 from tvm_serenity import text
 from tvm_serenity.errors import GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
-from tvm_serenity.graph import Graph, Role
+from tvm_serenity.graph import Graph, Role, is_order
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.schedule import schedule
 
 GIVEN = [
     (SWIFTNET, 85, 351_232),
@@ -129,7 +130,11 @@ def test_variables_are_state_and_keep_their_order(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, tflite_model(tensors, ops, (0,), (6,)))
     assert [t.name for t in graph.tensors if t.role is Role.STATE] == ["handle", "again", "h"]
     assert graph.state_bytes == 16 + 16
-    assert graph.predecessors[1] == (0,)  # the initialisation comes first
+    assert graph.predecessors[0] == ()  # the initialisation comes first, before the handles
+    assert graph.predecessors[1] == (0,)
+    assert all(op < i for i, before in enumerate(graph.predecessors) for op in before)
+    assert is_order(graph, schedule(graph).order)
+    assert not is_order(graph, (0, 1, 3, 2, 4, 5, 6))  # reads what was assigned
     assert graph.predecessors[5] == (3, 4)  # both handles are the same variable
     assert graph.ops[1].outputs == graph.ops[4].outputs
 
