@@ -1,7 +1,7 @@
 """What the model's own runtime computes, recorded beside TVM's tensors in ``reference.npz``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.referees import Referee, RefereeError
+from tvm_serenity.referees import Answer, Referee, RefereeError, consulted
 from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
@@ -48,24 +48,25 @@ def recorded_runs(
     path = None if model is None else Path(model)
     if path is None or path.suffix.lower() not in (".tflite", ".onnx") or not path.is_file():
         return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
-    found: list[Recorded] = []
-    given: list[tuple[list[Array], list[Array]]] = []
+
+    def ask(referee: Referee) -> list[tuple[list[Array], Answer]]:
+        found: list[tuple[list[Array], Answer]] = []
+        for inputs in runs:
+            pairs = list(zip(inputs, referee.entries, strict=False))
+            if len(pairs) != len(referee.entries):
+                raise RefereeError(f"the file has {len(referee.entries)} inputs")
+            own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
+            found.append((own, (referee.step if follow and found else referee.run)(own)))
+        return found
+
     try:
         rule = rule_for(path)
-        with Referee() as referee:
-            referee.open(rule.runtime, path, keep=rule.runtime == "litert")
-            for inputs in runs:
-                pairs = list(zip(inputs, referee.entries, strict=False))
-                if len(pairs) != len(referee.entries):
-                    raise RefereeError(f"the file has {len(referee.entries)} inputs")
-                own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
-                answer = (referee.step if follow and found else referee.run)(own)
-                given.append((own, list(answer.outputs)))
-                found.append(Recorded(list(answer.outputs), answer.tensors))
-        allowed = widened(rule.tolerance, rule.runtime, path, given)
+        runtime, found = consulted(rule.runtime, path, ask, keep=True)
+        given = [(own, list(answer.outputs)) for own, answer in found]
+        allowed = widened(rule.tolerance, runtime, path, given)
     except (RefereeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
-    return [replace(one, tolerance=allowed) for one in found]
+    return [Recorded(list(a.outputs), a.tensors, tolerance=allowed) for _, a in found]
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:

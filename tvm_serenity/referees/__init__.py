@@ -7,12 +7,29 @@
 
 A referee may abort, hang or corrupt its memory on a model: it runs in a child process with a time
 limit, and its death is a :class:`RefereeError` that says how it ended. The next ``open`` starts a
-new process. A runtime is one file here (a class with ``signature``, ``run`` and ``step``) and one
-line in ``worker.RUNTIMES``.
+new process. :func:`consulted` asks TFLM where LiteRT dies. A runtime is one file here (a class
+with ``signature``, ``run`` and ``step``) and one line in ``worker.RUNTIMES``.
 """
 
 from tvm_serenity.referees.choice import runtime_for
-from tvm_serenity.referees.process import Answer, Referee, RefereeError, RefereeTensor
+from tvm_serenity.referees.process import (
+    Answer,
+    Referee,
+    RefereeDied,
+    RefereeError,
+    RefereeTensor,
+    consulted,
+)
 from tvm_serenity.referees.values import Fill, filled
 
-__all__ = ["Answer", "Fill", "Referee", "RefereeError", "RefereeTensor", "filled", "runtime_for"]
+__all__ = [
+    "Answer",
+    "Fill",
+    "Referee",
+    "RefereeDied",
+    "RefereeError",
+    "RefereeTensor",
+    "consulted",
+    "filled",
+    "runtime_for",
+]

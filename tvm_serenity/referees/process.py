@@ -9,16 +9,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.referees.values import Array, Fill, filled
 from tvm_serenity.referees.worker import send
 
+T = TypeVar("T")
 LIMIT_S = 60.0
 """Seconds a referee may take for one request."""
 _PACKAGES = {
@@ -32,6 +33,14 @@ _PACKAGES = {
 
 class RefereeError(SerenityError):
     """The referee died, ran out of time, or does not take the model; the message says which."""
+
+
+class RefereeDied(RefereeError):
+    """The referee's process ended while it was asked."""
+
+
+STANDS_IN = {"litert": "tflm"}
+"""The runtime that is asked where another one dies on a model."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class Referee:
             send(cast(BinaryIO, process.stdin), request)
             status, value = self._reply(process)
         except (BrokenPipeError, EOFError):
-            raise RefereeError(f"{self._name}: {self._death(process)}") from None
+            raise RefereeDied(f"{self._name}: {self._death(process)}") from None
         except TimeoutError:
             self.close()
             raise RefereeError(f"{self._name}: no answer after {self.limit_s:g} s") from None
@@ -189,3 +198,34 @@ class Referee:
                 name = f"signal {-status}"
             return f"died of {name} on this model{said}"
         return f"ended with status {status}{said}"
+
+
+def consulted(
+    runtime: str,
+    model: bytes | Path,
+    ask: Callable[[Referee], T],
+    *,
+    keep: bool = False,
+    limit_s: float = LIMIT_S,
+) -> tuple[str, T]:
+    """Return which runtime answered, and what ``ask`` had of it.
+
+    One that dies on the model is replaced by that of ``STANDS_IN``. Raises as :meth:`Referee.open`
+    and ``ask`` do; where both have no answer, the message has both reasons.
+    """
+
+    def asked(runtime: str) -> T:
+        with Referee(limit_s) as referee:
+            referee.open(runtime, model, keep=keep and runtime == "litert")
+            return ask(referee)
+
+    try:
+        return runtime, asked(runtime)
+    except RefereeDied as death:
+        other = STANDS_IN.get(runtime)
+        if other is None:
+            raise
+        try:
+            return other, asked(other)
+        except (RefereeError, MissingPartError) as reason:
+            raise RefereeError(f"{death}; {reason}") from None

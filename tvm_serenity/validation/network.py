@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.referees import Referee, RefereeError
+from tvm_serenity.referees import Referee, RefereeError, consulted
 from tvm_serenity.referees.process import LIMIT_S
 from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.inputs import Array
@@ -91,17 +91,21 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
     too long is absent: its reason says which.
     """
     name, allowed = NAMES[judge.runtime], judge.tolerance
-    answers: list[tuple[list[Array], list[Array]]] = []
+
+    def ask(referee: Referee) -> list[tuple[list[Array], list[Array]]]:
+        answers = []
+        for number, (inputs, _) in enumerate(runs):
+            own = _fitted(referee, inputs)
+            answer = (referee.step if number else referee.run)(own)
+            answers.append((own, list(answer.outputs)))
+        return answers
+
     try:
-        with Referee(judge.limit_s) as referee:
-            referee.open(judge.runtime, judge.model)
-            for number, (inputs, _) in enumerate(runs):
-                own = _fitted(referee, inputs)
-                answer = (referee.step if number else referee.run)(own)
-                answers.append((own, list(answer.outputs)))
+        runtime, answers = consulted(judge.runtime, judge.model, ask, limit_s=judge.limit_s)
+        name = NAMES[runtime]
         pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
         if any(first_difference(want, have, allowed) is not None for want, have in pairs):
-            allowed = widened(allowed, judge.runtime, judge.model, answers)
+            allowed = widened(allowed, runtime, judge.model, answers)
     except (RefereeError, MissingPartError) as error:
         return Verdict(name, "absent", reason=str(error))
     worst, same = 0.0, True
