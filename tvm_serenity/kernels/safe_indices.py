@@ -72,9 +72,13 @@ def _split(kernel: tirx.PrimFunc) -> Any:
     """Split the loops whose remainder of a power of two is an index, where they are multiples."""
     if not any(realize.iter_values for realize in parts(kernel.body, s_tir.SBlockRealize)):
         return kernel  # loops without stages
-    schedule = s_tir.Schedule(kernel)
+    try:
+        schedule = s_tir.Schedule(kernel)
+        blocks = blocks_of(schedule)
+    except (s_tir.ScheduleError, RuntimeError, ValueError):
+        return kernel  # stages that TVM's schedules do not know: another form of index will do
     changed = False
-    for block in blocks_of(schedule):
+    for block in blocks:
         for loop, factor in _splits(schedule, block):
             changed |= applied(schedule.split, loop, [None, factor])
     return schedule.mod["main"].with_attrs(kernel.attrs) if changed else kernel

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -123,7 +124,8 @@ class Referee:
             process.wait()
             for stream in (process.stdin, process.stdout, self._printed):
                 if stream is not None:
-                    stream.close()
+                    with suppress(BrokenPipeError):  # what a dead process was not told
+                        stream.close()
 
     def _ask(self, request: tuple[Any, ...]) -> Any:
         process = self._process or self._start()
