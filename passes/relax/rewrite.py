@@ -18,7 +18,7 @@ class SerenityRewrite(ModulePass):
     1. A fresh module (high-level operators, static shapes, weights as constants) is read as ops
        of one kernel each: a convolution with its bias and activation, a sum, a pooling.
     2. ``rules`` ("all", "paper", or names with commas) are chosen from for the ``objective``
-       within ``time_limit`` seconds; inputs and outputs belong to the caller and do not count.
+       within ``time_limit_s``; inputs and outputs belong to the caller and do not count.
     3. If that lowers the peak, or needs fewer ops for it, ``main`` is written anew, one lean kernel
        an op, in the best order: sums of partial convolutions in one buffer
        (``call_tir_inplace``), joined operands read in pieces, elementwise ops in place. Else, and
@@ -34,7 +34,7 @@ class SerenityRewrite(ModulePass):
 
     rules: str | Sequence[str] = "all"
     objective: str = "peak"
-    time_limit: float | None = None
+    time_limit_s: float | None = None
     target: tvm.target.Target | str | None = None
 
     def transform_module(
@@ -42,6 +42,5 @@ class SerenityRewrite(ModulePass):
     ) -> tvm.IRModule:
         """Return the rewritten module."""
         rules = self.rules if isinstance(self.rules, str) else ",".join(self.rules)
-        return rewrite_by(mod, RewriteOptions(rules, self.objective, self.time_limit), self.target)[
-            0
-        ]
+        options = RewriteOptions(rules, self.objective, self.time_limit_s)
+        return rewrite_by(mod, options, self.target)[0]

@@ -17,7 +17,7 @@ class SerenityRewrite(ModulePass):
 
     1. A module of operators (static shapes, weights constant or in ``params``), ``qnn`` operators
        included, is read as one op a kernel, as ``relay.build`` would fuse them.
-    2. ``rules`` ("all", "paper", or names with commas) are chosen from within ``time_limit``
+    2. ``rules`` ("all", "paper", or names with commas) are chosen from within ``time_limit_s``
        seconds: a convolution of a concat is a sum of partial ones (of a ``qnn.conv2d`` in int32,
        before it is requantised), a depthwise one is done piece by piece, an add is a term of a sum.
     3. What came of it is kept if, fused for ``target`` and ordered, it needs less memory than the
@@ -30,7 +30,7 @@ class SerenityRewrite(ModulePass):
 
     rules: str = "all"
     objective: str = "peak"
-    time_limit: float | None = None
+    time_limit_s: float | None = None
     target: tvm.target.Target | str | None = None
     executor: str = field(default="graph", kw_only=True)
     params: Mapping[str, tvm.nd.NDArray] | None = field(default=None, kw_only=True)
@@ -39,5 +39,5 @@ class SerenityRewrite(ModulePass):
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
         """Return the rewritten module."""
-        options = RewriteOptions(self.rules, self.objective, self.time_limit)
+        options = RewriteOptions(self.rules, self.objective, self.time_limit_s)
         return rewrite_module(mod, options, self.target, self.executor, self.params).module

@@ -16,8 +16,9 @@ from tvm.relax import op
 from tests.passes import c_backend
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
-from tvm_serenity.relax.plan_memory import APART, ATTRIBUTE
+from tvm_serenity.relax.plan_memory import APART
 from tvm_serenity.relax.read import WORKSPACES, read_function
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import compare, run
 
 SHAPE = (1, 4, 12, 10)
@@ -74,7 +75,7 @@ def test_c_regions_run_in_order_and_in_shared_memory(
     assert {name for name in ours.kernels if name in scratch} == set(scratch)
 
     attrs = planned["main"].attrs
-    total = int(attrs.get(ATTRIBUTE, 0)) + int(attrs[APART])
+    total = int(attrs.get(ARENA, 0)) + int(attrs[APART])
     results = sum(array.nbytes for array in ours.outputs)
     assert sum(ours.storages) == total + results < sum(stock.storages)
     assert peak_bytes(read_function(ordered).graph) < peak_bytes(read_function(stated).graph)

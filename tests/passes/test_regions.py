@@ -17,8 +17,9 @@ from tvm.relax.backend.pattern_registry import get_patterns_with_prefix
 
 from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.passes import SerenityPlanMemory, SerenitySchedule
-from tvm_serenity.relax.plan_memory import APART, ATTRIBUTE
+from tvm_serenity.relax.plan_memory import APART
 from tvm_serenity.relax.read import WORKSPACES, read_function
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import compare, run
 from tvm_serenity.validation.drawn import random_inputs
 
@@ -89,7 +90,7 @@ def test_regions_run_in_order_and_in_shared_memory(kinds: tuple[str, ...]) -> No
     ours = run(tvm.compile(planned, "llvm"), inputs, poison=0xA5)
     assert compare(stock.outputs, ours.outputs)["identical"]
     attrs = planned["main"].attrs
-    total = int(attrs.get(ATTRIBUTE, 0)) + int(attrs[APART])
+    total = int(attrs.get(ARENA, 0)) + int(attrs[APART])
     results = sum(array.nbytes for array in ours.outputs)
     assert sum(ours.storages) == total + results
     assert total < sum(stock.storages) - results

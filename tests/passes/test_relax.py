@@ -11,8 +11,8 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
 from tvm_serenity.relax.lower import lowered
-from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.schedule import schedule
 from tvm_serenity.validation.drawn import random_inputs
@@ -39,7 +39,7 @@ def test_the_vm_allocates_the_planned_arena_and_the_results(name: str, lean: boo
     module = nets.build(name)
     planned = SerenityPlanMemory()((LeanKernels() if lean else SerenitySchedule("given"))(module))
     found = execute(planned, module)
-    arena = int(planned["main"].attrs[ATTRIBUTE])
+    arena = int(planned["main"].attrs[ARENA])
     assert found.storages[0] == arena
     assert sum(found.storages[1:]) == sum(a.nbytes for a in found.outputs)
     assert arena >= peak_bytes(
@@ -78,7 +78,7 @@ def test_results_may_stay_in_the_arena() -> None:
     module = nets.build("tuples")
     planned = SerenityPlanMemory(outputs="arena")(SerenitySchedule()(module))
     found = execute(planned, module)
-    assert found.storages == (int(planned["main"].attrs[ATTRIBUTE]),)
+    assert found.storages == (int(planned["main"].attrs[ARENA]),)
     assert compare(found.outputs, execute(module, module).outputs)["identical"]
 
 
@@ -118,7 +118,7 @@ def test_kernels_shared_with_another_function_stay_as_they_are() -> None:
     executable = tvm.compile(planned, "llvm")
     inputs = random_inputs(module)
     left, right = run(executable, inputs), run(executable, inputs, "again")
-    assert left.storages[0] == int(planned["main"].attrs[ATTRIBUTE])
+    assert left.storages[0] == int(planned["main"].attrs[ARENA])
     assert compare(left.outputs, right.outputs)["identical"]
 
 

@@ -12,8 +12,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
 from tvm_serenity.relax.extents import UPPER_BOUNDS, largest_shape
-from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import compare, run
 
 LARGEST = 8
@@ -57,7 +57,7 @@ def test_one_plan_runs_at_every_size(lean: Any) -> None:
     given = tvm.compile(lean, "llvm")
     planned = SerenityPlanMemory()(SerenitySchedule()(lean))
     ours = tvm.compile(planned, "llvm")
-    arena = int(planned["main"].attrs[ATTRIBUTE])
+    arena = int(planned["main"].attrs[ARENA])
     assert peak_bytes(read_function(lean).graph) > arena
     for batch in (LARGEST, 3, 1):
         expected, found = run(given, inputs(batch)), run(ours, inputs(batch), poison=0xA5)

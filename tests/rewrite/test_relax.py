@@ -16,9 +16,9 @@ from tvm_serenity import zoo
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import SerenityPlanMemory, SerenityRewrite, SerenitySchedule
-from tvm_serenity.relax.plan_memory import ATTRIBUTE
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.rewrite import force, rewrite_module
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.rewrite import RULES, RewriteOptions
 from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.validation.drawn import random_inputs
@@ -55,8 +55,8 @@ def test_the_passes_compose() -> None:
     ours, stock = execute(planned, source), execute(source, source)
     ordered = SerenityPlanMemory()(SerenitySchedule()(source))
     assert error(stock, ours) < 1e-5
-    assert ours.storages[0] == int(planned["main"].attrs[ATTRIBUTE]) == 150_528
-    assert ours.storages[0] < int(ordered["main"].attrs[ATTRIBUTE])
+    assert ours.storages[0] == int(planned["main"].attrs[ARENA]) == 150_528
+    assert ours.storages[0] < int(ordered["main"].attrs[ARENA])
     assert ours.storages[1:] == (62_720,)
 
 

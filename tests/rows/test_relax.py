@@ -46,7 +46,7 @@ def test_the_rule_splits_and_leaves_the_rest_alone() -> None:
 
     module = random_module(0, True)
     with tvm.target.Target("llvm"):
-        split = SerenityRewrite(rules=["rows"], time_limit=0.5)(module)
+        split = SerenityRewrite(rules=["rows"], time_limit_s=0.5)(module)
         dense = _dense()
         tvm.ir.assert_structural_equal(SerenityRewrite(rules="rows")(dense), dense)
     assert calls(split) > 15

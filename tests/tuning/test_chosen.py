@@ -15,7 +15,7 @@ from tvm_serenity.kernels.tile import SCALAR  # noqa: E402
 from tvm_serenity.kernels.workspace import workspace_of  # noqa: E402
 from tvm_serenity.relax import chosen_kernels  # noqa: E402
 from tvm_serenity.relax.pipeline import Planning, Prepared, Steps, planned, prepared  # noqa: E402
-from tvm_serenity.relax.plan_memory import ATTRIBUTE  # noqa: E402
+from tvm_serenity.relax.schedule import ARENA  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 
 LLVM = tvm.target.Target("llvm")
@@ -50,7 +50,7 @@ def seeded(made: Prepared, file: Path) -> dict[str, int]:
 
 def arenas(made: Any) -> list[int]:
     methods = (None, "given")
-    return [int(planned(made, Planning(method=m), LLVM)["main"].attrs[ATTRIBUTE]) for m in methods]
+    return [int(planned(made, Planning(method=m), LLVM)["main"].attrs[ARENA]) for m in methods]
 
 
 def test_scratch_is_taken_where_there_is_room_and_nowhere_else(tmp_path: Path) -> None:

@@ -7,16 +7,20 @@ the old buffers are declared on top of them, and the buffers of the root block b
 one trailing ``workspace`` parameter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm import s_tir, tirx
+import tvm
+from tvm import s_tir, sym, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.plan import Buffer, plan
+
+BOUNDS = "serenity.bounds"
+"""Attribute of a kernel: the largest values of the symbols in its sizes, by name."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +45,35 @@ def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -
     block = _root_block(kernel)
     if block is None or not block.alloc_buffers:
         return PackedScratch((), (), 0)
-    for buffer in block.alloc_buffers:
-        if not all(isinstance(extent, tirx.IntImm) for extent in buffer.ty.shape):
-            raise UnsupportedError(
-                f"its scratch {buffer.name!r} has a symbolic size; lean kernels "
-                "need none (LeanKernels, or lean=True in the pipeline)"
-            )
     spans = _spans(kernel, block)
+    bounds = kernel.attrs[BOUNDS] if BOUNDS in (kernel.attrs or {}) else {}
     buffers = [
         Buffer(
             f"{i}",
             *spans[i],
-            compat.size_bytes([int(s) for s in compat.buffer_shape(b)], compat.buffer_dtype(b)),
+            compat.size_bytes(_largest(b, bounds), compat.buffer_dtype(b)),
             alignment,
         )
         for i, b in enumerate(block.alloc_buffers)
     ]
     found = plan(buffers)
     return PackedScratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
+
+
+def _largest(buffer: tirx.Var, bounds: Mapping[str, int]) -> list[int]:
+    """The shape of scratch at the largest values of the sizes in it.
+
+    Raises :class:`UnsupportedError` where one has none.
+    """
+    analyzer, shape = sym.Analyzer(), list(buffer.ty.shape)
+    for symbol in dict.fromkeys(v for extent in shape for v in parts(extent, tirx.Var)):
+        if symbol.name not in bounds:
+            raise UnsupportedError(
+                f"its scratch {buffer.name!r} has a size {symbol.name!r} without a largest value: "
+                "state it in the function's attribute tir_var_upper_bound"
+            )
+        analyzer.bind(symbol, tvm.ir.Range(1, int(bounds[symbol.name]) + 1))
+    return [int(analyzer.const_int_bound(extent).max_value) for extent in shape]
 
 
 def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Any:

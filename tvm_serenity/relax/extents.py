@@ -1,6 +1,6 @@
 """Sizes of tensors, symbolic ones at the largest values that the function states of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -9,6 +9,7 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped
+from tvm_serenity.kernels.workspace import BOUNDS
 
 UPPER_BOUNDS = "tir_var_upper_bound"
 """Function attribute: the largest values of symbolic sizes by name; TVM's own planner reads it."""
@@ -62,6 +63,45 @@ def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
     if not isinstance(found, tirx.IntImm) or not -_ENDLESS < int(found) < _ENDLESS:
         raise UnsupportedError(f"the size {number} has no largest value")
     return int(found)
+
+
+def bounded_kernels(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with the largest values of sizes in the attributes of the kernels it calls."""
+    found: dict[Any, dict[str, int]] = {}
+    for function in mod.functions.values():
+        bounds = upper_bounds(function) if isinstance(function, relax.Function) else {}
+        if not bounds:
+            continue
+        for block in function.body.blocks:
+            for call in (binding.value for binding in block.bindings):
+                kernel = compat.called_kernel(call) if compat.is_call(call) else None
+                if kernel is not None:
+                    held = found.setdefault(kernel, {})
+                    for name, value in _bounds_of(mod[kernel], call, bounds):
+                        held[name] = max(value, held.get(name, 0))
+    stated = {kernel: held for kernel, held in found.items() if held}
+    functions = {
+        name: f.with_attr(BOUNDS, stated[name]) if name in stated else f
+        for name, f in mod.functions.items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs) if stated else mod
+
+
+def _bounds_of(
+    kernel: tirx.PrimFunc, call: relax.Call, bounds: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """The symbols in the sizes of a kernel, each with its largest value in a call."""
+    arguments = compat.kernel_arguments(call)
+    given = [a.ty if compat.is_tensor(a.ty) else a for a in arguments]
+    if compat.overwritten(call) is None:
+        given += compat.result_types(call)
+    for param, passed in zip(kernel.params, given, strict=False):
+        if not compat.is_buffer_param(param):
+            yield param.name, at_bounds(passed, bounds)
+            continue
+        for extent, known in zip(param.ty.shape, extents(passed) or (), strict=False):
+            if isinstance(extent, tirx.Var):
+                yield extent.name, at_bounds(known, bounds)
 
 
 def extents(ty: relax.Type) -> tuple[Any, ...] | None:

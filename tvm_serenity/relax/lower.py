@@ -6,17 +6,38 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat, tvm_targets
+from tvm_serenity.relax.extents import bounded_kernels
 
 
 def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) -> Any:
     """Return ``mod`` as fused kernels in dataflow form, with reshapes as views."""
     machine = tvm_targets.current() if target is None else tvm.target.Target(target)
+    mod = _inlined(mod)
     if not all(_is_lowered(f) for _, f in functions_of(mod)):
         with machine:
             mod = tvm.transform.Sequential(
                 [relax.transform.ConvertToDataflow(), compat.lower_and_fuse(machine)]
             )(mod)
-    return relax.transform.RewriteDataflowReshape()(mod)
+    return bounded_kernels(relax.transform.RewriteDataflowReshape()(mod))
+
+
+def _inlined(mod: tvm.IRModule) -> Any:
+    """Return ``mod`` with private functions in place of their calls, where nothing marks them.
+
+    Marked are regions for another backend, and those that patterns found.
+    """
+    functions = dict(functions_of(mod))
+    called = {
+        binding.value.op
+        for function in functions.values()
+        for block in function.body.blocks
+        for binding in block.bindings
+        if compat.is_call(binding.value)
+    }
+    plain = [
+        g for g, f in functions.items() if not set((f.attrs or {}).keys()) - {"relax.force_pure"}
+    ]
+    return relax.transform.InlinePrivateFunctions()(mod) if called & set(plain) else mod
 
 
 def functions_of(mod: tvm.IRModule) -> list[tuple[Any, Any]]:

@@ -18,10 +18,9 @@ from tvm_serenity.relax.extents import extents, guards, upper_bounds
 from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of, lowered
 from tvm_serenity.relax.read import BoundGraph, Value, read_function
+from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.relax.storages import SharedStorages, apart
 
-ATTRIBUTE = "serenity.arena_bytes"
-"""Function attribute that holds the size of the planned arena."""
 APART = "serenity.external_bytes"
 """Function attribute that holds the bytes of storages that external functions use."""
 PLAN_SHARE = 0.5
@@ -40,7 +39,7 @@ def plan_module(
         raise InputError(f"outputs={outputs!r}: there are 'fresh' and 'arena'")
     if "main" not in {g.name_hint for g in mod.get_global_vars()}:
         raise InputError("the module has no function 'main' to plan")
-    if ATTRIBUTE in (mod["main"].attrs or {}):
+    if ARENA in (mod["main"].attrs or {}):
         raise UnsupportedError("'main' has its arena already")
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
@@ -90,7 +89,7 @@ def _write(mod: tvm.IRModule, region: BoundGraph, split: SharedStorages, found: 
     writer = _Writer(region, kernels, split, found)
     bindings = [*checks, *writer.bindings()]
     body = relax.SeqExpr([relax.BindingBlock(bindings)], main.body.body)
-    planned = compat.with_body(main, body, is_pure=False).with_attr(ATTRIBUTE, found.arena_bytes)
+    planned = compat.with_body(main, body, is_pure=False).with_attr(ARENA, found.arena_bytes)
     result["main"] = planned.with_attr(APART, sum(split.sizes)) if split.sizes else planned
     return result
 

@@ -8,6 +8,7 @@ from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.deadline import within
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import traffic_order
 from tvm_serenity.relax.extents import upper_bounds
@@ -16,6 +17,8 @@ from tvm_serenity.relax.lower import functions_of
 from tvm_serenity.relax.read import BoundGraph, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
 
+ARENA = "serenity.arena_bytes"
+"""Function attribute that holds the size of the planned arena."""
 OrderOf = Callable[[Graph], Sequence[int]]
 """From a graph to the order its ops shall have."""
 
@@ -44,7 +47,18 @@ def ordering(
 
 
 def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
-    """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph."""
+    """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph.
+
+    What stands in no such block and has no effects is put into one. Raises
+    :class:`UnsupportedError` for a function that has its arena: an order comes before it.
+    """
+    for name, function in functions_of(mod):
+        if ARENA in (function.attrs or {}):
+            raise UnsupportedError(
+                f"{name.name_hint!r} has its arena already: SerenitySchedule comes before "
+                "SerenityPlanMemory"
+            )
+    mod = relax.transform.ConvertToDataflow(min_size=2)(mod)
     result = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for name, function in functions_of(mod):
         blocks = []
