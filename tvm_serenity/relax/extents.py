@@ -1,6 +1,7 @@
 """Sizes of tensors, symbolic ones at the largest values that the function states of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import tvm
@@ -90,18 +91,21 @@ def bounded_kernels(mod: tvm.IRModule) -> Any:
 def _bounds_of(
     kernel: tirx.PrimFunc, call: relax.Call, bounds: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The symbols in the sizes of a kernel, each with its largest value in a call."""
+    """The symbols in the sizes of a kernel, each with its largest value in a call, if it has one."""
     arguments = compat.kernel_arguments(call)
     given = [a.ty if compat.is_tensor(a.ty) else a for a in arguments]
     if compat.overwritten(call) is None:
         given += compat.result_types(call)
+    pairs: list[tuple[Any, Any]] = []
     for param, passed in zip(kernel.params, given, strict=False):
-        if not compat.is_buffer_param(param):
-            yield param.name, at_bounds(passed, bounds)
-            continue
-        for extent, known in zip(param.ty.shape, extents(passed) or (), strict=False):
-            if isinstance(extent, tirx.Var):
-                yield extent.name, at_bounds(known, bounds)
+        if compat.is_buffer_param(param):
+            pairs += zip(param.ty.shape, extents(passed) or (), strict=False)
+        else:
+            pairs.append((param, passed))
+    for symbol, known in pairs:
+        if isinstance(symbol, tirx.Var):
+            with suppress(UnsupportedError):  # whoever needs it says so
+                yield symbol.name, at_bounds(known, bounds)
 
 
 def extents(ty: relax.Type) -> tuple[Any, ...] | None:
