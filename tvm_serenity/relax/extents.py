@@ -91,7 +91,7 @@ def bounded_kernels(mod: tvm.IRModule) -> Any:
 def _bounds_of(
     kernel: tirx.PrimFunc, call: relax.Call, bounds: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The symbols in the sizes of a kernel, each with its largest value in a call, if it has one."""
+    """The symbols in the sizes of a kernel, each with its largest value in a call, if any."""
     arguments = compat.kernel_arguments(call)
     given = [a.ty if compat.is_tensor(a.ty) else a for a in arguments]
     if compat.overwritten(call) is None:
