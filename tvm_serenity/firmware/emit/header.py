@@ -5,6 +5,14 @@ import math
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
 from tvm_serenity.firmware.program import Program
 
+LITTLE_ENDIAN = """\
+#if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) || \\
+    defined(__BIG_ENDIAN__) || defined(__ARM_BIG_ENDIAN)
+#error "weights and kernels are for a little-endian target"
+#endif
+
+"""
+
 
 def header(program: Program, external: bool) -> str:
     """Return ``model.h``; all that it declares begins with the program's name.
@@ -16,6 +24,7 @@ def header(program: Program, external: bool) -> str:
         [
             banner(program, "interface")
             + f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
+            f"{LITTLE_ENDIAN}"
             '#ifdef __cplusplus\nextern "C" {\n#endif\n',
             _arena_macros(program),
             *(_tensor_macros(program, "INPUT", t) for t in program.given),
