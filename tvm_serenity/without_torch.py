@@ -19,6 +19,18 @@ def without_torch() -> Iterator[None]:
             sys.meta_path.remove(hidden)
 
 
+@contextmanager
+def with_torch() -> Iterator[None]:
+    """Show PyTorch to what is imported in the block, also inside of :func:`without_torch`."""
+    hidden = [finder for finder in sys.meta_path if isinstance(finder, _Hidden)]
+    for finder in hidden:
+        sys.meta_path.remove(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path[:0] = hidden
+
+
 class _Hidden:
     """Finds no PyTorch, for nobody; what looks for it among the modules (SciPy) sees none."""
 

@@ -75,5 +75,5 @@ def common(
 ) -> None:
     """Order a neural network's operators for the least memory, plan one arena, run it on TVM.
 
-    MODEL is a .tflite, .onnx or .pte file, a graph in text form (.txt, .graph), or zoo:NAME.
+    MODEL is a .tflite, .onnx, .pt2 or .pte file, a graph in text form (.txt, .graph), or zoo:NAME.
     """

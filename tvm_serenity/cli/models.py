@@ -1,4 +1,4 @@
-"""A model by path or by name: ``x.tflite``, ``x.onnx``, ``x.pte``, ``x.txt`` or ``zoo:NAME``."""
+"""A model by path or by name: ``x.tflite``, ``x.onnx``, ``x.pt2``, ``x.txt`` or ``zoo:NAME``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Model files as graphs, and written back in another order.
 
-    model = load("model.tflite")            # .tflite, .onnx, .pte, or the text form .txt / .graph
+    model = load("model.tflite")            # .tflite, .onnx, .pte, .pt2, or the text form
     save(model, order, "reordered.tflite")
 
 A format is one line in ``READERS``. The frontends to Relax are in ``frontends.relax``.
@@ -43,6 +43,12 @@ def _pte(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
     return pte_file.read(path, data, dims)
 
 
+def _program(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
+    from tvm_serenity.frontends import program_file
+
+    return program_file.read(path, data, dims)
+
+
 def _text(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
     from tvm_serenity.frontends import text_file
 
@@ -53,6 +59,7 @@ READERS: dict[str, Reader] = {
     ".tflite": _tflite,
     ".onnx": _onnx,
     ".pte": _pte,
+    ".pt2": _program,
     ".txt": _text,
     ".graph": _text,
 }

@@ -7,7 +7,7 @@ print(found)                        # bytes in the order given, in the best one,
 found.certificate()                 # what ``serenity check`` verifies without the search
 """
 
+from tvm_serenity.frontends.torch_nodes import BoundNodes, read_nodes
 from tvm_serenity.torch.peak import Peak, peak
-from tvm_serenity.torch.read import BoundNodes, read_nodes
 
 __all__ = ["BoundNodes", "Peak", "peak", "read_nodes"]

@@ -7,11 +7,11 @@ from typing import Any
 
 from tvm_serenity import text
 from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.torch_nodes import BoundNodes, read_nodes
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.schedule.certificate import certificate
-from tvm_serenity.torch.read import BoundNodes, read_nodes
 
 
 @dataclass(frozen=True)

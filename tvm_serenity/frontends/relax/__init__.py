@@ -23,6 +23,8 @@ from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile, one_line, refused
 from tvm_serenity.frontends.onnx_file import OnnxFile
+from tvm_serenity.frontends.program_file import ProgramFile
+from tvm_serenity.frontends.pte_file import PteFile
 from tvm_serenity.frontends.relax._constants import with_moved_constants
 from tvm_serenity.frontends.relax._converter import Integers
 from tvm_serenity.frontends.text_file import TextFile
@@ -51,22 +53,30 @@ def to_relax(
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
-    ``source`` is the path of a ``.tflite`` or ``.onnx`` file, what ``load`` returned for it with
-    the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named dimensions
-    of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite`` file round
-    ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float what TVM's
-    importer has in float. With ``fold_concat`` a concat of integers that only convolutions read is
-    not materialised: they read its pieces. With ``stand_ins`` an operator that the user computes is
-    a kernel of zeros for whoever calls the user's function in its place. ``dynamic_range``: float
-    operators with 8-bit weights store their activations as 8 bits while they run, as "litert" does,
+    ``source`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
+    it with the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named
+    dimensions of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite``
+    file round ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float
+    what TVM's importer has in float. With ``fold_concat`` a concat of integers that only
+    convolutions read is not materialised: they read its pieces. With ``stand_ins`` an operator that
+    the user computes is a kernel of zeros for whoever calls the user's function in its place.
+    ``dynamic_range``: float operators with 8-bit weights store their activations as 8 bits while
+    they run, as "litert" does,
     or are "float"; with ``integers="off"`` they are float. Raises :class:`InputError` for what
     ``load`` refuses and :class:`UnsupportedError` naming the operator that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
+    if isinstance(model, PteFile):
+        raise UnsupportedError(
+            f"{model.path}: an ExecuTorch program has its kernels already; give what it was "
+            "exported from, a .pt2 file or a torch.export program"
+        )
     if not isinstance(model, TfliteFile | OnnxFile | TextFile):
         from tvm_serenity.frontends.relax import from_torch
 
-        return _checked(from_torch.convert(source))
+        return _checked(
+            from_torch.convert(model.program if isinstance(model, ProgramFile) else model)
+        )
     path = model.path
     try:
         model.check_operators(integers != OFF)
