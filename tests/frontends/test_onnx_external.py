@@ -142,6 +142,10 @@ def test_only_regular_files_and_no_more_than_the_limit(
     with pytest.raises(InputError, match=r"'w': 'w\.bin' is not a regular file"):
         to_relax(path)
     (tmp_path / "w.bin").unlink()
+    (tmp_path / "w.bin").mkdir()
+    with pytest.raises(InputError, match=r"'w': 'w\.bin' is not a regular file"):
+        to_relax(path)
+    (tmp_path / "w.bin").rmdir()
     weights(tmp_path / "w.bin")
     monkeypatch.setattr("tvm_serenity.frontends._onnx_external.MAX_TOTAL_BYTES", 15)
     with pytest.raises(InputError, match="16 bytes of data in other files; at most 15"):

@@ -174,3 +174,44 @@ def test_refusals(options: list[str], said: str, tmp_path: Path) -> None:
 def test_a_reordered_file_comes_with_what_its_runtime_does(tmp_path: Path) -> None:
     path = wired(tmp_path / "net.onnx", n=8)
     assert "--for onnxruntime" in serenity("schedule", path, "-o", tmp_path / "y.onnx").stdout
+
+
+def _stored_apart(folder: Path) -> Path:
+    """A network whose weights are in another file beside it."""
+    weight = onnx.numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 4]) for n in "xy"]
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", ends[:1], ends[1:], [weight])
+    opset = onnx.helper.make_opsetid("", 17)
+    made = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    options = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    onnx.save(made, folder / "net.onnx", **options)
+    return folder / "net.onnx"
+
+
+@pytest.mark.parametrize("where", [".", "made"])
+def test_data_in_another_file_is_taken_along(where: str, tmp_path: Path) -> None:
+    path, target = _stored_apart(tmp_path), tmp_path / where / "y.onnx"
+    target.parent.mkdir(exist_ok=True)
+    found = serenity("schedule", path, "--for", "onnxruntime", "-o", target)
+    assert found.returncode == 0, found.stderr
+    apart = where != "."
+    assert ("copy " in found.stdout) == apart
+    if apart:
+        (target.parent / "net.data").write_bytes((tmp_path / "net.data").read_bytes())
+    session = runtime.InferenceSession(str(target), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, {"x": np.ones((1, 4), np.float32)})[0], 4)
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _stored_apart(tmp_path)
+
+    def wrong(*_: Any) -> None:
+        raise WrongResultError("other bits")
+
+    monkeypatch.setattr("tvm_serenity.cli.onnx_session.can_measure", lambda: True)
+    monkeypatch.setattr("tvm_serenity.cli.onnx_session.measure", wrong)
+    assert serenity("schedule", path, "--for", "onnxruntime", "-o", tmp_path / "y.onnx").returncode
+    (tmp_path / "net.data").unlink()
+    assert serenity("schedule", path, "--for", "onnxruntime", "-o", tmp_path / "y.onnx").returncode
+    assert [p.name for p in tmp_path.iterdir()] == ["net.onnx"]

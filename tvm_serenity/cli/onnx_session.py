@@ -1,5 +1,6 @@
 """``serenity schedule --for onnxruntime``: a file, its session options, and what a run takes."""
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from typing import Any
 from tvm_serenity.cli import show
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import load, save
+from tvm_serenity.frontends import left_beside, load, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.onnx_session import (
@@ -63,7 +64,8 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
         raise InputError(f"--for {runtime} writes a file: name it with -o")
     target = Path(asked.output)
     with tempfile.TemporaryDirectory() as folder:
-        optimised = Path(folder) / "optimised.onnx"
+        optimised, ordered = (Path(folder) / f"{name}.onnx" for name in ("optimised", "ordered"))
+        _beside(opened, Path(folder))
         with show.progress("onnxruntime optimises the file") as line:
             optimise(opened.path, optimised, LEVELS[runtime])
             file = _read(opened, optimised, dims)
@@ -72,17 +74,33 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
             found = schedule(reduced.graph, asked.method, asked.options)
             if asked.check:
                 check_schedule(reduced.graph, found.order, found.peak_bytes)
-            save(file, reduced.expand(found.order), target)
-            write_bytes(options_path(target), session_json())
+            save(file, reduced.expand(found.order), ordered)
             measured = None
             if can_measure():
                 line.step("running both")
-                measured = asdict(measure(opened.path, optimised, target, dims))
+                measured = asdict(measure(opened.path, optimised, ordered, dims))
+            save(file, reduced.expand(found.order), target)
+            write_bytes(options_path(target), session_json())
     result = _json(runtime, str(opened.path), reduced, found, target, measured)
+    result["data_files"] = list(left_beside(opened, target))
     if asked.json:
         show.print_json(result)
     else:
         _print(result)
+
+
+def _beside(opened: ModelFile, folder: Path) -> None:
+    """Put the files that hold data of a model into ``folder``, where its copies look for them."""
+    for name in getattr(opened, "data_files", ()):
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(opened.path.parent / name, place)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(
+                f"{opened.path}: its data in {name!r} cannot be read: {reason}"
+            ) from None
 
 
 def _read(opened: ModelFile, optimised: Path, dims: Mapping[str, int]) -> ModelFile:
@@ -142,4 +160,7 @@ def _print(result: dict[str, Any]) -> None:
         )
     show.facts(f"{result['model']} in onnxruntime: {result['ops']} ops", rows)
     show.console.print(f"written to {result['output']}, its options to {result['options_file']}")
+    for name in result["data_files"]:
+        source, copy = Path(result["model"]).parent / name, Path(result["output"]).parent / name
+        show.console.print(f"its data is in another file: copy {source} to {copy}")
     show.plain(snippet(result["output"]))

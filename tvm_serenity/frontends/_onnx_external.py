@@ -86,10 +86,11 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: its data cannot be read: {where}: {reason}") from None
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):  # a folder cannot be made a stream
+        os.close(file)
+        raise InputError(f"{name}: {where} is not a regular file")
     with os.fdopen(file, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{name}: {where} is not a regular file")
         if place.offset + size_bytes > found.st_size:
             raise InputError(
                 f"{name}: bytes {place.offset} to {place.offset + size_bytes} of {where}, "
