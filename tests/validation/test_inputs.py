@@ -136,3 +136,12 @@ def test_sets_are_the_same_by_seed_and_reach_the_edges() -> None:
     assert set(by_name["min"][0].reshape(-1).tolist()) == {-128}
     assert by_name["alternating"][0][0, :3].tolist() == [-128, 127, -128]
     assert by_name["alternating"][0][1, :3].tolist() == [127, -128, 127]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_an_index_that_its_type_cannot_reach_is_no_error(dtype: str) -> None:
+    x, t = te.placeholder((4,), dtype, "x"), te.placeholder((9,), "int8", "t")
+    far = int(np.iinfo(dtype).max) + 233
+    out = te.compute((4,), lambda i: t[x[i].astype("int32") - far])
+    found = parameter_ranges(te.create_prim_func([x, t, out]))
+    assert set(found) <= {0}
