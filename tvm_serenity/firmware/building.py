@@ -9,7 +9,7 @@ and computes what it must; until then whatever ``output`` holds stays as it is.
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.rehearsal import rehearse
+from tvm_serenity.firmware.rehearsal import rehearse, rehearse_more, runs_for
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
@@ -232,8 +232,8 @@ class _Work:
         ``texts`` are the files of the project.
         """
         from tvm_serenity.firmware.tir.cases import cases
-        from tvm_serenity.firmware.tir.reference import reference
-        from tvm_serenity.firmware.tir.translation import host_object, validate
+        from tvm_serenity.firmware.tir.reference import more_references, reference
+        from tvm_serenity.firmware.tir.translation import host_object, steps_together, validate
 
         made, settings = self.made, self.settings
         skipped = why_not(settings.check)
@@ -249,11 +249,16 @@ class _Work:
             settings.notify("comparing kernels with TVM's")
             limit = ULP_LIMIT_LLVM if program.objects else ULP_LIMIT
             where = Path(settings.output or "project").parent
-            counted = validate(cases(made), made.library, started, limit_ulp=limit, folder=where)
+            found = cases(made)
+            counted = validate(found, made.library, started, limit_ulp=limit, folder=where)
             settings.notify("computing the reference")
             expected = reference(made, model=self.origin.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
+            if ran.judged and program.moving is None:
+                runs = more_references(made, self.origin.file, runs_for(steps_together(found)))
+                more = rehearse_more(started.library, texts, runs)
+                ran = replace(ran, inputs=1 + more)
         done = CheckReport(
             counted.kernels, counted.sets, ran, self.origin.loose, users=program.users
         )

@@ -42,6 +42,7 @@ class CheckReport:
             "input_sets": self.sets,
             "tensors": whole.tensors,
             "referee": whole.judged,
+            "referee_inputs": whole.inputs or None,
             "without_referee": whole.without or None,
             "loose": self.loose or None,
             "opaque": list(self.users),
@@ -51,7 +52,9 @@ class CheckReport:
         """Return the report in words."""
         if self.skipped or self.whole is None:
             return self.skipped
-        said = "outputs as the model's own runtime's" + (f" ({self.loose})" if self.loose else "")
+        said = "outputs as the model's own runtime's"
+        said += f" on {self.whole.inputs} inputs" if self.whole.inputs else ""
+        said += f" ({self.loose})" if self.loose else ""
         said = said if self.whole.judged else f"no referee ({self.whole.without})"
         names = ", ".join(self.users)
         zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""

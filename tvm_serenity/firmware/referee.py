@@ -39,11 +39,16 @@ def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
 
 
 def recorded_runs(
-    model: str | None, runs: Sequence[Sequence[Array]], follow: bool = False
+    model: str | None,
+    runs: Sequence[Sequence[Array]],
+    follow: bool = False,
+    *,
+    keep: bool = True,
 ) -> list[Recorded]:
     """Return the same for each of several runs, which know nothing of each other.
 
-    ``follow``: each goes on with the states that the one before has left.
+    ``follow``: each goes on with the states that the one before has left. Without ``keep`` no
+    tensors but the outputs are returned.
     """
     path = None if model is None else Path(model)
     if path is None or path.suffix.lower() not in SUFFIXES or not path.is_file():
@@ -61,7 +66,7 @@ def recorded_runs(
 
     try:
         rule = rule_for(path)
-        runtime, found = consulted(rule.runtime, path, ask, keep=True)
+        runtime, found = consulted(rule.runtime, path, ask, keep=keep)
         given = [(own, list(answer.outputs)) for own, answer in found]
         allowed = widened(rule.tolerance, runtime, path, given)
     except (RefereeError, MissingPartError) as error:

@@ -54,6 +54,19 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     }
 
 
+def more_references(
+    made: Compiled, model: str | None, count: int
+) -> list[tuple[list[Array], dict[str, Array]]]:
+    """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
+
+    Shapes are the runtime's. Inputs it has no answer to are left out.
+    """
+    drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
+    answers = recorded_runs(model, drawn, keep=False)
+    pairs = zip(drawn, answers, strict=True)
+    return [(inputs, as_reference(a, a.outputs)) for inputs, a in pairs if not a.note]
+
+
 def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
     """The same of windows that move along a stream, one after the other; outputs are stacked.
 

@@ -90,6 +90,11 @@ def fills_of(*sources: tirx.PrimFunc) -> tuple[str, ...]:
     return ("mixed", "min", "max") if steps <= MANY_STEPS else ("mixed",)
 
 
+def steps_together(found: Sequence[Case]) -> int:
+    """Return the innermost steps of distinct kernels together: about the work of a network."""
+    return sum(steps_of(one.source) for case in found for one in case.reference.all)
+
+
 @dataclass(frozen=True)
 class Failure:
     """What was wrong in which trial, and what it should have left."""
