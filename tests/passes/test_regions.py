@@ -95,7 +95,7 @@ def test_regions_run_in_order_and_in_shared_memory(kinds: tuple[str, ...]) -> No
     assert sum(ours.storages) == total + results
     assert total < sum(stock.storages) - results
     assert total >= peak_bytes(read_function(SerenitySchedule()(module)).graph)
-    pipeline = relax.get_pipeline("serenity")
+    pipeline = relax.get_pipeline("serenity", validate=False)
     whole = run(tvm.compile(module, "llvm", relax_pipeline=pipeline), inputs, poison=0x5A)
     assert np.allclose(stock.outputs[0], whole.outputs[0], rtol=1e-5, atol=1e-5)
 

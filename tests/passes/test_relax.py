@@ -27,7 +27,7 @@ def test_outputs_stay_bit_identical(name: str) -> None:
     module = nets.build(name)
     stock = execute(module, module)
     given = execute(module, module, relax.get_pipeline("serenity", method="given"))
-    ours = execute(module, module, relax.get_pipeline("serenity"))
+    ours = execute(module, module, relax.get_pipeline("serenity", validate=False))
     assert compare(given.outputs, ours.outputs) == {"identical": True, "max_abs_error": 0.0}
     assert compare(stock.outputs, ours.outputs)["max_abs_error"] < 1e-4
     assert any(array.any() for array in ours.outputs)

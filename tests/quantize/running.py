@@ -35,7 +35,7 @@ class Machine:
 
     def __init__(self, module: Any, target: Any = "llvm") -> None:
         executable = tvm.compile(
-            module, tvm.target.Target(target), relax_pipeline=serenity_pipeline()
+            module, tvm.target.Target(target), relax_pipeline=serenity_pipeline(validate=False)
         )
         self.machine = relax.VirtualMachine(executable, tvm.cpu())
         main = module["main"]

@@ -31,7 +31,7 @@ def test_the_vm_computes_the_same_by_rows(seed: int) -> None:
     with tvm.target.Target("llvm"):
         made, found = by_rows(module, limits=Limits(0.5))
     found.check()
-    rows = run(made, inputs, serenity_pipeline("given"))
+    rows = run(made, inputs, serenity_pipeline("given", validate=False))
     whole = run(quantized_module(module), inputs, "default")
     assert [a.tobytes() for a in rows.outputs] == [a.tobytes() for a in whole.outputs]
 
