@@ -116,6 +116,17 @@ def check_runs_here(what: str, built_for: str, wanted: Sequence[str]) -> None:
         )
 
 
+def runs_here(target: tvm.target.Target) -> bool:
+    """Whether LLVM compiles for a target that this machine can run."""
+    if str(target.kind.name) != "llvm":
+        return False
+    try:
+        check_runs_here("it", architecture(target), instructions(target))
+    except UnsupportedError:
+        return False
+    return True
+
+
 def current() -> Any:
     """Return the target in scope, or that of this machine."""
     return tvm.target.Target.current(allow_none=True) or native()

@@ -6,7 +6,7 @@ written shows.
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -137,16 +137,28 @@ def kernels_differ(found: Reference) -> list[Difference]:
     return differences
 
 
-def pipeline_differs(mod: Any, inputs: Sequence[Any], found: Reference) -> list[Difference]:
-    """Return what the compiled module, in its arena, makes differently."""
-    executable = tvm.compile(mod, TARGET, relax_pipeline=serenity_pipeline(validate=False))
+def pipeline_differs(
+    mod: Any,
+    inputs: Sequence[Any],
+    found: Reference,
+    target: Any = TARGET,
+    pipeline: Any = None,
+    differ: Callable[[Sequence[Any], Sequence[Any]], str] | None = None,
+) -> list[Difference]:
+    """Return what the compiled module, in its arena, makes differently.
+
+    ``pipeline``: by default ours without checks of its own; ``differ`` says where results differ,
+    by default bit by bit.
+    """
+    pipeline = pipeline or serenity_pipeline(validate=False)
+    executable = tvm.compile(mod, target, relax_pipeline=pipeline)
     differences = []
     for byte in GARBAGE:
         with poisoned(byte):
             machine = relax.VirtualMachine(executable, tvm.cpu(), memory_cfg="naive")
             given = [tvm.runtime.tensor(array) for array in inputs]
             results = _flat(_arrays(machine["main"](*given)))
-        said = first_difference(results, found.results)
+        said = (differ or first_difference)(results, found.results)
         if said:
             differences.append(Difference("arena", "main", said))
     return differences
@@ -154,11 +166,10 @@ def pipeline_differs(mod: Any, inputs: Sequence[Any], found: Reference) -> list[
 
 def first_difference(left: Sequence[Any], right: Sequence[Any]) -> str:
     """Say where two lists of arrays differ first: bit by bit, all NaN alike; "" if nowhere."""
-    if len(left) != len(right):
-        return f"{len(left)} results instead of {len(right)}"
+    said = other_shapes(left, right)
+    if said:
+        return said
     for number, (a, b) in enumerate(zip(left, right, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return f"result {number} is {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
         bits = f"u{a.dtype.itemsize}"
         flat = [np.ascontiguousarray(array).reshape(-1).view(bits) for array in (a, b)]
         same = np.asarray(flat[0] == flat[1]).reshape(a.shape)
@@ -168,6 +179,16 @@ def first_difference(left: Sequence[Any], right: Sequence[Any]) -> str:
             place = tuple(int(i) for i in np.argwhere(~same)[0])
             count = int(np.sum(~same))
             return f"result {number}{place}: {a[place]!s} instead of {b[place]!s} ({count} differ)"
+    return ""
+
+
+def other_shapes(left: Sequence[Any], right: Sequence[Any]) -> str:
+    """Say where two lists of arrays have other shapes or types; "" if nowhere."""
+    if len(left) != len(right):
+        return f"{len(left)} results instead of {len(right)}"
+    for number, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"result {number} is {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
     return ""
 
 

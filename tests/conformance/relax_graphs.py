@@ -105,25 +105,43 @@ def elements(rng: Any, shape: Sequence[int], dtype: str, limit: int) -> Any:
     return np.asarray(made, dtype)
 
 
+Operators = Sequence[Callable[[Growing], bool]]
+"""Each adds one operator to a graph, or says that none fits."""
+
+
 def graph(random: Random, most: int = 7) -> Any:
     """Return an IRModule whose ``main`` is a random graph of up to ``most`` operators."""
     from tests.conformance.relax_operators import OPERATORS
 
+    return grown(random, (2, most), OPERATORS, _input, _results)
+
+
+def grown(
+    random: Random,
+    most: tuple[int, int],
+    operators: Operators,
+    input_of: Callable[[Growing, int], Value],
+    results_of: Callable[[Growing, Sequence[Value]], Any],
+) -> Any:
+    """Return an IRModule whose ``main`` has up to ``most`` inputs and operators.
+
+    ``input_of`` draws an input by its number; ``results_of`` what is returned.
+    """
     builder = relax.BlockBuilder()
     growing = Growing(random, builder)
-    inputs = [_input(growing, i) for i in range(growing.between(1, 2))]
+    inputs = [input_of(growing, i) for i in range(growing.between(1, most[0]))]
     growing.values += inputs
     with builder.function("main", [v.var for v in inputs]):
         with builder.dataflow():
-            wanted = growing.between(1, most)
+            wanted = growing.between(1, most[1])
             for _ in range(wanted):
-                _any_operator(growing, OPERATORS)
-            output = builder.emit_output(_results(growing, len(inputs)))
+                _any_operator(growing, operators)
+            output = builder.emit_output(results_of(growing, inputs))
         builder.emit_func_output(output)
     return builder.finalize()
 
 
-def _any_operator(growing: Growing, operators: Sequence[Callable[[Growing], bool]]) -> None:
+def _any_operator(growing: Growing, operators: Operators) -> None:
     """Add one operator that fits some value of the graph."""
     for _ in range(20):
         if growing.one(operators)(growing):
@@ -141,9 +159,9 @@ def _input(growing: Growing, index: int) -> Value:
     return Value(var, tuple(shape), dtype, RANGES[dtype])
 
 
-def _results(growing: Growing, inputs: int) -> Any:
+def _results(growing: Growing, inputs: Sequence[Value]) -> Any:
     """The newest value, and now and then others; never an input itself."""
-    made = growing.values[inputs:]
+    made = growing.values[len(inputs) :]
     if not made:
         return growing.builder.emit(relax.op.add(growing.values[0].var, growing.values[0].var))
     kept = [v.var for v in made[:-1] if growing.chance(0.15)]

@@ -1,11 +1,9 @@
 """More operators of random Relax graphs, in all types."""
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 from tvm import relax
 
-from tests.conformance.relax_graphs import MOST_INTEGER, Growing, Value
+from tests.conformance.relax_graphs import MOST_INTEGER, Growing, Operators, Value
 from tests.conformance.relax_operators import OPERATORS
 
 op = relax.op
@@ -281,10 +279,10 @@ def places(g: Growing) -> bool:
     return g.emit(op.one_hot(at, one, zero, depth), 1) is not None
 
 
-MORE: tuple[Callable[[Growing], bool], ...] = (
+MORE: Operators = (
     *(tile, tile, twice, turned, turned, flipped_twice, reversed_slice, gathered, reshaped),
     *(scan, triangle, bits, divided, compared, elementwise, arithmetic, converted, converted),
     *(reduced, normalised, windows, places),
 )
-ALL: Sequence[Callable[[Growing], bool]] = (*OPERATORS, *MORE)
+ALL: Operators = (*OPERATORS, *MORE)
 """Each adds one operator to a graph."""

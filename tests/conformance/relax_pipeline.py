@@ -6,8 +6,8 @@ whose results nothing reads.
 """
 
 import re
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +16,16 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tests.conformance.counts import Counts, general
-from tests.conformance.relax_forms import first_difference, poisoned, reference
-from tests.conformance.relax_graphs import RANGES, Growing, Value, elements
+from tests.conformance.counts import Counts
+from tests.conformance.relax_forms import (
+    Difference,
+    first_difference,
+    other_shapes,
+    pipeline_differs,
+)
+from tests.conformance.relax_graphs import RANGES, Growing, Value, grown, inputs_of
 from tests.conformance.relax_more import ALL, TYPES
-from tests.conformance.relax_runs import Unjudged, save
-from tvm_serenity.errors import SerenityError
+from tests.conformance.relax_runs import counted, judgement
 from tvm_serenity.runtime.pipeline import serenity_pipeline
 from tvm_serenity.tvm_targets import native
 
@@ -41,19 +45,7 @@ def targets() -> dict[str, Any]:
 
 def module(random: Random, most: int = 8) -> Any:
     """Return an IRModule whose ``main`` is a random graph of up to ``most`` operators."""
-    builder = relax.BlockBuilder()
-    growing = Growing(random, builder)
-    inputs = [_input(growing, i) for i in range(growing.between(1, 3))]
-    growing.values += inputs
-    with builder.function("main", [v.var for v in inputs]):
-        with builder.dataflow():
-            for _ in range(growing.between(1, most)):
-                for _ in range(20):
-                    if growing.one(ALL)(growing):
-                        break
-            output = builder.emit_output(_results(growing, inputs))
-        builder.emit_func_output(output)
-    return builder.finalize()
+    return grown(random, (3, most), ALL, _input, _results)
 
 
 def _input(growing: Growing, index: int) -> Value:
@@ -79,50 +71,25 @@ def _results(growing: Growing, inputs: Sequence[Value]) -> Any:
     return relax.Tuple(found) if len(found) > 1 or growing.chance(0.2) else found[0]
 
 
-def inputs_of(mod: Any, seed: int) -> list[Any]:
-    """Return seeded inputs of a module."""
-    rng = np.random.default_rng(seed)
-    return [
-        elements(rng, [int(e) for e in p.ty.shape.values], str(p.ty.dtype), RANGES[str(p.ty.dtype)])
-        for p in mod["main"].params
-    ]
-
-
-def differences(mod: Any, seed: int) -> list[str]:
-    """Return what a module computes differently, by target."""
+def differences(mod: Any, seed: int) -> list[Difference]:
+    """Return what a module computes differently; ``form`` is the target."""
     inputs = inputs_of(mod, seed)
-    try:
-        expected = reference(mod, inputs).results
-    except Exception as error:
-        raise Unjudged(str(error).strip().splitlines()[-1] if str(error) else "") from error
+    expected = judgement(mod, inputs)
     found = []
     for name, target in targets().items():
-        built = tvm.compile(mod, target, relax_pipeline=serenity_pipeline())
-        for byte in (0xA5, 0x5A):
-            with poisoned(byte):
-                machine = relax.VirtualMachine(built, tvm.cpu(), memory_cfg="naive")
-                results = _flat(machine["main"](*(tvm.runtime.tensor(a) for a in inputs)))
-            approximate = name == "native" and APPROXIMATE.search(str(mod)) is not None
-            said = _apart(results, expected) if approximate else first_difference(results, expected)
-            if said:
-                found.append(f"{name}: {said}")
-                break
+        approximate = name == "native" and APPROXIMATE.search(str(mod)) is not None
+        differ = _apart if approximate else first_difference
+        apart = pipeline_differs(mod, inputs, expected, target, serenity_pipeline(), differ)
+        found += [replace(one, form=name) for one in apart]
     return found
-
-
-def _flat(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, tvm.runtime.Tensor):
-        return (value.numpy(),)
-    return tuple(part for one in value for part in _flat(one))
 
 
 def _apart(results: Sequence[Any], expected: Sequence[Any]) -> str:
     """Say where numbers differ by more than roundings explain: those that became integers do."""
-    if len(results) != len(expected):
-        return f"{len(results)} results instead of {len(expected)}"
+    said = other_shapes(results, expected)
+    if said:
+        return said
     for number, (a, b) in enumerate(zip(results, expected, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return f"result {number} is {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
         if a.dtype.kind != "f":
             continue
         one, two = a.astype("float64"), b.astype("float64")
@@ -135,29 +102,7 @@ def _apart(results: Sequence[Any], expected: Sequence[Any]) -> str:
 
 def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
     """Return what became of random modules of a seed; those that differ are saved as text."""
-    counts, until, number = Counts(), time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        drawn = seed * 1_000_003 + number
-        number += 1
-        mod = module(Random(drawn))
-        try:
-            found = differences(mod, drawn)
-        except SerenityError as refusal:
-            if "computes" in str(refusal) or "kernel" in str(refusal):
-                save(KIND, counts, drawn, mod, str(refusal), folder)
-            else:
-                counts.refused[f"{KIND}: {general(str(refusal))}"] += 1
-        except Unjudged as reason:
-            counts.unjudged[f"{KIND}: {general(str(reason))}"] += 1
-        except Exception as error:
-            save(KIND, counts, drawn, mod, f"{type(error).__name__}: {error}", folder)
-        else:
-            if found:
-                save(KIND, counts, drawn, mod, "; ".join(found), folder)
-            else:
-                counts.equal[KIND] += 1
-                counts.covered.update(kinds(mod))
-    return counts
+    return counted(KIND, module, differences, seconds, seed, folder, kinds)
 
 
 def kinds(mod: Any) -> list[str]:

@@ -52,6 +52,13 @@ def said_of(opened: ModelFile) -> str:
     return {".onnx": RECIPE, ".tflite": FILE_ORDER}.get(opened.path.suffix.lower(), "")
 
 
+def say_what_to_copy(opened: ModelFile, output: str) -> None:
+    """Print which files with data of a model the file that was written looks for beside it."""
+    for name in left_beside(opened, output):
+        source, target = opened.path.parent / name, Path(output).parent / name
+        show.console.print(f"its data is in another file: copy {source} to {target}")
+
+
 def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Asked) -> None:
     """Optimise ``opened``, order what comes out, write and measure it, print what was found."""
     if runtime not in LEVELS:
@@ -79,14 +86,14 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
             if can_measure():
                 line.step("running both")
                 measured = asdict(measure(opened.path, optimised, ordered, dims))
-            save(file, reduced.expand(found.order), target)
+            write_bytes(target, ordered.read_bytes())
             write_bytes(options_path(target), session_json())
     result = _json(runtime, str(opened.path), reduced, found, target, measured)
     result["data_files"] = list(left_beside(opened, target))
     if asked.json:
         show.print_json(result)
     else:
-        _print(result)
+        _print(result, opened)
 
 
 def _beside(opened: ModelFile, folder: Path) -> None:
@@ -136,7 +143,7 @@ def _json(
     }
 
 
-def _print(result: dict[str, Any]) -> None:
+def _print(result: dict[str, Any], opened: ModelFile) -> None:
     measured = result["measured"]
     rows = {
         "predicted": f"{result['peak_bytes']:,} bytes, in the order before "
@@ -160,7 +167,5 @@ def _print(result: dict[str, Any]) -> None:
         )
     show.facts(f"{result['model']} in onnxruntime: {result['ops']} ops", rows)
     show.console.print(f"written to {result['output']}, its options to {result['options_file']}")
-    for name in result["data_files"]:
-        source, copy = Path(result["model"]).parent / name, Path(result["output"]).parent / name
-        show.console.print(f"its data is in another file: copy {source} to {copy}")
+    say_what_to_copy(opened, result["output"])
     show.plain(snippet(result["output"]))

@@ -29,7 +29,7 @@ from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import READERS, left_beside, save
+from tvm_serenity.frontends import READERS, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
@@ -185,7 +185,7 @@ def schedule_command(
             show.facts("TensorFlow Lite Micro", tflm.plan_text(planned))
         if output is not None:
             show.console.print(f"written to {output}")
-            _say_what_to_copy(opened, output)
+            onnx_session.say_what_to_copy(opened, output)
             if said := onnx_session.said_of(opened):
                 show.plain(said)
     if joint.interrupted or given_plan.interrupted:
@@ -210,12 +210,6 @@ def _rewrite(
     from tvm_serenity.cli.rewrite import run_rewrite
 
     run_rewrite(model, dims, rules, time_limit, json=json, check=check, align=align)
-
-
-def _say_what_to_copy(opened: ModelFile, output: str) -> None:
-    for name in left_beside(opened, output):
-        source, target = opened.path.parent / name, Path(output).parent / name
-        show.console.print(f"its data is in another file: copy {source} to {target}")
 
 
 def _check_suffix(opened: ModelFile, output: str | None) -> None:

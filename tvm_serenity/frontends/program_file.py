@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
-from tvm_serenity.frontends.torch_nodes import read_nodes
-from tvm_serenity.graph import Graph, Role
+from tvm_serenity.frontends.torch_nodes import read_program
+from tvm_serenity.graph import Graph
 from tvm_serenity.without_torch import with_torch
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> ProgramFile:
         said = str(error).strip().splitlines()
         reason = said[0] if said else type(error).__name__
         raise InputError(f"no PyTorch program that can be read ({reason})") from error
-    return ProgramFile(path, _graph(path, program), program)
+    return ProgramFile(path, read_program(program).graph.replace(name=path.name), program)
 
 
 @contextmanager
@@ -82,8 +82,3 @@ def _numbers_only() -> "Iterator[None]":
         os.environ.pop(NUMBERS_ONLY)
         if before is not None:
             os.environ[NUMBERS_ONLY] = before
-
-
-def _graph(path: Path, program: Any) -> Graph:
-    given = dict.fromkeys(map(str, program.graph_signature.user_inputs), Role.ACTIVATION)
-    return read_nodes(program.graph_module.graph, given).graph.replace(name=path.name)

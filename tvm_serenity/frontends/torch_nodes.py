@@ -41,6 +41,12 @@ def read_nodes(graph: Any, inputs: Mapping[str, Role]) -> BoundNodes:
     return BoundNodes(made, tuple(map(tuple, reader.nodes)))
 
 
+def read_program(exported: Any, role: Role = Role.ACTIVATION) -> BoundNodes:
+    """Return the nodes of a ``torch.export.ExportedProgram``; ``role`` is that of its inputs."""
+    given = dict.fromkeys(map(str, exported.graph_signature.user_inputs), role)
+    return read_nodes(exported.graph_module.graph, given)
+
+
 @dataclass
 class _Reader:
     given: Mapping[str, Role]

@@ -60,20 +60,29 @@ def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -
     return PackedScratch(tuple(block.alloc_buffers), tuple(found.offsets), found.arena_bytes)
 
 
-def _largest(buffer: tirx.Var, bounds: Mapping[str, int]) -> list[int]:
-    """The shape of scratch at the largest values of the sizes in it.
+def largest(shape: Sequence[Any], bounds: Mapping[str, int]) -> tuple[list[int], list[str]]:
+    """Return extents at the largest values of the symbols in them, and symbols without a bound.
 
-    Raises :class:`UnsupportedError` where one has none.
+    A formula has the largest value that intervals give it.
     """
-    analyzer, shape = sym.Analyzer(), list(buffer.ty.shape)
+    analyzer, unknown = sym.Analyzer(), []
     for symbol in dict.fromkeys(v for extent in shape for v in parts(extent, tirx.Var)):
-        if symbol.name not in bounds:
-            raise UnsupportedError(
-                f"its scratch {buffer.name!r} has a size {symbol.name!r} without a largest value: "
-                "state it in the function's attribute tir_var_upper_bound"
-            )
-        analyzer.bind(symbol, tvm.ir.Range(1, int(bounds[symbol.name]) + 1))
-    return [int(analyzer.const_int_bound(extent).max_value) for extent in shape]
+        if symbol.name in bounds:
+            analyzer.bind(symbol, tvm.ir.Range(1, int(bounds[symbol.name]) + 1))
+        else:
+            unknown.append(symbol.name)
+    return [int(analyzer.const_int_bound(extent).max_value) for extent in shape], unknown
+
+
+def _largest(buffer: tirx.Var, bounds: Mapping[str, int]) -> list[int]:
+    """The shape of scratch; :class:`UnsupportedError` where a size in it has no largest value."""
+    shape, unknown = largest(buffer.ty.shape, bounds)
+    if unknown:
+        raise UnsupportedError(
+            f"its scratch {buffer.name!r} has a size {unknown[0]!r} without a largest value: "
+            "state it in the function's attribute tir_var_upper_bound"
+        )
+    return shape
 
 
 def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Any:

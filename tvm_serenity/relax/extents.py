@@ -10,7 +10,8 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped
-from tvm_serenity.kernels.workspace import BOUNDS
+from tvm_serenity.kernels.workspace import BOUNDS, largest
+from tvm_serenity.relax.bindings import bindings
 
 UPPER_BOUNDS = "tir_var_upper_bound"
 """Function attribute: the largest values of symbolic sizes by name; TVM's own planner reads it."""
@@ -33,18 +34,13 @@ def largest_shape(ty: relax.Type, name: str, bounds: Mapping[str, int]) -> tuple
         raise UnsupportedError(f"tensor {name!r} has no known rank")
     if all(isinstance(v, tvm.tirx.IntImm) for v in values):
         return tuple(int(v) for v in values)
-    symbols = {var.name: var for var in relax.analysis.tir_vars_in_type(ty)}
-    unknown = sorted(set(symbols) - set(bounds))
-    analyzer = tvm.sym.Analyzer()
-    for symbol in set(symbols) - set(unknown):
-        analyzer.bind(symbols[symbol], tvm.ir.Range(1, bounds[symbol] + 1))
-    largest = tuple(int(analyzer.const_int_bound(v).max_value) for v in values)
-    if unknown or max(largest) >= _ENDLESS:
+    shape, unknown = largest(values, bounds)
+    if unknown or max(shape) >= _ENDLESS:
         raise UnsupportedError(
             f"tensor {name!r} has a symbolic shape ({', '.join(map(str, values))}): fix its sizes, "
             f"or state their largest values in the function's attribute {UPPER_BOUNDS}"
         )
-    return largest
+    return tuple(shape)
 
 
 _ENDLESS = 2**31
@@ -73,13 +69,12 @@ def bounded_kernels(mod: tvm.IRModule) -> Any:
         bounds = upper_bounds(function) if isinstance(function, relax.Function) else {}
         if not bounds:
             continue
-        for block in function.body.blocks:
-            for call in (binding.value for binding in block.bindings):
-                kernel = compat.called_kernel(call) if compat.is_call(call) else None
-                if kernel is not None:
-                    held = found.setdefault(kernel, {})
-                    for name, value in _bounds_of(mod[kernel], call, bounds):
-                        held[name] = max(value, held.get(name, 0))
+        for _, call in bindings(function):
+            kernel = compat.called_kernel(call) if compat.is_call(call) else None
+            if kernel is not None:
+                held = found.setdefault(kernel, {})
+                for name, value in _bounds_of(mod[kernel], call, bounds):
+                    held[name] = max(value, held.get(name, 0))
     stated = {kernel: held for kernel, held in found.items() if held}
     functions = {
         name: f.with_attr(BOUNDS, stated[name]) if name in stated else f

@@ -6,6 +6,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat, tvm_targets
+from tvm_serenity.relax.bindings import bindings
 from tvm_serenity.relax.extents import bounded_kernels
 
 
@@ -28,11 +29,10 @@ def _inlined(mod: tvm.IRModule) -> Any:
     """
     functions = dict(functions_of(mod))
     called = {
-        binding.value.op
+        value.op
         for function in functions.values()
-        for block in function.body.blocks
-        for binding in block.bindings
-        if compat.is_call(binding.value)
+        for _, value in bindings(function)
+        if compat.is_call(value)
     }
     plain = [
         g for g, f in functions.items() if not set((f.attrs or {}).keys()) - {"relax.force_pure"}

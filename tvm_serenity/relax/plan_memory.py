@@ -14,6 +14,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Plan, PlanOptions, plan
+from tvm_serenity.relax.bindings import bindings
 from tvm_serenity.relax.extents import extents, guards, upper_bounds
 from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of, lowered
@@ -104,11 +105,10 @@ def _run(kernel: relax.Expr, arguments: Sequence[Any]) -> Any:
 def _called_elsewhere(mod: tvm.IRModule) -> set[Any]:
     """The kernels that functions other than ``main`` call: they need them as they are."""
     values = [
-        binding.value
+        value
         for name, function in functions_of(mod)
         if name.name_hint != "main"
-        for block in function.body.blocks
-        for binding in block.bindings
+        for _, value in bindings(function)
     ]
     return {compat.called_kernel(v) for v in values if compat.is_call(v)} - {None}
 

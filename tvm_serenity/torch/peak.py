@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm_serenity import text
 from tvm_serenity.errors import InputError
-from tvm_serenity.frontends.torch_nodes import BoundNodes, read_nodes
+from tvm_serenity.frontends.torch_nodes import BoundNodes, read_program
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, Schedule, schedule
@@ -80,8 +80,7 @@ def peak(
         what = type(exported).__name__
         raise InputError(f"peak takes what torch.export.export returns, not {what}")
     role = Role.ACTIVATION if inputs else Role.EXTERNAL
-    given = dict.fromkeys(map(str, exported.graph_signature.user_inputs), role)
-    found = read_nodes(exported.graph_module.graph, given)
+    found = read_program(exported, role)
     # Tensors numbered as in the text form: a certificate then holds for the file that it is in.
     nodes = replace(found, graph=text.parse(text.dump(found.graph)))
     return Peak(nodes, schedule(nodes.graph, method, options or Options()))

@@ -17,7 +17,6 @@ from tvm.ir.expr import Call
 
 from tvm_serenity import cache, compat, tvm_targets
 from tvm_serenity.deadline import seconds_left, within
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.validation.kernels import Case, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT
@@ -57,7 +56,7 @@ def validated(
     ``lean``: the module of ``placed`` before it was placed. Raises :class:`WrongResultError` that
     names the kernel and the first wrong index, with a reproducer in ``folder``.
     """
-    own = _runs_here(target)
+    own = tvm_targets.runs_here(target)
     machine = target if own else tvm.target.Target(HERE)
     functions = {v.name_hint: f for v, f in placed.functions.items()}
     pairs = [_Pair.of(case, functions, machine) for case in cases(plain, lean)]
@@ -123,14 +122,3 @@ def _compiled(kernels: dict[str, Any], target: tvm.target.Target) -> Callable[[s
     named = {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
     library = tvm.compile(tvm.IRModule(named), target=target).jit()
     return lambda name: library.get_function(name, query_imports=True)
-
-
-def _runs_here(target: tvm.target.Target) -> bool:
-    if str(target.kind.name) != HERE:
-        return False
-    try:
-        wanted = tvm_targets.instructions(target)
-        tvm_targets.check_runs_here("it", tvm_targets.architecture(target), wanted)
-    except UnsupportedError:
-        return False
-    return True
