@@ -28,7 +28,7 @@ from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.referees import RefereeError
-from tvm_serenity.relax.plan_memory import ATTRIBUTE
+from tvm_serenity.relax.schedule import ARENA
 
 HEAD = (
     "| network | operators | parameters | compiles | as LiteRT, bit by bit | arena, bytes |\n"
@@ -48,7 +48,7 @@ def arena_bytes(data: bytes) -> int:
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
         planned = serenity_pipeline()(to_relax(path))
-    return int(planned["main"].attrs[ATTRIBUTE])
+    return int(planned["main"].attrs[ARENA])
 
 
 def row(name: str, net: Net, data: bytes, verdict: Verdict) -> str:
