@@ -6,12 +6,14 @@ Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
 
 import platform
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy.typing as npt
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
+from tvm.relax import vm_build
 from tvm.relax.backend.cpu_generic import pipeline as cpu
 
 from tvm_serenity import errors
@@ -363,20 +365,54 @@ def from_script(text: str) -> Any:
     return tvm.script.from_source(text)
 
 
-def kernels_of(executable: relax.VMExecutable) -> Any:
-    """Return a function from names to the compiled kernels of a Relax executable.
+def by_pipeline(module: tvm.IRModule, target: tvm.target.Target, pipeline: Any) -> Any:
+    """Return what a pass, or the one of a name, makes of a module for ``target``."""
+    apply = relax.get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    with target:
+        return apply(module)
 
-    A kernel that exists in two forms is returned in the placed one.
+
+def storage_sizes(function: relax.Function) -> list[int | None]:
+    """Return the bytes of each storage that a planned function allocates, None where it depends."""
+    sizes: list[int | None] = []
+
+    def visit(found: Any) -> None:
+        if is_call(found) and op_name(found) == "relax.vm.alloc_storage":
+            (extent,) = found.args[0].values
+            sizes.append(int(extent) if isinstance(extent, tirx.IntImm) else None)
+
+    relax.analysis.post_order_visit(function.body, visit)
+    return sizes
+
+
+def bytecode_of(
+    module: tvm.IRModule, target: tvm.target.Target, pipeline: Any
+) -> tuple[relax.VMExecutable, dict[str, tirx.PrimFunc]]:
+    """Return what the virtual machine runs of a Relax module, and the kernels that it calls.
+
+    ``pipeline``: a pass, the name of one, or None where the module has gone through it. The kernels
+    are yet to be compiled and imported.
     """
-    library = executable.jit()
+    lowered = module if pipeline is None else by_pipeline(module, target, pipeline)
+    if lowered.attrs and lowered.attrs.get("external_mods", None):
+        raise UnsupportedError("the module calls external libraries: tvm.compile links those")
+    builder = relax.ExecBuilder()
+    left = vm_build._vmcodegen(builder, lowered)
+    kernels = {v.name_hint: f for v, f in left.functions.items() if is_prim_func(f)}
+    return builder.get(), kernels
 
-    def kernel(name: str) -> Any:
-        for symbol in (f"{name}_placed", name):
-            if library.implements_function(symbol, query_imports=True):
-                return library.get_function(symbol, query_imports=True)
-        raise UnsupportedError(f"kernel {name!r}: is not in the executable")
 
-    return kernel
+def kernel_symbol(name: str) -> str:
+    """Return the symbol that a compiled kernel's function has in an object."""
+    return f"__tvm_ffi_{name}"
+
+
+def write_object(
+    kernel: tirx.PrimFunc, name: str, target: tvm.target.Target, path: str | PathLike[str]
+) -> None:
+    """Compile a kernel as ``name`` into an object file."""
+    module = tvm.IRModule({name: kernel.with_attr("global_symbol", name)})
+    tvm.tirx.build(module, target=target).write_to_file(str(path), "o")
 
 
 def contracts(target: tvm.target.Target) -> bool:

@@ -81,6 +81,13 @@ def with_plain_loops(target: tvm.target.Target) -> Any:
     return tvm.target.Target(made)
 
 
+def unoptimised(target: tvm.target.Target) -> Any:
+    """Return ``target`` without LLVM's optimisations: compiled in a third of the time, and slow."""
+    if str(target.kind.name) != "llvm":
+        return target
+    return tvm.target.Target({**dict(target.export()), "opt-level": 0})
+
+
 def architecture(target: tvm.target.Target) -> str:
     """Return the architecture of a target, this machine's where it names none."""
     attrs = dict(target.attrs) if target.attrs else {}

@@ -14,7 +14,7 @@ from tests.cli.run import answer, serenity
     "model", [only_exhaustive("zoo:swiftnet"), "zoo:randwire?n=12&channels=16"]
 )
 def test_compiled_networks_need_less_and_compute_the_same(model: str, tmp_path: Path) -> None:
-    found = answer("compile", model, "--check", "-o", tmp_path / "out")
+    found = answer("compile", model, "--check", "--compare", "-o", tmp_path / "out")
     assert found["outputs"]["identical_to_given_order"]
     assert found["outputs"]["max_abs_error_to_stock"] < 1e-4
     assert found["order_executed"]

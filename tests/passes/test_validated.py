@@ -79,7 +79,7 @@ def test_it_is_compared_once(done: list[compiling.Validated], target: Any) -> No
     first, second = done
     assert first.compared > 5
     assert (first.known, first.left, first.foreign) == (0, 0, 0)
-    assert second == compiling.Validated(0, first.compared)
+    assert second == compiling.Validated(0, first.compared, sets=first.sets)
 
 
 def test_a_wrong_kernel_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_scratch_is_taken_where_there_is_room_and_nowhere_else(tmp_path: Path) -
     assert {needs[name] for name in taken} == {scratch[name] for name in taken}
     report = compile_and_compare(network(), found)
     assert report.ours.storage_bytes == arenas(usual.kernels)[0]
-    assert report.checked is not None
+    assert report.validated is not None
 
 
 def test_with_no_bound_the_arena_would_grow(

@@ -212,6 +212,6 @@ def _scaled() -> Any:
 def test_all_is_well_without_mutants(tmp_path: Path) -> None:
     found = compiled(tmp_path)
     assert found.order_executed
-    assert found.checked is not None
-    assert found.checked.kernels >= 3
+    assert found.validated is not None
+    assert found.validated.kernels >= 3
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.referee import OUTPUT, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
 from tvm_serenity.firmware.verify import Deviation, difference, referee_difference
-from tvm_serenity.validation.isolated import Death, isolated
+from tvm_serenity.isolated import Death, isolated
 
 MOST_INPUTS, LEAST_INPUTS = 90, 4
 """Inputs that a network is compared on. Of an error that 5 % of all inputs show, 90 find 99 %."""

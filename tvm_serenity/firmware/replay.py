@@ -12,7 +12,7 @@ import numpy as np
 
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.trial import Block, Call, Trial, compilation, run
-from tvm_serenity.validation.isolated import isolated
+from tvm_serenity.isolated import isolated
 from tvm_serenity.validation.report import Difference, concluded, first_difference
 
 KIND = "c"

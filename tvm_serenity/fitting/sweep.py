@@ -24,9 +24,9 @@ from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.sweeps import PointFile, Row
-from tvm_serenity.validation.isolated import Death, isolated
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Maker

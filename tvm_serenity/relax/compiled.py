@@ -1,20 +1,98 @@
-"""Modules compiled for this machine by TVM's own pipeline: what our kernels are compared with.
-
-They are linked, loaded, and kept in the cache (:mod:`tvm_serenity.cache`): a virtual machine that
-is made of a library need not compile its kernels, one that is made of an executable does each time.
-"""
+"""Relax modules compiled from objects of their kernels (:mod:`tvm_serenity.relax.objects`)."""
 
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tvm
-from tvm.support import cc
+from tvm import relax
 
 from tvm_serenity import cache, compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.relax import objects
+from tvm_serenity.relax.objects import Notify, Objects
 from tvm_serenity.tvm_targets import with_plain_loops
 
 TARGET = with_plain_loops(tvm.target.Target("llvm"))
 """The baseline of this machine's architecture, so that the cache may be shared by several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """What the virtual machine runs, its kernels loaded, and the library that they lie in.
+
+    ``objects`` and ``library`` are None where TVM compiled the kernels in memory.
+    """
+
+    executable: relax.VMExecutable
+    objects: Objects | None = None
+    library: bytes | None = None
+
+    def kernel(self, name: str) -> Any:
+        """Return a compiled kernel, the placed form of one that exists in two."""
+        held = self.executable.jit()
+        for symbol in (f"{name}_placed", name):
+            if held.implements_function(symbol, query_imports=True):
+                return held.get_function(symbol, query_imports=True)
+        raise UnsupportedError(f"kernel {name!r}: is not in the executable")
+
+    def export_kernels(self, path: Path) -> None:
+        """Write the kernels as a shared library."""
+        if self.library is not None:
+            path.write_bytes(self.library)
+            return
+        (kernels,) = self.executable.mod.imports
+        kernels.export_library(str(path))
+
+    def export(self, path: Path) -> None:
+        """Write instructions, constants and kernels as one library, which TVM alone loads."""
+        if self.objects is None or self.library is None:
+            self.executable.export_library(str(path))
+            return
+        module = self.executable.mod
+        module.clear_imports()
+        with tempfile.TemporaryDirectory(prefix="serenity.", ignore_cleanup_errors=True) as folder:
+            for file in self.objects.files(Path(folder)):
+                module.import_module(tvm.runtime.load_static_library(str(file), []))
+            self.executable.export_library(str(path))
+        module.clear_imports()
+        module.import_module(objects.loaded(self.library))
+
+
+def built(
+    module: tvm.IRModule,
+    target: tvm.target.Target,
+    pipeline: Any = "default",
+    *,
+    notify: Notify = lambda _text: None,
+    compiled_for: objects.TargetOf | None = None,
+) -> Built:
+    """Return a Relax module compiled for ``target``, a processor's, by a pipeline (or its name).
+
+    ``compiled_for``: the target of a kernel, where that is another one.
+    """
+    if not objects.can_link(target):
+        return Built(tvm.compile(module, target=target, relax_pipeline=pipeline))
+    executable, kernels = compat.bytecode_of(module, target, pipeline)
+    made = objects.objects_of(kernels, compiled_for or (lambda _kernel: target), notify)
+    library = made.library()
+    executable.mod.import_module(objects.loaded(library))
+    return Built(executable, made, library)
+
+
+def functions_of(
+    kernels: dict[str, Any], target_of: objects.TargetOf, notify: Notify = lambda _text: None
+) -> Callable[[str], Any]:
+    """Return a function from names to compiled ``kernels``."""
+    targets = [target_of(kernel) for kernel in kernels.values()]
+    if kernels and not objects.can_link(targets[0]):
+        named = {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
+        module = tvm.compile(tvm.IRModule(named), target=targets[0]).jit()
+    else:
+        module = objects.loaded(objects.objects_of(kernels, target_of, notify).library())
+    return lambda name: module.get_function(name, query_imports=True)
 
 
 def name_of(module: tvm.IRModule) -> str:
@@ -35,16 +113,13 @@ def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
     It is what ``relax.VirtualMachine`` takes, and has every kernel by its name. Without a C
     compiler, which links it, it is compiled in memory.
     """
-    if cc.get_cc() is None:
+    if not objects.can_link(TARGET):
         return tvm.compile(module, target=TARGET).jit()
-    with tempfile.TemporaryDirectory(prefix="serenity.", ignore_cleanup_errors=True) as made:
-        library = Path(made) / "module.so"
 
-        def linked() -> bytes:
-            tvm.compile(module, target=TARGET).export_library(str(library))
+    def linked() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="serenity.", ignore_cleanup_errors=True) as made:
+            library = Path(made) / "module.so"
+            built(module, TARGET).export(library)
             return library.read_bytes()
 
-        content = cache.remembered(name_of(module), linked)
-        if not library.exists():
-            library.write_bytes(content)
-        return tvm.runtime.load_module(str(library))
+    return objects.loaded(cache.remembered(name_of(module), linked))

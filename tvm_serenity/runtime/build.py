@@ -1,4 +1,4 @@
-"""Compile a module as stock TVM does, in the given order, and in ours; run, compare, validate."""
+"""Compile a module in the given order and in ours; run, compare, validate; stock TVM beside it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,13 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_serenity import compat
 from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
-from tvm_serenity.relax.pipeline import Planning, Prepared, pipeline_of, prepared
+from tvm_serenity.relax.compiled import Built, built
+from tvm_serenity.relax.pipeline import Planning, Prepared, planned, prepared
 from tvm_serenity.relax.plan_memory import plan_graph
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.schedule import order_module
@@ -23,12 +25,11 @@ from tvm_serenity.runtime.checks import (
     check_plans,
     is_view,
     run_all,
-    validated_kernels,
 )
 from tvm_serenity.runtime.vm import Run, compare
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.validation.compiling import Modules, Validated, validated
 from tvm_serenity.validation.drawn import network_inputs
-from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.network import Verdict
 
 Notify = Callable[[str], None]
@@ -41,9 +42,8 @@ class MeasuredBuild:
     """One build and its execution: bytes the VM allocated, results apart."""
 
     name: str
-    executable: relax.VMExecutable
+    built: Built
     run: Run
-    workspace_bytes: int
 
     @property
     def output_bytes(self) -> int:
@@ -56,22 +56,35 @@ class MeasuredBuild:
         return self.run.allocated_bytes - self.output_bytes
 
 
+@dataclass(frozen=True)
+class Stock:
+    """The module as TVM compiles it by default: its memory, and its run where it was compared.
+
+    ``storage_bytes``: for everything but the results, as TVM's planner says (measured where it
+    ran); ``workspace_bytes``: what its most demanding kernel allocates while it runs.
+    """
+
+    storage_bytes: int
+    workspace_bytes: int
+    run: Run | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompileReport:
     """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured.
 
-    ``ours`` has passed all checks; ``checked`` and ``verdict`` are None where they were left out.
+    ``ours`` has passed all checks; ``validated`` and ``verdict`` are None where they were left out.
     """
 
     graph: Graph
     schedule: Schedule
     given_plan: Plan
     plan: Plan
-    stock: MeasuredBuild
+    stock: Stock
     given: MeasuredBuild
     ours: MeasuredBuild
     kernels: tuple[str, ...] = field(repr=False)
-    checked: Checked | None = None
+    validated: Validated | None = None
     verdict: Verdict | None = None
 
     @property
@@ -90,12 +103,14 @@ def compile_and_compare(
     checks: Checks | None = None,
     notify: Notify = lambda _text: None,
 ) -> CompileReport:
-    """Return the three builds of ``module``, run on the same inputs.
+    """Return the builds of ``module`` in the given order and in ours, run on the same inputs.
 
     ``made``: what is ordered and placed, for its target; by default ``module`` as the pipeline
-    prepares it. Stock TVM gets ``module``. Inputs default to seeded random ones. ``notify`` is
-    told each step. Raises :class:`WrongResultError` where ``checks`` (by default those of kernels)
-    find a wrong result; :class:`Verdict` says what the judge found, if there is one.
+    prepares it. Each distinct kernel is compiled once. Stock TVM gets ``module``: its memory is
+    planned, and it is compiled and run where ``checks`` say so. Inputs default to seeded random
+    ones. ``notify`` is told each step. Raises :class:`WrongResultError` where ``checks`` (by
+    default those of kernels) find a wrong result; :class:`Verdict` says what the judge found, if
+    there is one.
     """
     made, checks = made or prepared(module), checks or Checks()
     machine, lean = made.target, made.kernels
@@ -108,46 +123,62 @@ def compile_and_compare(
     plans = plan_graph(graph)[1], plan_graph(graph, order=found.order)[1]
     check_plans(plans)
     pinned = order_module(lean, lambda _graph: found.order)
-    built = {}
-    for name, source, pipeline in (
-        ("stock TVM", module, "default"),
-        ("given order, one arena", lean, pipeline_of(planning=Planning(method="given"))),
-        ("best order, one arena", pinned, pipeline_of(planning=Planning(method="given"))),
-    ):
-        notify(f"compiling: {name}")
-        built[name] = tvm.compile(source, target=machine, relax_pipeline=pipeline)
-    builds = Builds(module, made.plain, lean, machine, *built.values())
-    checked = validated_kernels(builds, checks, seed, notify) if checks.kernels else None
+    notify("compiling kernels")
+    given, ours = (planned(m, Planning(method="given"), machine) for m in (lean, pinned))
+    builds = Builds(
+        module,
+        made.plain,
+        machine,
+        built(given, machine, None, notify=notify),
+        built(ours, machine, None, notify=notify),
+        notify,
+    )
+    checked = None
+    if checks.kernels:
+        modules = Modules(made.plain, lean, ours)
+        checked = validated(modules, machine, folder=checks.folder, seed=seed, notify=notify)
     notify("running")
     runs = run_all(builds, checks, inputs, seed)
     expected = tuple(graph.ops[op].kind for op in found.order if not is_view(graph, op))
     runs.check(expected)
     verdict = None if checks.judge is None else ask_judge(checks.judge, runs, notify)
-    scratch = largest_workspace(stock_kernels(module, machine))
-    stock, given, ours = (
-        MeasuredBuild(name, executable, execution, scratch if execution is runs.stock else 0)
-        for (name, executable), execution in zip(
-            built.items(), (runs.stock, runs.given[0], runs.ours[0]), strict=True
-        )
-    )
     given_plan, plan = plans
     return CompileReport(
         graph=graph,
         schedule=found,
         given_plan=given_plan,
         plan=plan,
-        stock=stock,
-        given=given,
-        ours=ours,
+        stock=stock_of(module, machine, runs.stock, runs.ours[0].outputs),
+        given=MeasuredBuild("given order, one arena", builds.given, runs.given[0]),
+        ours=MeasuredBuild("best order, one arena", builds.ours, runs.ours[0]),
         kernels=expected,
-        checked=checked,
+        validated=checked,
         verdict=verdict,
     )
 
 
-def equal_outputs(left: MeasuredBuild, right: MeasuredBuild) -> dict[str, Any]:
-    """Return whether two variants computed the same, bit for bit, and the largest difference."""
-    return dict(compare(left.run.outputs, right.run.outputs))
+def stock_of(
+    module: tvm.IRModule,
+    target: tvm.target.Target,
+    ran: Run | None,
+    outputs: Sequence[np.ndarray[Any, Any]],
+) -> Stock:
+    """Return what stock TVM needs: as it ``ran``, else as TVM's planner says.
+
+    ``outputs`` are the network's, whose bytes do not count.
+    """
+    scratch = largest_workspace(stock_kernels(module, target))
+    if ran is None:
+        sizes = compat.storage_sizes(compat.by_pipeline(module, target, "default")["main"])
+        total = sum(size or 0 for size in sizes)
+    else:
+        total, outputs = ran.allocated_bytes, ran.outputs
+    return Stock(total - sum(array.nbytes for array in outputs), scratch, ran)
+
+
+def equal_outputs(left: Run, right: Run) -> dict[str, Any]:
+    """Return whether two runs computed the same, bit for bit, and the largest difference."""
+    return dict(compare(left.outputs, right.outputs))
 
 
 def stock_kernels(module: tvm.IRModule, target: tvm.target.Target) -> Any:

@@ -13,12 +13,12 @@ from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.relax.compiled import Built, built
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
-from tvm_serenity.tvm_targets import with_plain_loops
+from tvm_serenity.validation.compiling import reference_target
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
-from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
 from tvm_serenity.validation.network import Judge, Verdict, judged
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
 from tvm_serenity.validation.tolerances import FUSED
@@ -33,50 +33,50 @@ class Checks:
 
     ``kernels``: each distinct kernel, and the whole network, against TVM's own kernels. ``before``:
     the module that was rewritten or cut into rows, whose results must be the same within
-    ``tolerance``. ``judge``: the model's own runtime. ``folder``: where reproducers go.
+    ``tolerance``. ``stock``: the module is compiled as TVM does by default, too, and run.
+    ``judge``: the model's own runtime. ``folder``: where reproducers go.
     """
 
     kernels: bool = True
     before: tvm.IRModule | None = None
     tolerance: Tolerance = EXACT
+    stock: bool = False
     judge: Judge | None = None
     folder: Path = Path()
 
 
+@dataclass(frozen=True, eq=False)
 class Builds:
-    """The modules of one comparison and their executables; those of references when needed."""
+    """A ``module`` for a target: lowered with TVM's own kernels (``plain``), and compiled twice."""
 
-    def __init__(
-        self,
-        module: tvm.IRModule,
-        plain: tvm.IRModule,
-        lean: tvm.IRModule,
-        target: tvm.target.Target,
-        *executables: relax.VMExecutable,
-    ) -> None:
-        self.module, self.plain, self.lean, self.target = module, plain, lean, target
-        self.stock, self.given, self.ours = executables
-        self._plain: relax.VMExecutable | None = None
+    module: tvm.IRModule
+    plain: tvm.IRModule
+    target: tvm.target.Target
+    given: Built
+    ours: Built
+    notify: Notify = lambda _text: None
 
     @property
     def same(self) -> Tolerance:
         """How far two forms of one kernel may be apart: not at all where nothing is fused."""
         return FUSED if compat.contracts(self.target) else EXACT
 
-    def reference(self) -> Any:
-        """Return TVM's own kernels on memory that TVM plans."""
-        if self._plain is None:
-            target = with_plain_loops(self.target)
-            self._plain = tvm.compile(self.plain, target=target, relax_pipeline="default")
-        return self._plain
+    def by_tvm(self, lowered: tvm.IRModule) -> relax.VMExecutable:
+        """Return a lowered module compiled with TVM's own kernels, on memory that TVM plans."""
+        target = reference_target(self.target)
+        made = built(lowered, self.target, notify=self.notify, compiled_for=target)
+        return made.executable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Two runs on fresh inputs of what must compute the same; ``stock`` and ``reference`` one."""
+    """Two runs on fresh inputs of what must compute the same; ``stock`` and ``reference`` one.
+
+    ``stock`` is None where it was not asked for.
+    """
 
     inputs: tuple[Inputs, Inputs]
-    stock: Run
+    stock: Run | None
     given: tuple[Run, Run]
     ours: tuple[Run, Run]
     reference: Run | None
@@ -124,37 +124,26 @@ def check_plans(plans: Sequence[Plan]) -> None:
         raise WrongResultError(f"the plan is wrong: {error}") from error
 
 
-def validated_kernels(builds: Builds, checks: Checks, seed: int, notify: Notify) -> Checked:
-    """Compare the kernels of ours with TVM's own."""
-    found = cases(builds.plain, builds.lean)
-    if not found:
-        return Checked(0, 0)
-    notify("compiling: TVM's own kernels")
-    forms = compat.kernels_of(builds.reference()), compat.kernels_of(builds.ours)
-    notify(f"validating {len(found)} kernels")
-    return validate_kernels(found, *forms, seed=seed, folder=checks.folder, tolerance=builds.same)
-
-
 def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
     """Run everything in memory full of garbage, other garbage each time."""
     first, second = POISONS
-    stock = run(builds.stock, inputs, poison=first)
-    given, ours = run(builds.given, inputs, poison=first), run(builds.ours, inputs, poison=second)
-    reference, tolerance = None, builds.same
+    given, ours = builds.given.executable, builds.ours.executable
+    once = run(given, inputs, poison=first), run(ours, inputs, poison=second)
+    stock, reference, tolerance = None, None, builds.same
+    if checks.stock:
+        stock = run(built(builds.module, builds.target).executable, inputs, poison=first)
     if checks.before is not None:
-        plain = lowered(checks.before, builds.target)
-        target = with_plain_loops(builds.target)
-        original = tvm.compile(plain, target=target, relax_pipeline="default")
-        reference, tolerance = run(original, inputs), checks.tolerance
+        reference = run(builds.by_tvm(lowered(checks.before, builds.target)), inputs)
+        tolerance = checks.tolerance
     elif checks.kernels:
-        reference = run(builds.reference(), inputs)
-    more = network_inputs(builds.module, seed + 1, ours.outputs)
-    again = run(builds.given, more, poison=second), run(builds.ours, more, poison=first)
+        reference = run(builds.by_tvm(builds.plain), inputs)
+    more = network_inputs(builds.module, seed + 1, once[1].outputs)
+    again = run(given, more, poison=second), run(ours, more, poison=first)
     return Runs(
         inputs=(inputs, more),
         stock=stock,
-        given=(given, again[0]),
-        ours=(ours, again[1]),
+        given=(once[0], again[0]),
+        ours=(once[1], again[1]),
         reference=reference,
         tolerance=tolerance,
     )

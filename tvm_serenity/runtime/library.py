@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.relax.compiled import Built
 from tvm_serenity.runtime.bytecode import Bytecode
 from tvm_serenity.tvm_targets import architecture, check_runs_here, instructions
 
@@ -22,23 +23,22 @@ def needs(target: tvm.target.Target) -> dict[str, Any]:
 
 
 def write(
-    executable: relax.VMExecutable,
+    built: Built,
     folder: Path,
     report: Mapping[str, Any],
     one_file: bool = False,
 ) -> None:
-    """Write an executable into ``folder``: kernels, instructions and constants in a file each.
+    """Write what was built into ``folder``: kernels, instructions and constants in a file each.
 
     ``report``: with ``needs``. ``one_file``: constants and instructions lie in the library, which
     TVM alone loads then (it copies the constants).
     """
     (folder / REPORT).write_text(json.dumps(report, indent=2) + "\n")
     if one_file:
-        executable.export_library(str(folder / LIBRARY))
+        built.export(folder / LIBRARY)
         return
-    found, tensors = Bytecode.of(executable, folder)
-    (kernels,) = executable.mod.imports
-    kernels.export_library(str(folder / LIBRARY))
+    found, tensors = Bytecode.of(built.executable, folder)
+    built.export_kernels(folder / LIBRARY)
     (folder / CONSTANTS).write_bytes(tensors)
     (folder / BYTECODE).write_text(json.dumps(vars(found)) + "\n")
 

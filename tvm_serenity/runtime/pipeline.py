@@ -16,7 +16,7 @@ from tvm_serenity.quantize.choices import FOLD
 from tvm_serenity.relax.in_force import Stated, stated
 from tvm_serenity.relax.pipeline import Planning, Prepared, Steps, pipeline_of
 from tvm_serenity.schedule import Options
-from tvm_serenity.validation.compiling import DEFAULT_S, validated
+from tvm_serenity.validation.compiling import DEFAULT_S, Modules, validated
 
 
 def serenity_pipeline(
@@ -59,7 +59,7 @@ def serenity_pipeline(
     def check(made: Prepared, placed: tvm.IRModule) -> None:
         seconds = _seconds(validate if validate is not None else stated().validate)
         if seconds > 0:
-            validated(made.plain, made.kernels, placed, made.target, seconds)
+            validated(Modules(made.plain, made.kernels, placed), made.target, seconds)
 
     return pipeline_of(steps, planning, check)
 

@@ -13,13 +13,13 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_serenity import compat
+from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.workspace import placeable, workspace_of
 from tvm_serenity.relax.extents import at_bounds, extents, upper_bounds
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets
-from tvm_serenity.validation.isolated import Death, isolated
 from tvm_serenity.validation.ranges import parameter_ranges
 from tvm_serenity.validation.report import (
     EXACT,
@@ -145,13 +145,13 @@ def validate_kernels(
     seed: int = 0,
     folder: Path = Path(),
     tolerance: Tolerance = EXACT,
-) -> Checked:
-    """Compare all kernels; return how much was compared.
+) -> list[int]:
+    """Compare all kernels; return on how many sets of inputs each was compared.
 
     ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
     a reproducer into ``folder`` and raised as :class:`WrongResultError`.
     """
-    running, sets = 0, 0
+    sets: list[int] = []
     # looked up here, as the first look-up links the library: the child would do it for itself
     functions = [(reference(case.kernel), made(case.kernel)) for case in found]
 
@@ -162,12 +162,12 @@ def validate_kernels(
     try:
         for count, wrong, inputs in isolated(work, LIMIT_S):
             if wrong is not None:
-                _refuse(found[running], wrong, inputs, folder)
-            running, sets = running + 1, sets + count
+                _refuse(found[len(sets)], wrong, inputs, folder)
+            sets.append(count)
     except Death as death:
-        case = found[running]
+        case = found[len(sets)]
         _refuse(case, _wrong(case, str(death)), next(_sets(case, seed)), folder)
-    return Checked(len(found), sets)
+    return sets
 
 
 def check(

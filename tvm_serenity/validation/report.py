@@ -12,8 +12,8 @@ import numpy as np
 
 from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.isolated import Death
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.isolated import Death
 
 PROGRAM, INPUT = "case", "input"
 """Names in a reproducer: the JSON text of the case, and each input by its position."""
