@@ -39,8 +39,8 @@ def table() -> str:
     }
 
     def row(kind: str, record: Operator) -> str:
-        specified = "yes" if record.reference else ""
-        rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
+        specified = "yes" if record.integers.reference else ""
+        rows = "summed" if record.rows.summed else "yes" if record.rows.needs else ""
         cells = (
             kind,
             _written_out(record)
@@ -48,17 +48,17 @@ def table() -> str:
             else "refused"
             if record.refused
             else "own form"
-            if record.plain or record.exact
+            if record.numbers.form or record.integers.exact
             else "importer",
             integers(kind, record),
             specified,
             rows,
             record.library,
-            memory.get(record.memory, ""),
+            memory.get(record.storage.use, ""),
         )
         return f"| {' | '.join(cells)} |"
 
-    rows = [row(k, r) for k, r in sorted(OPERATORS.items()) if r.exact or k.isupper()]
+    rows = [row(k, r) for k, r in sorted(OPERATORS.items()) if r.integers.exact or k.isupper()]
     head = (
         "| operator | floats | quantised | specified in numpy | by rows | fast kernel | memory |\n"
         "|---|---|---|---|---|---|---|\n"
@@ -104,8 +104,8 @@ def _runs(kind: str, record: Any) -> tuple[str, str, str, str]:
     stored = integers(kind, record)
     if not stored and kind in TFLITE_QUANTISED:
         stored = "to floats"
-    floats = "" if record.exact else "yes"
-    rows = "summed" if record.sums_rows else "yes" if record.by_rows else ""
+    floats = "" if record.integers.exact else "yes"
+    rows = "summed" if record.rows.summed else "yes" if record.rows.needs else ""
     return floats, stored, rows, record.library
 
 
@@ -115,13 +115,19 @@ def _written_out(record: Any) -> str:
 
 def integers(kind: str, record: Any) -> str:
     """Return which stored types it is computed on, or how else quantised ones are treated."""
-    if record.exact:
+    if record.integers.exact:
         return "of TFLM's types"
-    if record.read is not None:
+    if record.integers.read is not None:
         return " ".join(t for t in ("int8", "uint8", "int16") if _reads(kind, record, t))
-    if record.float_only:
+    if record.integers.float_only:
         return "refused: LiteRT has none"
-    return "as they are stored" if record.moves else "to floats" if record.stored else ""
+    return (
+        "as they are stored"
+        if record.integers.moves
+        else "to floats"
+        if record.numbers.stored
+        else ""
+    )
 
 
 def _reads(kind: str, record: Any, dtype: str) -> bool:
@@ -134,7 +140,7 @@ def _reads(kind: str, record: Any, dtype: str) -> bool:
     for count in range(1, _MOST_INPUTS + 1):
         for other in (dtype, "int8"):
             try:
-                record.read(_scene(kind, [dtype, *[other] * (count - 1)]))
+                record.integers.read(_scene(kind, [dtype, *[other] * (count - 1)]))
             except UnsupportedError as error:
                 if str(error).startswith(f"no {kind} ") and dtype in str(error):
                     continue

@@ -20,7 +20,7 @@ def _may(op: Op, use: str) -> bool:
     """Whether the memory of an operator of this kind may look like ``use``, a ``MemoryUse``."""
     from tvm_serenity.operators import MemoryUse, operator  # slow to load, for who asks alone
 
-    return operator(op.kind).memory is MemoryUse[use]
+    return operator(op.kind).storage.use is MemoryUse[use]
 
 
 @dataclass(frozen=True)

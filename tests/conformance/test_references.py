@@ -24,7 +24,7 @@ from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator
 from tvm_serenity.referees import RefereeError, runtime_for
 
-EXACT = [kind for kind in STRATEGIES if operator(kind).reference is not None]
+EXACT = [kind for kind in STRATEGIES if operator(kind).integers.reference is not None]
 EXAMPLES = scaled(6, 40)
 """Cases of each kind."""
 

@@ -1,8 +1,10 @@
-"""The documentation's code blocks."""
+"""The documentation's code blocks, and what makes its tables."""
 
+import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -31,3 +33,13 @@ def blocks(page: str) -> list[Block]:
     """Return the fenced blocks of a page (its path from the root), in their order."""
     found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     return [Block(language, text) for language, text in found]
+
+
+def hook(name: str) -> Any:
+    """Return a module of docs/ that puts tables into pages."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

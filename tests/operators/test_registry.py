@@ -34,9 +34,9 @@ def test_every_kind_is_declared_once() -> None:
 
 def test_unknown_kinds_have_no_facts() -> None:
     made_up = operator("MADE_UP")
-    assert made_up.memory is MemoryUse.OWN
-    assert made_up.by_rows is None
-    assert made_up.scratch is None
+    assert made_up.storage.use is MemoryUse.OWN
+    assert made_up.rows.needs is None
+    assert made_up.storage.scratch is None
 
 
 def test_operators_need_no_tvm() -> None:

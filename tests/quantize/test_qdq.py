@@ -253,11 +253,11 @@ def records(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
         record = known(kind)
 
         def compute(op: Any, values: Any, calls: Any) -> Any:
-            assert record.compute is not None
+            assert record.integers.compute is not None
             found.append((kind, op))
-            return record.compute(op, values, calls)
+            return record.integers.compute(op, values, calls)
 
-        return replace(record, compute=compute)
+        return replace(record, integers=replace(record.integers, compute=compute))
 
     monkeypatch.setattr(quantize_records, "operator", spying)
     return found
@@ -281,7 +281,7 @@ def test_regions_compute_the_references_of_their_records(
             if len(found) != 1 or name in (*MOVED, *TURNED_ROUND):
                 continue
             ((kind, record),) = found
-            reference = known(kind).reference
+            reference = known(kind).integers.reference
             assert reference is not None
             given = constants(of(name, dtype), inputs[name])
             wanted = reference(record, *given)

@@ -10,13 +10,13 @@ from tests.rewrite.describe import lines
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_bytes, peak_bytes
 from tvm_serenity.relax.rewrite_read import read_net
-from tvm_serenity.rewrite import Net, RewriteOptions, rewrite
+from tvm_serenity.rewrite import RULES, Net, RewriteOptions, rewrite
 from tvm_serenity.rewrite.candidates import everywhere
 from tvm_serenity.rewrite.from_graph import net_of
 from tvm_serenity.rewrite.regions import NetRegion, Stitched, regions
-from tvm_serenity.rewrite.rewrite import FREE
+from tvm_serenity.rewrite.rule import When
 
-RULES = list(FREE.values())
+FREE = [rule.only(When.FREE) for rule in RULES.values() if rule.is_applied(When.FREE)]
 
 
 def drawn(seed: int) -> Net:
@@ -35,7 +35,7 @@ def stitched(net: Net, cut: Iterable[NetRegion], change: Callable[[NetRegion], N
 
 def in_regions(net: Net, cut: Iterable[NetRegion]) -> Net:
     """The free rules applied in each region alone."""
-    return stitched(net, cut, lambda region: everywhere(region.alone(), RULES, []))
+    return stitched(net, cut, lambda region: everywhere(region.alone(), FREE, []))
 
 
 def differences(seeds: Sequence[int], closed: bool) -> list[int]:
@@ -43,8 +43,9 @@ def differences(seeds: Sequence[int], closed: bool) -> list[int]:
     found = []
     for seed in seeds:
         net = drawn(seed)
-        matched = {m.node for rule in RULES for m in rule.matches(net)} if closed else set()
-        if lines(in_regions(net, regions(net, matched))) != lines(everywhere(net, RULES, [])):
+        names = [m.node for rule in FREE for m in rule.matches(net)]
+        matched = frozenset(names if closed else ())
+        if lines(in_regions(net, regions(net, matched))) != lines(everywhere(net, FREE, [])):
             found.append(seed)
     return found
 

@@ -1,5 +1,6 @@
 """Each rule by itself: what it matches, what it makes of it, what it refuses and why."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from tests.rewrite import nets
 from tests.rewrite.describe import lines
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.relax.rewrite_read import read_net
+from tvm_serenity.relax.rewrite_read import prepared, read_net
 from tvm_serenity.rewrite import RULES, Match, Net, apply_everywhere, rule_names
 from tvm_serenity.rewrite.from_graph import net_of
+from tvm_serenity.rewrite.net import Kind, Node
+from tvm_serenity.rewrite.rule import Ability, Promise
 
 
 def net(name: str, layout: str = "NCHW", dtype: str = "float32") -> Net:
@@ -142,12 +145,36 @@ def test_names_and_numbers_name_rules() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_has_a_numbered_specification(name: str) -> None:
-    numbers = [
-        line.partition(".")[0] for line in RULES[name].SPEC.splitlines() if line[:1].isdigit()
-    ]
+    said = RULES[name].specification
+    numbers = [line.partition(".")[0] for line in said.splitlines() if line[:1].isdigit()]
     assert numbers == [str(i + 1) for i in range(len(numbers))]
-    assert "Refused" in RULES[name].SPEC
-    assert "Promise" in RULES[name].SPEC
+    assert "Refused" in said
+    assert (RULES[name].promise is Promise.IDENTICAL) == ("Promise: bit-identical" in said)
+
+
+def needed(before: Net, node: Node) -> set[Ability]:
+    """What the kernel of an op that a rule made must be able to do."""
+    found = set[Ability]()
+    pieces = [p for o in node.operands for p in o.pieces]
+    several = node.kind is not Kind.CONCAT and any(len(o.pieces) > 1 for o in node.operands)
+    if several or any(not p.whole for p in pieces):
+        found.add(Ability.READ_PIECES)
+    if node.in_place or (node.into is not None and before.sums_in_place):
+        found.add(Ability.WRITE_PLACES)
+    return found
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_says_what_its_kernels_must_be_able_to_do(name: str) -> None:
+    found = set[Ability]()
+    cuttable = [body for name, body in nets.NETS.items() if name != "grouped"]  # pinned in Relay
+    for layout, body in product(("NCHW", "NHWC"), (*cuttable, nets.shuffled)):
+        module = prepared(nets.module(body, layout))
+        before: Net = read_net(module, external=False).net
+        after, done = apply_everywhere(before, name)
+        if done:
+            found |= set[Ability]().union(*(needed(before, node) for node in after.nodes))
+    assert found == RULES[name].abilities
 
 
 def graph_of(dtype: str, *, constant: bool = True, axis: int = 3) -> Graph:

@@ -44,21 +44,21 @@ def lacking(
 ) -> str:
     """Return why an operator of these inputs and results has no meaning here, or nothing."""
     known = operator(kind)
-    ours = known.plain is not None or known.read is not None
+    ours = known.numbers.form is not None or known.integers.read is not None
     if kind not in TFLITE and not ours:
         return f"TVM's importer lacks {kind}"
     if known.refused:
         return known.refused
     quantised = any(t is not None and t.params is not None for t in (*given, *made))
-    taken = known.moves or known.read is not None or kind in TFLITE_QUANTISED
-    if quantised and (known.float_only or not taken):
+    taken = known.integers.moves or known.integers.read is not None or kind in TFLITE_QUANTISED
+    if quantised and (known.integers.float_only or not taken):
         return f"quantised {kind} is unsupported"
-    sums = known.sums
+    sums = known.layer.sums
     if sums is not None and len(given) > sums.bias:
         types = [None if t is None else t.dtype for t in (given[sums.source], given[sums.bias])]
         if types == ["int16", "int32"]:
             return "32-bit sums of 16-bit values"
-    if weights_alone(given, made) and sums is None and known.dynamic is None:
+    if weights_alone(given, made) and sums is None and known.integers.dynamic is None:
         return f"quantised weights of a float {kind}"
     return ""
 
@@ -97,15 +97,19 @@ class Meanings:
 
     def _unread(self, known: Operator, scene: Scene) -> str:
         """Why a quantised operator cannot be read into its record, as far as the file tells."""
-        if known.read is None or known.compute is None:
+        if known.integers.read is None or known.integers.compute is None:
             return ""
-        alone = known.dynamic is not None and weights_alone(scene.operands, scene.results)
-        given = scene.operands if known.sums is None else [scene.operands[known.sums.source]]
+        alone = known.integers.dynamic is not None and weights_alone(scene.operands, scene.results)
+        given = (
+            scene.operands
+            if known.layer.sums is None
+            else [scene.operands[known.layer.sums.source]]
+        )
         tensors = [t for t in (*given, *scene.results) if t is not None]
-        if not known.exact and (alone or all(t.params is None for t in tensors)):
+        if not known.integers.exact and (alone or all(t.params is None for t in tensors)):
             return ""
         try:
-            known.read(scene)
+            known.integers.read(scene)
         except UnsupportedError as error:
             return str(error)
         except Exception:  # what the file alone does not tell: the import says it
@@ -118,9 +122,9 @@ class Meanings:
         options = table.table(OperatorField.BUILTIN_OPTIONS)
         given = list(table.ints(OperatorField.INPUTS))
         given += [t for t in self.graph.ops[index].inputs if t >= len(self._tensors)]
-        if operator(kind).holds:
+        if operator(kind).state.holds:
             given += table.ints(OperatorField.OUTPUTS)[:1]
-        sums = operator(kind).sums
+        sums = operator(kind).layer.sums
         if sums is not None and len(given) == sums.bias + 1 and given[-1] == -1:
             given.pop()
         return Scene(

@@ -194,7 +194,7 @@ class Unrolling:
             return (self._constant(found),)
         known = operator(kind)
         variable = any(t.u8(TensorField.IS_VARIABLE) for t in old)
-        if variable or known.calls or known.keeps or known.holds or kind in _STATES:
+        if variable or known.calls or known.state.keeps or known.state.holds or kind in _STATES:
             raise UnsupportedError(
                 f"operator {kind}: it keeps state inside of a subgraph that {_LOOP} or {_BRANCH} "
                 "runs; keep it in the main graph"

@@ -224,7 +224,7 @@ def _with_states(
     """
     tensors, kept = list(tensors), []
     for index, kind in enumerate(kinds):
-        keeps, own = operator(kind).keeps, list[int]()
+        keeps, own = operator(kind).state.keeps, list[int]()
         if keeps is not None:
             shapes = [tensors[t].shape or () for t in inputs[index]]
             for shape, dtype in keeps(shapes, flexible(custom_options(tables[index]))):
@@ -233,7 +233,7 @@ def _with_states(
                 own.append(len(tensors))
                 tensors.append(Tensor(name, size, shape, dtype, Role.STATE))
         inputs[index] = (*inputs[index], *own)
-        held = outputs[index][:1] if operator(kind).holds else ()
+        held = outputs[index][:1] if operator(kind).state.holds else ()
         if any(tensors[t].role is not Role.STATE for t in held):
             raise UnsupportedError(
                 f"{kind} whose result is no variable: other tensors overwrite it"

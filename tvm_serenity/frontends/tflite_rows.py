@@ -76,7 +76,7 @@ def folded_padding(network: Network) -> Network:
     """Return ``network`` without the PAD layers that only layers by rows read."""
     for index, layer in enumerate(network.layers):
         if (
-            not operator(layer.kind).pads
+            not operator(layer.kind).rows.pads
             or not layer.splits
             or layer.outputs[0] in network.contiguous
         ):
@@ -141,7 +141,7 @@ class _Reader:
     def layer(self, index: int, op: Op) -> Layer:
         inputs = tuple(t for t in op.inputs if self.graph.in_profile[t])
         height = self.height(op.outputs[0])
-        if operator(op.kind).view and len(inputs) == 1:
+        if operator(op.kind).storage.view and len(inputs) == 1:
             source = inputs[0]
             if self.height(source) == height:
                 self.alias[op.outputs[0]] = self.alias.get(source, source)
@@ -156,7 +156,11 @@ class _Reader:
     def summed(self, layer: Layer) -> list[Layer]:
         """A mean over all rows as two layers: rows into sums of 4 bytes, sums into the result."""
         rows = self.height(layer.inputs[0]) if layer.inputs else 1
-        if not operator(layer.kind).sums_rows or rows == 1 or layer.needs != (everything(1, rows),):
+        if (
+            not operator(layer.kind).rows.summed
+            or rows == 1
+            or layer.needs != (everything(1, rows),)
+        ):
             return [layer]
         kept = self.graph.tensors[layer.outputs[0]]
         size = 4 * kept.size_bytes // ITEM_BYTES.get(kept.dtype, 4)
@@ -177,7 +181,7 @@ class _Reader:
         if len({self.height(t) for t in op.outputs}) > 1:
             raise UnsupportedError("its outputs differ in height")
         known = operator(op.kind)
-        if known.by_rows is None:
+        if known.rows.needs is None:
             raise UnsupportedError(f"{op.kind} is not computed row by row")
         options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
         seen = Seen(
@@ -190,7 +194,7 @@ class _Reader:
             options=_NoOptions(op.kind) if options is None else options,
             constant=lambda operand: self.ints(op.inputs[operand]),
         )
-        return known.by_rows(seen)
+        return known.rows.needs(seen)
 
     def ints(self, tensor: int) -> tuple[int, ...]:
         """The values of a constant of integers; none where the file does not hold them."""

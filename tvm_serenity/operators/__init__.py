@@ -1,6 +1,6 @@
 """Operators: one file a kind, with all that is known of it.
 
-    operator("CONV_2D").by_rows        # which rows of the input a row of the result needs
+    operator("CONV_2D").rows.needs     # which rows of the input a row of the result needs
 
 A file declares ``OPERATORS``: records of one operator, or of a family that is one thing with a
 parameter. One line in ``MODULES`` registers it; everything else looks the record up here, so there
@@ -14,7 +14,9 @@ and rewritten where none is installed. What makes a kernel (``compute``) imports
 from functools import cache
 from importlib import import_module
 
-from tvm_serenity.operators.record import MemoryUse, Operator, Seen, Sums, WeightInput
+from tvm_serenity.operators.needs import Seen
+from tvm_serenity.operators.parts import MemoryUse, Sums, WeightInput
+from tvm_serenity.operators.record import Operator
 
 MODULES = (
     "abs",

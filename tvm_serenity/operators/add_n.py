@@ -8,6 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.running import SHIFT, finish_of, wrapped
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
@@ -47,4 +48,8 @@ def _reference(op: SumOfAll, *arrays: Array) -> Array:
     return clamped(scaled(total, m.value[0], m.shift[0]), op.result)
 
 
-OPERATORS = (Operator(kinds=("ADD_N",), read=_read, compute=_compute, reference=_reference),)
+OPERATORS = (
+    Operator(
+        kinds=("ADD_N",), integers=Integers(read=_read, compute=_compute, reference=_reference)
+    ),
+)

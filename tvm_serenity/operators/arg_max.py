@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -24,4 +25,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("min", found, at)
 
 
-OPERATORS = (Operator(kinds=("ARG_MAX", "ARG_MIN"), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(
+        kinds=("ARG_MAX", "ARG_MIN"), numbers=Numbers(form=_plain), integers=Integers(moves=True)
+    ),
+)

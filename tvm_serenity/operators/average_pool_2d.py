@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_serenity.kernels.records import AveragePool, Requantise
+from tvm_serenity.operators.parts import Integers, Layer, Rows, Storage
 from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import requantised
@@ -77,14 +78,10 @@ OPERATORS = (
         kinds=("AVERAGE_POOL_2D",),
         relax=("nn.avg_pool2d",),
         relay=("nn.avg_pool2d",),
-        by_rows=pooled_by_rows,
-        sums_rows=True,
-        channel=3,
-        scratch=int8_scratch(1, _scratch),
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        in_float=True,
+        rows=Rows(needs=pooled_by_rows, summed=True),
+        layer=Layer(channel=3),
+        storage=Storage(scratch=int8_scratch(1, _scratch)),
+        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
-    Operator(kinds=("AveragePool",), channel=1),
+    Operator(kinds=("AveragePool",), layer=Layer(channel=1)),
 )

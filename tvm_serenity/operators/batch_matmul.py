@@ -9,7 +9,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicProduct
 from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators import dynamic_range as dynamic
-from tvm_serenity.operators.record import OnTheFly, Operator
+from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled, scaled_wide
 
@@ -131,10 +132,12 @@ def _reference_dynamic(op: ProductOnTheFly, x: Array, y: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("BATCH_MATMUL",),
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
+        numbers=Numbers(form=_plain),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
+        ),
     ),
 )

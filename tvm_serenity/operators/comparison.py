@@ -12,6 +12,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import centred
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
@@ -81,9 +82,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=tuple(_FUNCTIONS),
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
+        numbers=Numbers(form=_plain),
+        integers=Integers(read=_read, compute=_compute, reference=_reference),
     ),
 )

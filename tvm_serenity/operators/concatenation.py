@@ -7,8 +7,9 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import looked_up
-from tvm_serenity.operators.needs import Need, rowwise, stacked
-from tvm_serenity.operators.record import MemoryUse, Operator, Seen, no_scratch
+from tvm_serenity.operators.needs import Need, Seen, rowwise, stacked
+from tvm_serenity.operators.parts import Integers, MemoryUse, Rows, Storage
+from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.quantize import tables
 
@@ -76,13 +77,9 @@ OPERATORS = (
         kinds=("CONCATENATION",),
         relax=("concat",),
         relay=("concatenate", "qnn.concatenate"),
-        memory=MemoryUse.CONCAT,
-        by_rows=_by_rows,
-        scratch=no_scratch,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        in_float=True,
+        storage=Storage(use=MemoryUse.CONCAT, scratch=no_scratch),
+        rows=Rows(needs=_by_rows),
+        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
-    Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), memory=MemoryUse.CONCAT),
+    Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), storage=Storage(use=MemoryUse.CONCAT)),
 )

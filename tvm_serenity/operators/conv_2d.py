@@ -5,7 +5,8 @@ from functools import partial
 
 from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import OnTheFly, Operator, Sums, WeightInput, int8_scratch
+from tvm_serenity.operators.parts import Integers, Layer, OnTheFly, Rows, Storage, Sums, WeightInput
+from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=3, dilation_w=4, dilation_h=5, channels=0)
@@ -24,22 +25,28 @@ OPERATORS = (
         kinds=("CONV_2D",),
         relax=("nn.conv2d",),
         relay=("nn.conv2d", "qnn.conv2d"),
-        by_rows=partial(by_rows, fields=_FIELDS),
-        weights=_WEIGHTS,
-        sums=Sums(),
+        rows=Rows(needs=partial(by_rows, fields=_FIELDS)),
+        layer=Layer(weights=_WEIGHTS, sums=Sums()),
         library="convolution",
-        scratch=int8_scratch(2, _scratch),
-        read=partial(read, fields=_FIELDS),
-        compute=compute,
-        reference=reference,
-        dynamic=OnTheFly(partial(dynamic.read, fields=_FIELDS), dynamic.compute, dynamic.reference),
-        in_float=True,
+        storage=Storage(scratch=int8_scratch(2, _scratch)),
+        integers=Integers(
+            read=partial(read, fields=_FIELDS),
+            compute=compute,
+            reference=reference,
+            dynamic=OnTheFly(
+                partial(dynamic.read, fields=_FIELDS), dynamic.compute, dynamic.reference
+            ),
+            in_float=True,
+        ),
     ),
     Operator(
         kinds=("Conv", "ConvInteger"),
-        weights=WeightInput(operand=1, outputs=0, inputs=1, channels=1, finished=False),
+        layer=Layer(
+            weights=WeightInput(operand=1, outputs=0, inputs=1, channels=1, finished=False)
+        ),
     ),
     Operator(
-        kinds=("QLinearConv",), weights=WeightInput(operand=3, outputs=0, inputs=1, channels=1)
+        kinds=("QLinearConv",),
+        layer=Layer(weights=WeightInput(operand=3, outputs=0, inputs=1, channels=1)),
     ),
 )

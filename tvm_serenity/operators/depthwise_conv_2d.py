@@ -5,7 +5,8 @@ from functools import partial
 
 from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.record import OnTheFly, Operator, Sums, WeightInput, int8_scratch
+from tvm_serenity.operators.parts import Integers, Layer, OnTheFly, Rows, Storage, Sums, WeightInput
+from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
 _FIELDS = Fields(activation=4, dilation_w=5, dilation_h=6, channels=3)
@@ -22,15 +23,18 @@ def _scratch(shapes: Sequence[Shape], made: Shape) -> int:
 OPERATORS = (
     Operator(
         kinds=("DEPTHWISE_CONV_2D",),
-        by_rows=partial(by_rows, fields=_FIELDS),
-        weights=_WEIGHTS,
-        sums=Sums(),
+        rows=Rows(needs=partial(by_rows, fields=_FIELDS)),
+        layer=Layer(weights=_WEIGHTS, sums=Sums()),
         library="depthwise",
-        scratch=int8_scratch(2, _scratch),
-        read=partial(read, fields=_FIELDS),
-        compute=compute,
-        reference=reference,
-        dynamic=OnTheFly(partial(dynamic.read, fields=_FIELDS), dynamic.compute, dynamic.reference),
-        in_float=True,
+        storage=Storage(scratch=int8_scratch(2, _scratch)),
+        integers=Integers(
+            read=partial(read, fields=_FIELDS),
+            compute=compute,
+            reference=reference,
+            dynamic=OnTheFly(
+                partial(dynamic.read, fields=_FIELDS), dynamic.compute, dynamic.reference
+            ),
+            in_float=True,
+        ),
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -18,4 +19,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.kernel("update_slice", made, *values)
 
 
-OPERATORS = (Operator(kinds=("DYNAMIC_UPDATE_SLICE",), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(
+        kinds=("DYNAMIC_UPDATE_SLICE",), numbers=Numbers(form=_plain), integers=Integers(moves=True)
+    ),
+)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.record import OnTheFly, Operator
+from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 
@@ -70,10 +71,12 @@ def _reference_dynamic(op: RealRows, indices: Array, rows: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("EMBEDDING_LOOKUP",),
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
+        numbers=Numbers(form=_plain),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
+        ),
     ),
 )

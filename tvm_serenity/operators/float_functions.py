@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Elements, Integers, Numbers
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -27,20 +28,28 @@ def _square(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 def _rounding(name: str) -> Operator:
     facts = elementwise(name.upper(), name.capitalize(), relax=name, relay=name)
-    return replace(facts, float_only=True)
+    return replace(facts, integers=Integers(float_only=True))
 
 
 _SHIFTS = "left_shift right_shift"
 OPERATORS = (
-    replace(elementwise("COS", "Cos", relax="cos", real=np.cos), float_only=True),
-    replace(elementwise("SIN", "Sin", relax="sin", real=np.sin), float_only=True),
-    replace(_rounding("ceil"), real=np.ceil),
-    replace(_rounding("floor"), real=np.floor),
-    replace(_rounding("round"), real=np.rint),
-    replace(elementwise("POW", "Pow", relax="power", real=np.power), float_only=True, plain=_power),
+    replace(
+        elementwise("COS", "Cos", relax="cos", real=np.cos), integers=Integers(float_only=True)
+    ),
+    replace(
+        elementwise("SIN", "Sin", relax="sin", real=np.sin), integers=Integers(float_only=True)
+    ),
+    replace(_rounding("ceil"), elements=Elements(real=np.ceil)),
+    replace(_rounding("floor"), elements=Elements(real=np.floor)),
+    replace(_rounding("round"), elements=Elements(real=np.rint)),
+    replace(
+        elementwise("POW", "Pow", relax="power", real=np.power),
+        integers=Integers(float_only=True),
+        numbers=Numbers(form=_power),
+    ),
     elementwise("SIGN"),
-    replace(elementwise("SQUARE", relax="square", real=np.square), plain=_square),
-    Operator(kinds=("ATAN2",), float_only=True),
+    replace(elementwise("SQUARE", relax="square", real=np.square), numbers=Numbers(form=_square)),
+    Operator(kinds=("ATAN2",), integers=Integers(float_only=True)),
     elementwise("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"),
     elementwise("Sign", relax="sign", real=np.sign),
     elementwise("Tan", relax="tan", real=np.tan),

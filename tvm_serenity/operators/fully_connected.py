@@ -10,8 +10,9 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
+from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Storage, Sums
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import OnTheFly, Operator, Sums, no_scratch
+from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
 from tvm_serenity.operators.weighted import (
     WeightedLayer,
@@ -175,15 +176,16 @@ OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
         relax=("matmul",),
-        sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
+        layer=Layer(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
         library="convolution",
-        scratch=no_scratch,
-        plain=_plain,
-        stored=True,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
-        in_float=True,
+        storage=Storage(scratch=no_scratch),
+        numbers=Numbers(form=_plain, stored=True),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_dynamic, _compute_dynamic, _reference_dynamic),
+            in_float=True,
+        ),
     ),
 )

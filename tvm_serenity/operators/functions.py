@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, only, symmetric
 from tvm_serenity.quantize import lookups
@@ -75,7 +76,7 @@ def function(facts: Operator, widths: Widths) -> Operator:
     def table(op: Function) -> Array:
         return np.clip(widths.table(op), *(op.limits or op.result.params.limits))
 
-    return replace(facts, read=read, compute=compute, reference=reference)
+    return replace(facts, integers=Integers(read=read, compute=compute, reference=reference))
 
 
 def looked_up(name: str, source: Stored, table: Array, value: Expr, calls: Calls) -> Expr:

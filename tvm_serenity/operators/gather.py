@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -56,6 +57,13 @@ def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
 
 
 OPERATORS = (
-    Operator(kinds=("GATHER",), relax=("take",), plain=_along_an_axis, moves=True),
-    Operator(kinds=("GATHER_ND",), plain=_by_several_axes, moves=True),
+    Operator(
+        kinds=("GATHER",),
+        relax=("take",),
+        numbers=Numbers(form=_along_an_axis),
+        integers=Integers(moves=True),
+    ),
+    Operator(
+        kinds=("GATHER_ND",), numbers=Numbers(form=_by_several_axes), integers=Integers(moves=True)
+    ),
 )

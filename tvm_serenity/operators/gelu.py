@@ -12,6 +12,7 @@ from tvm_serenity.operators.functions import (
     sampled,
     samples,
 )
+from tvm_serenity.operators.parts import Numbers
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize import lookups
@@ -45,7 +46,10 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 OPERATORS = (
     function(
-        replace(elementwise("GELU", "Gelu", relax="nn.gelu", real=lookups.gelu), plain=_plain),
+        replace(
+            elementwise("GELU", "Gelu", relax="nn.gelu", real=lookups.gelu),
+            numbers=Numbers(form=_plain),
+        ),
         Widths(
             table=_table,
             wide=_wide,

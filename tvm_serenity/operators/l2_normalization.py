@@ -7,6 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
@@ -66,9 +67,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("L2_NORMALIZATION",),
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
+        numbers=Numbers(form=_plain),
+        integers=Integers(read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -7,6 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.operators.softmax import differences, least_difference
@@ -66,4 +67,9 @@ def _reference(op: LogSoftmax, x: Array) -> Array:
     return clamped(np.where(near, rest, -256), op.result)
 
 
-OPERATORS = (Operator(kinds=("LOG_SOFTMAX",), read=_read, compute=_compute, reference=_reference),)
+OPERATORS = (
+    Operator(
+        kinds=("LOG_SOFTMAX",),
+        integers=Integers(read=_read, compute=_compute, reference=_reference),
+    ),
+)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.operators.parts import Integers, Layer, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr
 from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
@@ -35,13 +36,10 @@ OPERATORS = (
         kinds=("MAX_POOL_2D",),
         relax=("nn.max_pool2d",),
         relay=("nn.max_pool2d",),
-        by_rows=pooled_by_rows,
-        channel=3,
-        scratch=no_scratch,
-        read=read_windows,
-        compute=_compute,
-        reference=_reference,
-        in_float=True,
+        rows=Rows(needs=pooled_by_rows),
+        layer=Layer(channel=3),
+        storage=Storage(scratch=no_scratch),
+        integers=Integers(read=read_windows, compute=_compute, reference=_reference, in_float=True),
     ),
-    Operator(kinds=("MaxPool",), channel=1),
+    Operator(kinds=("MaxPool",), layer=Layer(channel=1)),
 )

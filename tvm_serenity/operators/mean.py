@@ -8,9 +8,10 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Mean, Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.needs import Need, everything
+from tvm_serenity.operators.needs import Need, Seen, everything
+from tvm_serenity.operators.parts import Integers, Numbers, Rows
 from tvm_serenity.operators.plain import FLOATS
-from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import Multiplier, divided, multiplier, scaled
@@ -60,9 +61,12 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
 
 
 _READ = Operator(
-    kinds=(), read=read_reduction, compute=_compute, reference=_reference, in_float=True
+    kinds=(),
+    integers=Integers(read=read_reduction, compute=_compute, reference=_reference, in_float=True),
 )
 OPERATORS = (
-    replace(_READ, kinds=("MEAN",), by_rows=_by_rows, sums_rows=True, plain=_plain),
+    replace(
+        _READ, kinds=("MEAN",), rows=Rows(needs=_by_rows, summed=True), numbers=Numbers(form=_plain)
+    ),
     replace(_READ, kinds=("SUM",)),
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.picked import picked
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -24,4 +25,6 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return value
 
 
-OPERATORS = (Operator(kinds=("MIRROR_PAD",), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(kinds=("MIRROR_PAD",), numbers=Numbers(form=_plain), integers=Integers(moves=True)),
+)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -26,4 +27,11 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("where", here, on, off)
 
 
-OPERATORS = (Operator(kinds=("ONE_HOT",), relax=("one_hot",), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(
+        kinds=("ONE_HOT",),
+        relax=("one_hot",),
+        numbers=Numbers(form=_plain),
+        integers=Integers(moves=True),
+    ),
+)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.needs import Need, shifted
-from tvm_serenity.operators.record import Operator, Seen, no_scratch
+from tvm_serenity.operators.needs import Need, Seen, shifted
+from tvm_serenity.operators.parts import Integers, Numbers, Rows, Storage
+from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _AMOUNTS, _VALUE = 1, 2
@@ -34,6 +35,16 @@ def _far(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
 
 
 OPERATORS = (
-    Operator(kinds=("PAD",), by_rows=_by_rows, pads=True, moves=True, scratch=no_scratch),
-    Operator(kinds=("PADV2",), by_rows=_by_rows, plain=_far, moves=True),
+    Operator(
+        kinds=("PAD",),
+        rows=Rows(needs=_by_rows, pads=True),
+        integers=Integers(moves=True),
+        storage=Storage(scratch=no_scratch),
+    ),
+    Operator(
+        kinds=("PADV2",),
+        rows=Rows(needs=_by_rows),
+        numbers=Numbers(form=_far),
+        integers=Integers(moves=True),
+    ),
 )

@@ -10,6 +10,7 @@ from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import on_elements
+from tvm_serenity.operators.parts import Elements, Integers, Numbers, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.quantize import tables
@@ -89,31 +90,26 @@ OPERATORS = (
         kinds=("QUANTIZE",),
         relax=("quantize",),
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
-        by_rows=on_elements,
-        scratch=no_scratch,
-        plain=_whole,
-        stored=True,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        in_float=True,
+        rows=Rows(needs=on_elements),
+        storage=Storage(scratch=no_scratch),
+        numbers=Numbers(form=_whole, stored=True),
+        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     Operator(
         kinds=("DEQUANTIZE",),
         relax=("dequantize",),
         relay=("qnn.dequantize",),
-        by_rows=on_elements,
-        plain_cheap=True,
-        scratch=no_scratch,
-        plain=_real,
-        stored=True,
+        rows=Rows(needs=on_elements),
+        elements=Elements(plain_cheap=True),
+        storage=Storage(scratch=no_scratch),
+        numbers=Numbers(form=_real, stored=True),
     ),
     Operator(
         kinds=("CAST",),
         relax=("astype",),
         relay=("cast",),
-        by_rows=on_elements,
-        plain_cheap=True,
-        plain=_cast,
+        rows=Rows(needs=on_elements),
+        elements=Elements(plain_cheap=True),
+        numbers=Numbers(form=_cast),
     ),
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -12,4 +13,6 @@ def _plain(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Array:
     return np.asarray(len(scene.shape(0)), np.int32)
 
 
-OPERATORS = (Operator(kinds=("RANK",), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(kinds=("RANK",), numbers=Numbers(form=_plain), integers=Integers(moves=True)),
+)

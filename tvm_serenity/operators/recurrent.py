@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Numbers, State
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -91,6 +92,10 @@ def _gate(calls: Calls, x: Expr, hidden: Expr, gate: Sequence[Expr]) -> Expr:
 _OTHERS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM")
 _WHY = "its states, which it keeps from run to run, are unsupported"
 OPERATORS = (
-    Operator(kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",), states=(_RNN_STATE,), plain=_rnn),
+    Operator(
+        kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",),
+        state=State(inputs=(_RNN_STATE,)),
+        numbers=Numbers(form=_rnn),
+    ),
     Operator(kinds=_OTHERS, refused=_WHY),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
 from tvm_serenity.operators.running import wrapped
@@ -58,4 +59,9 @@ def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
     )
 
 
-OPERATORS = (Operator(kinds=("REDUCE_PROD",), read=_read, compute=_compute, reference=_reference),)
+OPERATORS = (
+    Operator(
+        kinds=("REDUCE_PROD",),
+        integers=Integers(read=_read, compute=_compute, reference=_reference),
+    ),
+)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from tvm_serenity.operators.record import MemoryUse, Operator, no_scratch
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Storage
+from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _AXES = 0
@@ -32,14 +33,21 @@ def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None
     return calls.apply("reshape", values[0], result.shape)
 
 
-_VIEW = Operator(kinds=(), memory=MemoryUse.COPY, view=True, moves=True, scratch=no_scratch)
+_VIEW = Operator(
+    kinds=(),
+    storage=Storage(use=MemoryUse.COPY, view=True, scratch=no_scratch),
+    integers=Integers(moves=True),
+)
 OPERATORS = (
-    replace(_VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten"), plain=_reshaped),
-    replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), plain=_squeezed),
-    replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), plain=_expanded),
-    Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), memory=MemoryUse.COPY),
-    Operator(
-        kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), memory=MemoryUse.COPY
+    replace(
+        _VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten"), numbers=Numbers(form=_reshaped)
     ),
-    Operator(kinds=("Dropout",), memory=MemoryUse.COPY),  # does nothing at inference
+    replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), numbers=Numbers(form=_squeezed)),
+    replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), numbers=Numbers(form=_expanded)),
+    Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), storage=Storage(use=MemoryUse.COPY)),
+    Operator(
+        kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"),
+        storage=Storage(use=MemoryUse.COPY),
+    ),
+    Operator(kinds=("Dropout",), storage=Storage(use=MemoryUse.COPY)),  # does nothing at inference
 )

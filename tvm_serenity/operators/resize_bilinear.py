@@ -7,6 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Bilinear
+from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, four
 
@@ -80,9 +81,6 @@ def _along(op: Bilinear, axis: int, at: Array) -> tuple[Array, Array, Array]:
 OPERATORS = (
     Operator(
         kinds=("RESIZE_BILINEAR",),
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        in_float=True,
+        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
 )

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.needs import Need, nearest
+from tvm_serenity.operators.needs import Need, Seen, nearest
+from tvm_serenity.operators.parts import Integers, Numbers, Rows
 from tvm_serenity.operators.picked import picked
-from tvm_serenity.operators.record import Operator, Seen
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 _SIZE = 1
@@ -47,5 +48,10 @@ def copied(old: int, new: int, corners: bool, half: bool) -> Array:
 
 
 OPERATORS = (
-    Operator(kinds=("RESIZE_NEAREST_NEIGHBOR",), by_rows=_by_rows, plain=_plain, moves=True),
+    Operator(
+        kinds=("RESIZE_NEAREST_NEIGHBOR",),
+        rows=Rows(needs=_by_rows),
+        numbers=Numbers(form=_plain),
+        integers=Integers(moves=True),
+    ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -58,4 +59,6 @@ def _turns(places: Array, lead: int) -> list[Array]:
     return turns
 
 
-OPERATORS = (Operator(kinds=("SCATTER_ND",), plain=_plain, moves=True),)
+OPERATORS = (
+    Operator(kinds=("SCATTER_ND",), numbers=Numbers(form=_plain), integers=Integers(moves=True)),
+)

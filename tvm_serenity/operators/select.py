@@ -7,7 +7,8 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import on_elements
-from tvm_serenity.operators.record import MemoryUse, Operator, elementwise
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Storage
+from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
 
 
@@ -51,10 +52,17 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 _SELECT = Operator(
-    kinds=("SELECT",), plain=_plain, read=_read, compute=_compute, reference=_reference
+    kinds=("SELECT",),
+    numbers=Numbers(form=_plain),
+    integers=Integers(read=_read, compute=_compute, reference=_reference),
 )
 OPERATORS = (
     _SELECT,
-    replace(_SELECT, kinds=("SELECT_V2",), memory=MemoryUse.ELEMENTWISE, by_rows=on_elements),
+    replace(
+        _SELECT,
+        kinds=("SELECT_V2",),
+        storage=Storage(use=MemoryUse.ELEMENTWISE),
+        rows=Rows(needs=on_elements),
+    ),
     elementwise("Where"),
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Subtraction
+from tvm_serenity.operators.parts import Integers, State
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
@@ -67,10 +68,7 @@ def _reference(op: Subtraction, x: Array, estimate: Array) -> tuple[Array, Array
 OPERATORS = (
     Operator(
         kinds=("SignalFilterBankSpectralSubtraction",),
-        exact=True,
-        keeps=_keeps,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
+        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        state=State(keeps=_keeps),
     ),
 )

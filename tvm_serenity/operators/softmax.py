@@ -10,6 +10,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import RealSoftmax
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import between
+from tvm_serenity.operators.parts import Integers, Numbers, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
 from tvm_serenity.quantize import lookups, tables
@@ -146,10 +147,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("SOFTMAX",),
-        scratch=no_scratch,
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
+        storage=Storage(scratch=no_scratch),
+        numbers=Numbers(form=_plain),
+        integers=Integers(read=_read, compute=_compute, reference=_reference),
     ),
 )

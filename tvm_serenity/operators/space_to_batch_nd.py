@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -57,6 +58,12 @@ def _to_space(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 OPERATORS = (
-    Operator(kinds=("SPACE_TO_BATCH_ND",), plain=_to_batches, moves=True),
-    Operator(kinds=("BATCH_TO_SPACE_ND",), plain=_to_space, moves=True),
+    Operator(
+        kinds=("SPACE_TO_BATCH_ND",),
+        numbers=Numbers(form=_to_batches),
+        integers=Integers(moves=True),
+    ),
+    Operator(
+        kinds=("BATCH_TO_SPACE_ND",), numbers=Numbers(form=_to_space), integers=Integers(moves=True)
+    ),
 )

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.needs import Need, rowwise
-from tvm_serenity.operators.record import MemoryUse, Operator, Seen, no_scratch
+from tvm_serenity.operators.needs import Need, Seen, rowwise
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Storage
+from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 
@@ -35,12 +36,16 @@ OPERATORS = (
     Operator(
         kinds=("SPLIT",),
         relax=("split",),
-        memory=MemoryUse.COPY,
-        by_rows=_by_rows,
-        plain=_equal,
-        moves=True,
-        scratch=no_scratch,
+        storage=Storage(use=MemoryUse.COPY, scratch=no_scratch),
+        rows=Rows(needs=_by_rows),
+        numbers=Numbers(form=_equal),
+        integers=Integers(moves=True),
     ),
-    Operator(kinds=("SPLIT_V",), memory=MemoryUse.COPY, plain=_of_sizes, moves=True),
-    Operator(kinds=("Split",), memory=MemoryUse.COPY),
+    Operator(
+        kinds=("SPLIT_V",),
+        storage=Storage(use=MemoryUse.COPY),
+        numbers=Numbers(form=_of_sizes),
+        integers=Integers(moves=True),
+    ),
+    Operator(kinds=("Split",), storage=Storage(use=MemoryUse.COPY)),
 )

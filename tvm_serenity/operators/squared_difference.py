@@ -7,6 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
+from tvm_serenity.operators.parts import Numbers
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
@@ -38,5 +39,5 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("multiply", difference, difference)
 
 
-_FACTS = replace(elementwise("SQUARED_DIFFERENCE"), plain=_plain)
+_FACTS = replace(elementwise("SQUARED_DIFFERENCE"), numbers=Numbers(form=_plain))
 OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

@@ -16,8 +16,9 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import FilterSum, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
+from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly, State
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import OnTheFly, Operator
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import bias_of, folded, narrow, of_one_scale, requantised
 from tvm_serenity.quantize.fixed import multiplier
@@ -211,13 +212,14 @@ def _compute_dynamic(op: SvdfOnTheFly, values: Sequence[Expr], calls: Calls) -> 
 OPERATORS = (
     Operator(
         kinds=("SVDF",),
-        states=(_STATE,),
-        plain=_plain,
-        stored=True,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
-        in_float=True,
+        state=State(inputs=(_STATE,)),
+        numbers=Numbers(form=_plain, stored=True),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
+            in_float=True,
+        ),
     ),
 )

@@ -16,9 +16,10 @@ from tvm_serenity.kernels.dynamic_records import DynamicTransposed
 from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators import dynamic_transposed as dynamic
 from tvm_serenity.operators.dynamic_range import bias_of, limits_of, weights_of
-from tvm_serenity.operators.needs import SAME, Need, Range, clipped, filter_height, rowwise
+from tvm_serenity.operators.needs import SAME, Need, Range, Seen, clipped, filter_height, rowwise
+from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Rows, Sums
 from tvm_serenity.operators.plain import activated
-from tvm_serenity.operators.record import OnTheFly, Operator, Seen, Sums
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import (
     WeightedLayer,
@@ -191,12 +192,14 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 OPERATORS = (
     Operator(
         kinds=("TRANSPOSE_CONV",),
-        sums=Sums(_SOURCE, _WEIGHTS, _BIAS),
-        by_rows=_by_rows,
-        plain=_plain,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_floats, _compute_floats, dynamic.reference),
+        layer=Layer(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
+        rows=Rows(needs=_by_rows),
+        numbers=Numbers(form=_plain),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_floats, _compute_floats, dynamic.reference),
+        ),
     ),
 )

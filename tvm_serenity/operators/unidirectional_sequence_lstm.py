@@ -18,7 +18,8 @@ from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Gate, Lstm
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.logistic import logistic_reference, tanh_reference
-from tvm_serenity.operators.record import OnTheFly, Operator
+from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly, State
+from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.recurrent import check_plain, lstm, lstm_of_floats
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.operators.weighted import MOST_WIDE_SHIFT, bias_of, folded, narrow, of_one_scale
@@ -278,11 +279,13 @@ def _compute_dynamic(op: LstmOnTheFly, values: Sequence[Expr], calls: Calls) -> 
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",),
-        plain=lstm_of_floats,
-        read=_read,
-        compute=_compute,
-        reference=_reference,
-        dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
-        states=(_HIDDEN, _CELL),
+        numbers=Numbers(form=lstm_of_floats),
+        integers=Integers(
+            read=_read,
+            compute=_compute,
+            reference=_reference,
+            dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
+        ),
+        state=State(inputs=(_HIDDEN, _CELL)),
     ),
 )

@@ -7,6 +7,7 @@ VAR_HANDLE names a variable; which tensors stand for it, and what it holds befor
 from collections.abc import Sequence
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -26,7 +27,9 @@ def _assign(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 OPERATORS = (
-    Operator(kinds=("VAR_HANDLE",), moves=True),
-    Operator(kinds=("READ_VARIABLE",), plain=_read, moves=True),
-    Operator(kinds=("ASSIGN_VARIABLE",), plain=_assign, moves=True),
+    Operator(kinds=("VAR_HANDLE",), integers=Integers(moves=True)),
+    Operator(kinds=("READ_VARIABLE",), numbers=Numbers(form=_read), integers=Integers(moves=True)),
+    Operator(
+        kinds=("ASSIGN_VARIABLE",), numbers=Numbers(form=_assign), integers=Integers(moves=True)
+    ),
 )

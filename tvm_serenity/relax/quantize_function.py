@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 def _real(name: str) -> Callable[..., Array] | None:
     """What an operator computes of real numbers, by its record."""
     known = RELAX.get(name)
-    return None if known is None else known.real
+    return None if known is None else known.elements.real
 
 
 EVERY = (-(1 << 15), 1 << 15)
@@ -74,7 +74,7 @@ def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[st
     facts = RELAX.get(name)
     if name == "relax.nn.leakyrelu":
         return "LEAKY_RELU", float(value.attrs.alpha)
-    if facts is None or facts.compute is None or not facts.maps or len(value.args) > 1:
+    if facts is None or facts.integers.compute is None or not facts.maps or len(value.args) > 1:
         return None
     kind = facts.kinds[0]
     return (kind, 0.0) if kind in _TABLES and rounding != "float" else None

@@ -40,7 +40,7 @@ def moving(value: relax.Expr, look: Callable[[Any], Any]) -> Any:
         nearest = str(value.attrs.method) == "nearest_neighbor"
         return value if nearest and mode != "tf_crop_and_resize" else None
     known = RELAX.get(name)
-    return value if name in _CHOICES or (known is not None and known.moves) else None
+    return value if name in _CHOICES or (known is not None and known.integers.moves) else None
 
 
 def again(

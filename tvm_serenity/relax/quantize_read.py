@@ -194,7 +194,7 @@ class Scope:
 def _memory(call: relax.Call) -> MemoryUse | None:
     """What the memory of an operator looks like, by its record."""
     known = RELAX.get(compat.op_name(call))
-    return None if known is None else known.memory
+    return None if known is None else known.storage.use
 
 
 def _mover(call: relax.Call) -> Any:

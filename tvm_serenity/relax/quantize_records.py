@@ -30,7 +30,7 @@ def computed(
     ``values``: their new expressions, where these are known. What the operator does not support is
     raised as :class:`RefusedError`.
     """
-    compute = operator(kind).compute
+    compute = operator(kind).integers.compute
     if compute is None:
         raise RefusedError(f"no integer form of {kind}")
     with refusing():

@@ -14,7 +14,7 @@ from tvm_serenity.relax.rewrite_read import prepared, read_net
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, apply_everywhere, rewrite, rule_names
-from tvm_serenity.rewrite.in_place import settle
+from tvm_serenity.rewrite.rules.in_place import settle
 from tvm_serenity.rows.limits import Limits as RowLimits
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options, schedule

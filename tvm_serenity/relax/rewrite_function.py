@@ -1,21 +1,24 @@
 """One op of a net as a Relax function of high-level operators, weights sliced to its channels."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tvm
 from tvm import relax
 
 from tvm_serenity import compat
 from tvm_serenity.relax.rewrite_kinds import shape_of
 from tvm_serenity.relax.rewrite_read import Reading, Source
-from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Range
+from tvm_serenity.rewrite.builder import Array, groups, of_channels, of_weights
+from tvm_serenity.rewrite.emit import emit
+from tvm_serenity.rewrite.net import Net, Node
 
 
 class OpFunction:
-    """One op as a Relax function: ``keys`` are its arguments, ``params`` its parameters."""
+    """One op as a Relax function: ``keys`` are its arguments, ``params`` its parameters.
+
+    It is the builder (``rewrite.builder``) that an op of a net is said to.
+    """
 
     def __init__(self, reading: Reading, net: Net, node: Node) -> None:
         self.reading, self.net, self.node = reading, net, node
@@ -23,19 +26,63 @@ class OpFunction:
         self.keys: list[Any] = []
         self.params: list[Any] = []
         self.values: dict[int, Any] = {}
-        self.steps: list[Any] = []
 
     def build(self) -> Any:
         """The function, with the attribute that makes TVM fuse it into one kernel."""
-        for value in dict.fromkeys((*self._read(),)):
+        for value in dict.fromkeys(self._read()):
             self.values[value] = self._parameter(value, _type(self.net, value))
-        prepared = self._constants()
-        with self.builder.function("op", self.params, attrs={"Primitive": True}):
+        with self.builder.function("op", attrs={"Primitive": True}):
             with self.builder.dataflow():
-                made = self._compute(prepared)
-                made = self.builder.emit_output(made)
-            self.builder.emit_func_output(made)
+                made = self.builder.emit_output(emit(self, self.node))
+            self.builder.emit_func_output(made, self.params)
         return self.builder.get()["op"]
+
+    def value(self, value: int) -> Any:
+        """Return the parameter that is a value of the net."""
+        return self.values[value]
+
+    def part(self, x: Any, axis: int, start: int, stop: int) -> Any:
+        """Return a part of a tensor."""
+        return self._emit(relax.op.strided_slice(x, [axis], [start], [stop]))
+
+    def joined(self, parts: Sequence[Any], axis: int) -> Any:
+        """Return tensors put together."""
+        return self._emit(relax.op.concat(list(parts), axis=axis))
+
+    def sum(self, x: Any, y: Any) -> Any:
+        """Return a sum."""
+        return self._emit(relax.op.add(x, y))
+
+    def again(self, source: int, operands: Sequence[Any], node: Node | None = None) -> Any:
+        """Return all bindings of a source, on other operands."""
+        found = self._source(source)
+        known: dict[Any, Any] = dict(zip(found.operands, operands, strict=True))
+        y: Any = None
+        for binding in found.bindings:
+            y = known[binding.var] = self._step(binding, known, node)
+        return y
+
+    def convolution(self, node: Node, x: Any) -> Any:
+        """Return the convolution alone."""
+        call = self._source(node.source).head
+        layout = str(call.attrs.kernel_layout)
+        weights = _changed(call.args[1], lambda array: of_weights(array, layout, node))
+        return self._emit(_conv_like(call, x, self._constant(weights), groups(node)))
+
+    def bias(self, source: int, node: Node, y: Any) -> Any:
+        """Return a sum with the bias of a convolution."""
+        found = self._source(source)
+        for binding in found.bindings[1 : 1 + found.biases]:
+            added = self._cut(_constants_of(binding.value)[0], node)
+            y = self.sum(y, added)
+        return y
+
+    def tail(self, source: int, node: Node, y: Any) -> Any:
+        """Return what follows the sum: after the bias of a convolution, after a merged add."""
+        found = self._source(source)
+        for binding in found.bindings[1 + found.biases :]:
+            y = self._step(binding, {_only_var(binding.value): y}, node)
+        return y
 
     def _read(self) -> list[int]:
         node = self.node
@@ -54,110 +101,19 @@ class OpFunction:
         """A constant as a parameter of its own; numbers stay in the function."""
         return self._parameter(constant, constant.ty) if shape_of(constant) else constant
 
-    def _constants(self) -> dict[Any, Any]:
-        """A parameter for every constant the op uses, sliced to its channels."""
-        node = self.node
-        prepared: dict[Any, Any] = {}
-        if node.kind is Kind.CONV:
-            source = self._source(node.source)
-            prepared["weight"] = self._constant(_sliced_weight(source.head, node))
-            for s in node.biases:
-                for i, binding in enumerate(self._biases(s)):
-                    prepared["bias", s, i] = self._sliced(_constants_of(binding.value)[0])
-            for i, binding in enumerate(self._tail()):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared["tail", i, j] = self._sliced(constant)
-        elif node.kind is not Kind.CONCAT:
-            for i, binding in enumerate(self._source(node.source).bindings):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared["body", i, j] = self._sliced(constant)
-        for s in dict.fromkeys(s for o in node.operands for p in o.pieces for s in p.through):
-            for i, binding in enumerate(self._source(s).bindings):
-                for j, constant in enumerate(_constants_of(binding.value)):
-                    prepared[f"through {s}", i, j] = self._constant(constant)
-        return prepared
-
-    def _sliced(self, constant: tvm.ir.GenericConst) -> Any:
-        """A constant's part for the channels made: itself where it is the same for all of them."""
-        node, shape = self.node, shape_of(constant)
-        if node.makes is not None and node.axis is not None:
+    def _cut(self, constant: tvm.ir.GenericConst, node: Node | None) -> Any:
+        """A constant's part for the channels that a node makes; all of it where none is given."""
+        if node is not None and node.makes is not None:
             rank = len(self.net.values[node.output].shape or ())
-            axis = node.axis - (rank - len(shape))
-            if axis >= 0 and shape[axis] != 1:
-                constant = _taken(constant, [(axis, node.makes)])
+            constant = _changed(constant, lambda array: of_channels(array, node, rank))
         return self._constant(constant)
 
     def _source(self, index: int) -> Source:
         return self.reading.sources[index]
 
-    def _biases(self, source: int) -> Sequence[Any]:
-        found = self._source(source)
-        return tuple(found.bindings[1 : 1 + found.biases])
-
-    def _tail(self) -> Sequence[Any]:
-        """What follows the sum: of a convolution after its bias, of a merged add after it."""
-        if self.node.tail is None:
-            return ()
-        found = self._source(self.node.tail)
-        return tuple(found.bindings[1 + found.biases :])
-
-    def _compute(self, prepared: dict[Any, Any]) -> Any:
-        node = self.node
-        operands = [self._operand(o, prepared) for o in node.operands]
-        if node.kind is Kind.CONCAT:
-            return operands[0]
-        if node.kind is not Kind.CONV:
-            return self._replay(operands, prepared)
-        call = self._source(node.source).head
-        y = self._emit(_conv_like(call, operands[0], prepared["weight"], node))
-        for value in (*node.addends, *((node.base,) if node.into is None else ())):
-            if value is not None:
-                y = self._emit(relax.op.add(self.values[value], y))
-        for s in node.biases:
-            for i in range(len(self._biases(s))):
-                y = self._emit(relax.op.add(y, prepared["bias", s, i]))
-        for i, binding in enumerate(self._tail()):
-            y = self._step(binding, {_only_var(binding.value): y}, prepared, ("tail", i))
-        return y
-
-    def _operand(self, operand: Operand, prepared: dict[Any, Any]) -> Any:
-        pieces = []
-        for piece in operand.pieces:
-            x = self.values[piece.value]
-            if piece.part is not None:
-                axis, start, stop = piece.part
-                x = self._emit(relax.op.strided_slice(x, [axis], [start], [stop]))
-            for s in piece.through:
-                for i, binding in enumerate(self._source(s).bindings):
-                    known = {_only_var(binding.value): x}
-                    x = self._step(binding, known, prepared, (f"through {s}", i))
-            pieces.append(x)
-        if len(pieces) == 1:
-            return pieces[0]
-        return self._emit(relax.op.concat(pieces, axis=operand.axis))
-
-    def _replay(self, operands: Sequence[Any], prepared: dict[Any, Any]) -> Any:
-        source = self._source(self.node.source)
-        known = dict(zip(source.operands, operands, strict=True))
-        y: Any = None
-        for i, binding in enumerate(source.bindings):
-            y = known[binding.var] = self._step(binding, known, prepared, ("body", i))
-        return y
-
-    def _step(
-        self,
-        binding: relax.VarBinding,
-        known: dict[Any, Any],
-        prepared: dict[Any, Any],
-        key: tuple[str, int],
-    ) -> Any:
+    def _step(self, binding: relax.VarBinding, known: Mapping[Any, Any], node: Node | None) -> Any:
         """The call of a binding again, with other arguments."""
-        count = itertools.count()
-
-        def constant(expr: relax.Expr) -> Any:
-            return prepared.get((*key, next(count)), expr)
-
-        return self._emit(called_again(binding.value, known, constant))
+        return self._emit(called_again(binding.value, known, lambda c: self._cut(c, node)))
 
     def _emit(self, call: relax.Call) -> Any:
         return self.builder.emit(call)
@@ -178,12 +134,8 @@ def called_again(call: relax.Call, known: Mapping[Any, Any], constant: Callable[
     return compat.call_like(call, [argument(a) for a in call.args])
 
 
-def _conv_like(call: relax.Call, x: relax.Expr, weight: relax.Var, node: Node) -> Any:
+def _conv_like(call: relax.Call, x: relax.Expr, weight: relax.Var, groups: int) -> Any:
     attrs = call.attrs
-    assert node.conv is not None
-    groups = node.conv.groups
-    if node.makes is not None and groups > 1:
-        groups = groups * (node.makes[1] - node.makes[0]) // node.conv.out_channels
     return relax.op.nn.conv2d(
         x,
         weight,
@@ -198,26 +150,11 @@ def _conv_like(call: relax.Call, x: relax.Expr, weight: relax.Var, node: Node) -
     )
 
 
-def _sliced_weight(call: relax.Call, node: Node) -> Any:
-    """The weights of the channels that an op reads and makes."""
-    layout = str(call.attrs.kernel_layout)
-    assert node.conv is not None
-    parts = []
-    if node.makes is not None:
-        parts.append((layout.index("O"), node.makes))
-    if node.reads is not None and node.conv.groups == 1:
-        parts.append((layout.index("I"), node.reads))
-    return _taken(call.args[1], parts)
-
-
-def _taken(constant: tvm.ir.GenericConst, parts: Sequence[tuple[int, Range]]) -> Any:
-    """A constant's part between two indices along some axes; itself where there are none."""
-    if not parts:
-        return constant
+def _changed(constant: tvm.ir.GenericConst, change: Callable[[Array], Array]) -> Any:
+    """A constant of what an array is changed to; itself where it stays the same array."""
     array = constant.value.numpy()
-    for axis, span in parts:
-        array = np.take(array, range(*span), axis=axis)
-    return relax.const(np.ascontiguousarray(array), str(array.dtype))
+    made = change(array)
+    return constant if made is array else relax.const(made, str(array.dtype))
 
 
 def _constants_of(call: relax.Call) -> list[Any]:

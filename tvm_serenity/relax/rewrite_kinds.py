@@ -32,7 +32,7 @@ def _told(call: relax.Call) -> Kind | None:
     known = RELAX.get(compat.op_name(call))
     if known is None:
         return None
-    dense = known.sums is not None and known.weights is None
+    dense = known.layer.sums is not None and known.layer.weights is None
     return Kind.OPAQUE if dense and _has_constant(call) else role(known)
 
 
@@ -109,7 +109,7 @@ def is_cheap(bindings: Sequence[Any]) -> bool:
     for binding in bindings:
         call = binding.value
         known = RELAX.get(compat.op_name(call))
-        if known is None or not (known.cheap or known.plain_cheap):
+        if known is None or not (known.elements.cheap or known.elements.plain_cheap):
             return False
         for argument in call.args:
             if compat.is_constant(argument) and len(shape_of(argument)) > 0:
@@ -126,7 +126,7 @@ def widens(binding: relax.VarBinding, var: relax.Var) -> bool:
 def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a binding adds a constant to ``var``, in its type."""
     known = RELAX.get(compat.op_name(binding.value))
-    if known is None or not known.adds or not _has_constant(binding.value):
+    if known is None or not known.elements.adds or not _has_constant(binding.value):
         return False
     same: bool = compat.dtype_name(binding.var.ty) == compat.dtype_name(var.ty)
     return same
@@ -134,7 +134,7 @@ def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 def _keeps_bytes(binding: relax.VarBinding, var: relax.Var) -> bool:
     """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
-    if RELAX[compat.op_name(binding.value)].memory is not MemoryUse.TURNED:
+    if RELAX[compat.op_name(binding.value)].storage.use is not MemoryUse.TURNED:
         return True
     axes = binding.value.attrs.axes
     order = [int(a) for a in axes] if axes is not None else list(range(len(shape_of(var))))[::-1]

@@ -8,14 +8,18 @@ import tvm
 from tvm import relay
 
 from tvm_serenity.relay import lower
-from tvm_serenity.relay.rewrite_emit import emit
+from tvm_serenity.relay.rewrite_emit import ABILITIES, emit
 from tvm_serenity.relay.rewrite_read import prepared, read_net
 from tvm_serenity.relay.schedule import region_of
-from tvm_serenity.rewrite import Match, RewriteOptions, apply_everywhere, rewrite, rule_names
+from tvm_serenity.rewrite import (
+    RULES,
+    Match,
+    RewriteOptions,
+    apply_everywhere,
+    rewrite,
+    rule_names,
+)
 from tvm_serenity.schedule import Options, schedule
-
-RULES = ("channelwise", "kernelwise", "residual")
-"""The rules whose results Relay can write: its kernels make new tensors, and read whole ones."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def rewrite_module(
 ) -> Rewriting:
     """Return ``mod`` rewritten, or as it is where nothing is gained; as SerenityRewrite."""
     options = options or RewriteOptions()
-    names = [n for n in rule_names(options.rules) if n in RULES]
+    names = [n for n in rule_names(options.rules) if RULES[n].abilities <= ABILITIES]
     if lower.is_fused(lower.main_of(mod)):
         return Rewriting(mod)
     lower.static(mod)

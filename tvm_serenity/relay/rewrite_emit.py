@@ -5,21 +5,24 @@ sliced here, at compile time; what it adds to is an ``add`` behind it, which fus
 its kernel; bias, requantisation and activation come with the last one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relay
 
-from tvm_serenity.relay.rewrite_read import Reading, Source
-from tvm_serenity.rewrite.net import Kind, Net, Node, Range
+from tvm_serenity.relay.rewrite_read import Reading, Source, is_conv
+from tvm_serenity.rewrite.builder import Array, groups, of_channels, of_weights
+from tvm_serenity.rewrite.emit import emit as emit_op
+from tvm_serenity.rewrite.net import Net, Node
+from tvm_serenity.rewrite.rule import Ability
 
 _VECTORS = ("nn.bias_add", "qnn.requantize", "qnn.quantize", "qnn.dequantize", "qnn.conv2d")
 """Operators whose constants of one axis are one number a channel."""
 
-Change = Callable[[Any, Any], Any]
-"""Of a step and one of its constants: the constant to write."""
+ABILITIES: frozenset[Ability] = frozenset()
+"""What kernels of Relay can do: none of it, they read whole tensors and make new ones."""
 
 
 def emit(reading: Reading, net: Net) -> Any:
@@ -28,7 +31,7 @@ def emit(reading: Reading, net: Net) -> Any:
     for node in net.nodes:
         writer.node(node)
     old = reading.region.function
-    body = writer.again(reading.region.result)
+    body = writer.rebound(reading.region.result)
     return relay.Function(old.params, body, None, old.type_params, old.attrs)
 
 
@@ -45,22 +48,16 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         """Write one op."""
-        if node.kind is Kind.CONCAT and node.source < 0:
-            parts = [self.held[p.value] for p in node.operands[0].pieces]
-            self.held[node.output] = relay.concatenate(parts, axis=node.axis or 0)
-            return
-        source = self.reading.sources[node.source]
-        if source.call is not None and node == self.reading.net.find(node.name):
+        source = None if node.source < 0 else self.reading.sources[node.source]
+        read = source is not None and source.call is not None
+        if source is not None and read and node == self.reading.net.find(node.name):
             self.unchanged(node, source)
-        elif node.kind is Kind.CONV:
-            self.held[node.output] = self.convolution(node, source)
         else:
-            values = [self.held[v] for o in node.operands for v in o.values]
-            self.held[node.output] = self.replay(source, values, node)
+            self.held[node.output] = emit_op(self, node)
 
     def unchanged(self, node: Node, source: Source) -> None:
         """The op as it was read, inlined where it is a kernel."""
-        arguments = [self.again(a) for a in source.call.args]
+        arguments = [self.rebound(a) for a in source.call.args]
         if source.body is None and not isinstance(source.call.op, relay.Function):
             made = relay.Call(source.call.op, arguments, source.call.attrs, source.call.type_args)
         else:
@@ -73,97 +70,103 @@ class _Writer:
         else:
             self.held[node.output] = made
 
-    def again(self, expr: relay.Expr) -> Any:
+    def rebound(self, expr: relay.Expr) -> Any:
         """An expression of the old function in the new one."""
         expr = self.reading.region.bound.get(expr, expr)
         if isinstance(expr, relay.Call):
             return self.whole[expr] if expr in self.whole else self.held[self.made[expr][0]]
         if isinstance(expr, relay.Tuple):
-            return relay.Tuple([self.again(f) for f in expr.fields])
+            return relay.Tuple([self.rebound(f) for f in expr.fields])
         if isinstance(expr, relay.TupleGetItem):
-            return relay.TupleGetItem(self.again(expr.tuple_value), expr.index)
+            return relay.TupleGetItem(self.rebound(expr.tuple_value), expr.index)
         return expr
 
-    def replay(self, source: Source, values: Sequence[Any], node: Node) -> Any:
-        """All steps of a source on other tensors, constants cut to the channels made."""
-        known = dict(zip(source.params, values, strict=True))
+    def value(self, value: int) -> Any:
+        """Return what was written for a value."""
+        return self.held[value]
+
+    def part(self, x: Any, axis: int, start: int, stop: int) -> Any:
+        """Return a part of a tensor."""
+        return relay.strided_slice(x, [start], [stop], axes=[axis])
+
+    def joined(self, parts: Sequence[Any], axis: int) -> Any:
+        """Return tensors put together."""
+        return relay.concatenate(list(parts), axis=axis)
+
+    def sum(self, x: Any, y: Any) -> Any:
+        """Return a sum."""
+        return relay.add(x, y)
+
+    def again(self, source: int, operands: Sequence[Any], node: Node | None = None) -> Any:
+        """Return all steps of a source, on other tensors."""
+        its = self.reading.sources[source]
+        known = dict(zip(its.params, operands, strict=True))
         made = None
-        for step in source.steps:
-            made = known[step] = _step(source, step, known, _cut(node))
+        for step in its.steps:
+            made = known[step] = _step(its, step, known, node)
         return made
 
-    def convolution(self, node: Node, source: Source) -> Any:
-        """A part of a convolution, what it adds to, and what follows the sum."""
-        head = source.steps[0]
-        y = _conv_like(source, head, self.held[node.operands[0].pieces[0].value], node)
-        for value in (*node.addends, *(() if node.base is None else (node.base,))):
-            y = relay.add(self.held[value], y)
-        for index in node.biases:
-            its = self.reading.sources[index]
-            for before, step in zip(its.steps, its.steps[1 : 1 + its.biases], strict=False):
-                y = _step(its, step, {before: y}, _cut(node))
-        if node.tail is not None:
-            its = self.reading.sources[node.tail]
-            steps = its.tail
-            if its.names[0] not in ("nn.conv2d", "qnn.conv2d"):
-                steps = its.steps[1:]  # a merged add
-            first = len(its.steps) - len(steps)
-            for before, step in zip(its.steps[first - 1 :], steps, strict=False):
-                y = _step(its, step, {before: y}, _cut(node))
-        return y
+    def convolution(self, node: Node, x: Any) -> Any:
+        """Return the convolution alone."""
+        source = self.reading.sources[node.source]
+        return _conv_like(source, source.steps[0], x, node)
+
+    def bias(self, source: int, node: Node, y: Any) -> Any:
+        """Return a sum with the bias of a convolution."""
+        its = self.reading.sources[source]
+        return _steps(its, range(1, 1 + its.biases), node, y)
+
+    def tail(self, source: int, node: Node, y: Any) -> Any:
+        """Return what follows the sum: after the bias of a convolution, after a merged add."""
+        its = self.reading.sources[source]
+        first = len(its.steps) - len(its.tail) if is_conv(its.names[0]) else 1
+        return _steps(its, range(first, len(its.steps)), node, y)
 
 
-def _step(source: Source, step: relay.Call, known: dict[Any, Any], change: Change) -> Any:
-    """The call of a step again, with other tensors and constants."""
+def _steps(source: Source, numbers: range, node: Node, y: Any) -> Any:
+    """Steps of a source one after the other, the first of ``y``."""
+    for number in numbers:
+        y = _step(source, source.steps[number], {source.steps[number - 1]: y}, node)
+    return y
+
+
+def _step(source: Source, step: relay.Call, known: Mapping[Any, Any], node: Node | None) -> Any:
+    """The call of a step again, with other tensors and with the constants of a node's channels."""
 
     def argument(expr: relay.Expr) -> Any:
         if expr in known:
             return known[expr]
         if isinstance(expr, relay.Tuple):
             return relay.Tuple([argument(f) for f in expr.fields])
-        return change(step, source.constant(expr))
+        return _cut(step, source.constant(expr), node)
 
     return relay.Call(step.op, [argument(a) for a in step.args], step.attrs, step.type_args)
 
 
-def _cut(node: Node) -> Change:
-    """Constants cut to the output channels that a node makes."""
-
-    def change(step: relay.Call, constant: relay.Constant) -> Any:
-        if node.makes is None or node.axis is None:
-            return constant
-        array = constant.data.numpy()
-        axis = node.axis - (len(step.checked_type.shape) - array.ndim)
-        if step.op.name in _VECTORS and array.ndim == 1:
-            axis = 0
-        if axis < 0 or array.ndim == 0 or array.shape[axis] == 1:
-            return constant
-        return _const(np.take(array, range(*node.makes), axis=axis))
-
-    return change
+def _cut(step: relay.Call, constant: relay.Constant, node: Node | None) -> Any:
+    """A constant's part for the channels that a node makes; all of it where none is given."""
+    if node is None:
+        return constant
+    array = constant.data.numpy()
+    rank = len(step.checked_type.shape)
+    made = of_channels(array, node, rank, per_channel=step.op.name in _VECTORS)
+    return constant if made is array else _const(made)
 
 
 def _conv_like(source: Source, head: relay.Call, x: relay.Expr, node: Node) -> Any:
     assert node.conv is not None
-    weight = source.constant(head.args[1]).data.numpy()
-    layout, old = str(head.attrs.kernel_layout), head.attrs
-    depthwise = node.conv.groups > 1
-    spans: list[tuple[str, Range | None]] = [("O" if depthwise else "I", node.reads)]
-    for letter, span in spans:
-        if span is not None:
-            weight = np.take(weight, range(*span), axis=layout.index(letter))
-    changed: dict[str, Any] = {}
-    if depthwise and node.reads is not None:
-        changed["groups"] = node.reads[1] - node.reads[0]
+    weights = source.constant(head.args[1]).data.numpy()
+    old = head.attrs
+    changed: dict[str, Any] = {"groups": groups(node)}
     if node.makes is not None:
         changed["channels"] = node.makes[1] - node.makes[0]
     attrs = tvm.ir.make_node(
         "relay.attrs.Conv2DAttrs", **{**{str(k): old[k] for k in list(old.keys())}, **changed}
     )
-    change = _cut(node)
-    rest = [change(head, source.constant(a)) for a in head.args[2:]]
-    return relay.Call(head.op, [x, _const(weight), *rest], attrs)
+    weight = _const(of_weights(weights, str(old.kernel_layout), node))
+    rest = [_cut(head, source.constant(a), node) for a in head.args[2:]]
+    return relay.Call(head.op, [x, weight, *rest], attrs)
 
 
-def _const(array: np.ndarray[Any, Any]) -> Any:
+def _const(array: Array) -> Any:
     return relay.const(np.ascontiguousarray(array), str(array.dtype))

@@ -39,7 +39,7 @@ def _is_map(name: str) -> bool:
 
 
 def _is_sum(name: str) -> bool:
-    return name in RELAY and RELAY[name].adds
+    return name in RELAY and RELAY[name].elements.adds
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,22 @@
 """Rules applied, and what a rewritten net is worth: the peak of its best order."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from tvm_serenity.deadline import seconds_left
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rewrite import chains
-from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
+from tvm_serenity.rewrite.report import Entry
+from tvm_serenity.rewrite.rule import Match, Rule
+from tvm_serenity.rewrite.rules import RULES
 from tvm_serenity.schedule import Options as Limits
 from tvm_serenity.schedule import Schedule, schedule
 
+Choice = tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]
+"""A net, what was applied, refused and not worth it, and the peaks of its parts."""
 CALL_LIMIT_S = 2.0
 """One candidate may be ordered for so long."""
 
@@ -88,6 +92,28 @@ def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
                     net = rule.apply(net, match)
                     done.append(match)
     return net
+
+
+def applied_at_once(net: Net, rule: Rule, done: list[Match]) -> Net:
+    """Return the net with a rule applied wherever it matches, whose matches change no other."""
+    accepted = [match for match in rule.matches(net) if rule.check(net, match) is None]
+    done += accepted
+    if rule.apply_all is not None:
+        return rule.apply_all(net, accepted)
+    for match in accepted:
+        net = rule.apply(net, match)
+    return net
+
+
+def refusals(net: Net, names: Sequence[str], applied: Set[Match]) -> list[Entry]:
+    """Return every match that a rule refuses in ``net``, with the reason."""
+    entries = []
+    for rule in (RULES[name] for name in names):
+        for match in rule.matches(net):
+            reason = rule.check(net, match)
+            if reason is not None and match not in applied:
+                entries.append(Entry(match, reason))
+    return entries
 
 
 def applicable(net: Net, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Match]]:

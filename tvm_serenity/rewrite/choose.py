@@ -15,14 +15,14 @@ peak of its region, the stated tie-break after the peak of the whole.
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from tvm_serenity.rewrite import kernelwise
 from tvm_serenity.rewrite.candidates import Candidate, Clock, applicable, candidate, everywhere
-from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net
 from tvm_serenity.rewrite.report import Entry
+from tvm_serenity.rewrite.rule import Match, Rule
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Search:
     """The choice in one region: ``free`` rules cost nothing, ``rules`` are chosen from."""
 
     start: Net
-    rules: Mapping[str, Rule]
+    rules: Sequence[Rule]
     free: Sequence[Rule]
     clock: Clock
     exhaustive: int
@@ -38,6 +38,11 @@ class Search:
     seed: int
     seen: dict[frozenset[Match], Candidate | None] = field(default_factory=dict)
     incumbent: Candidate | None = None
+
+    @cached_property
+    def named(self) -> dict[str, Rule]:
+        """The rules that are chosen from by name."""
+        return {rule.name: rule for rule in self.rules}
 
     def best(self) -> Candidate:
         """Return the best candidate found, also on Ctrl-C; nothing applied is always one."""
@@ -71,14 +76,14 @@ class Search:
 
     def matches(self, net: Net) -> list[Match]:
         """The matches that may be chosen in ``net``."""
-        return [m for _, m in applicable(net, list(self.rules.values()))]
+        return [m for _, m in applicable(net, self.rules)]
 
     def closure(self) -> tuple[Match, ...]:
         """All that applies, one after the other, until nothing does."""
         done: list[Match] = []
         net = self.start
         for _ in range(len(net.nodes)):
-            found = next(applicable(net, list(self.rules.values())), None)
+            found = next(applicable(net, self.rules), None)
             if found is None or self.clock.left_s <= 0:
                 break
             rule, match = found
@@ -93,8 +98,9 @@ class Search:
         while waiting and progress:
             progress = False
             for match in list(waiting):
-                if self.rules[match.rule].check(net, match) is None:
-                    net = everywhere(self.rules[match.rule].apply(net, match), self.free, [])
+                rule = self.named[match.rule]
+                if rule.check(net, match) is None:
+                    net = everywhere(rule.apply(net, match), self.free, [])
                     done.append(match)
                     waiting.remove(match)
                     progress = True
@@ -138,7 +144,7 @@ class Search:
 
     def _starts(self, everything: tuple[Match, ...]) -> Iterator[tuple[Match, ...]]:
         yield everything
-        yield tuple(m for m in everything if m.rule != kernelwise.NAME)
+        yield tuple(m for m in everything if not self.named[m.rule].prepares)
         yield ()
         rng = random.Random(self.seed)
         for _ in range(self.restarts):
@@ -188,7 +194,7 @@ def rejected(search: Search, found: Candidate, most: int) -> list[Entry]:
         if search.clock.left_s <= 0:
             entries.append(Entry(match, "not tried: out of time", found.peak_bytes, None))
             continue
-        other = candidate(search.rules[match.rule].apply(found.net, match), (), None, search.clock)
+        other = candidate(search.named[match.rule].apply(found.net, match), (), None, search.clock)
         after = None if other is None else other.peak_bytes
         entries.append(Entry(match, "", found.peak_bytes, after))
     return entries

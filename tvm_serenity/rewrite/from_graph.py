@@ -86,33 +86,33 @@ def _known(
             tail=index,
             in_place=op.in_place,
             workspace_bytes=op.workspace_bytes,
-            cheap=known.cheap,
+            cheap=known.elements.cheap,
         )
 
-    weights = known.weights
+    weights = known.layer.weights
     if weights is not None and read[0] == op.inputs[0] and len(made.shape) == 4:
         conv = _conv(graph, op, weights, made)
         if conv is None or (len(read) > 1 and not conv.pinned):
             return None
         separate = conv.groups > 1 and len(read) == 1
         return node(Kind.CONV, weights.channels, separate=separate, conv=conv)
-    if known.channel is not None and len(read) == 1 and len(made.shape) == 4:
-        return node(Kind.POOL, known.channel, separate=True)
-    if known.memory is MemoryUse.CONCAT:
+    if known.layer.channel is not None and len(read) == 1 and len(made.shape) == 4:
+        return node(Kind.POOL, known.layer.channel, separate=True)
+    if known.storage.use is MemoryUse.CONCAT:
         joined = _joined_axis(made, [graph.tensors[t] for t in op.inputs])
         if joined is not None and list(op.inputs) == [t for t in op.inputs if graph.in_profile[t]]:
             pieces = tuple(Piece(t) for t in op.inputs)
             return Node(op.name, Kind.CONCAT, (Operand(pieces, joined),), op.outputs, index, joined)
     same = len(read) == 1 and graph.tensors[read[0]].size_bytes == made.size_bytes
-    if known.memory is MemoryUse.COPY and same:
+    if known.storage.use is MemoryUse.COPY and same:
         return node(Kind.COPY, None)
-    if known.memory is MemoryUse.ELEMENTWISE and all(shape == made.shape for shape in shapes):
+    if known.storage.use is MemoryUse.ELEMENTWISE and all(shape == made.shape for shape in shapes):
         last = 3 if op.kind[:2].isupper() else 1
         channel = last if len(made.shape) == 4 else None
         if len(read) == 1:
             return node(Kind.MAP, channel, separate=channel is not None)
         if len(read) == 2 and read[0] != read[1]:
-            return node(Kind.ADD if known.adds else Kind.MAP, channel)
+            return node(Kind.ADD if known.elements.adds else Kind.MAP, channel)
     return None
 
 

@@ -53,3 +53,29 @@ def width_of(dtype: str) -> int:
     """Return the bytes of an element, by numpy's name of its type."""
     digits = "".join(c for c in dtype if c.isdigit())
     return max(int(digits or 8) // 8, 1)
+
+
+def group_refusal(net: Net, node: Node, pieces: tuple[Piece, ...]) -> str | None:
+    """Return why pieces and groups do not fit together, if they do not."""
+    assert node.conv is not None
+    if node.reads is not None:
+        return "it is a part of a grouped convolution already"
+    per_group = node.conv.in_channels // node.conv.groups
+    for piece, (start, stop) in zip(pieces, piece_channels(net, node, pieces), strict=True):
+        if start % per_group or stop % per_group:
+            name = net.values[piece.value].name
+            return f"piece {name!r} ends within a group of {per_group} channels"
+    return None
+
+
+def group_parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
+    """Return each piece of an aligned grouped convolution, its channels, the outputs it makes."""
+    assert node.conv is not None
+    assert node.axis is not None
+    pieces = flat_pieces(net, node.operands[0], node.axis)
+    per_group = node.conv.in_channels // node.conv.groups
+    made = node.conv.out_channels // node.conv.groups
+    return [
+        (piece, (a, b), (a // per_group * made, b // per_group * made))
+        for piece, (a, b) in zip(pieces, piece_channels(net, node, pieces), strict=True)
+    ]

@@ -7,13 +7,15 @@ both sides would end that, so a cut is made only where no possible match reaches
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 
 from tvm_serenity.graph import Role, Tensor
-from tvm_serenity.rewrite.net import Kind, Net, Node
+from tvm_serenity.rewrite.net import Net, Node
+from tvm_serenity.rewrite.reach import of_readers
+from tvm_serenity.rewrite.rule import Span
+from tvm_serenity.rewrite.rules import RULES
 from tvm_serenity.schedule.partition import waists
 from tvm_serenity.schedule.problem import problem_of
 
@@ -50,7 +52,7 @@ class NetRegion:
         )
 
 
-def regions(net: Net, matched: AbstractSet[str] = frozenset()) -> Iterator[NetRegion]:
+def regions(net: Net, matched: frozenset[str] = frozenset()) -> Iterator[NetRegion]:
     """Yield consecutive parts of ``net``, in its order.
 
     None is left by what a rule may do to the nodes called ``matched`` and to their readers.
@@ -122,7 +124,7 @@ class _Kept:
         return list(accumulate(change[:-1]))
 
 
-def _cuts(net: Net, matched: AbstractSet[str]) -> list[int]:
+def _cuts(net: Net, matched: frozenset[str]) -> list[int]:
     problem = problem_of(net.graph)
     change = [0] * (len(net.nodes) + 1)
     for low, high in _reaches(net, matched):
@@ -136,37 +138,11 @@ def _cuts(net: Net, matched: AbstractSet[str]) -> list[int]:
     return ends
 
 
-def _reaches(net: Net, matched: AbstractSet[str]) -> Iterator[tuple[int, int]]:
-    """For each op that rules may change: the first op after which it could run, and the last.
-
-    Of what is ``matched``: itself, and the last op that its readers could run after.
-    """
-    latest = _latest(net)
-    for i, node in enumerate(net.nodes):
-        if node.kind in (Kind.CONCAT, Kind.ADD) or _in_pieces(net, node):
-            made = [net.producer.get(v, -1) for v in node.inputs]
-            yield min(made) + (0 if node.kind is Kind.ADD else 1), latest[i]
-        if node.name in matched:
-            yield i, _after_readers(net, i, latest)
-
-
-def _latest(net: Net) -> list[int]:
-    """For each op the last one that it could be moved down to, if it is a concat."""
-    latest = list(range(len(net.nodes)))
-    for i in reversed(range(len(net.nodes))):
-        node = net.nodes[i]
-        if node.kind in (Kind.CONCAT, Kind.VIEW) or node.separate:
-            latest[i] = _after_readers(net, i, latest)
-    return latest
-
-
-def _after_readers(net: Net, index: int, latest: Sequence[int]) -> int:
-    made = net.nodes[index].outputs
-    return max((latest[i] for v in made for i in net.readers_of(v)), default=index)
-
-
-def _in_pieces(net: Net, node: Node) -> bool:
-    return any(len(o.pieces) > 1 for o in node.operands)
+def _reaches(net: Net, matched: frozenset[str]) -> Iterator[Span]:
+    """What chosen rules may change or move, and what is ``matched`` with its readers."""
+    for spans in dict.fromkeys(rule.spans for rule in RULES.values() if rule.spans is not None):
+        yield from spans(net)
+    yield from of_readers(net, matched)
 
 
 def _constant(net: Net, value: int) -> bool:

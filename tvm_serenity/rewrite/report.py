@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.rule import Match
 
 
 @dataclass(frozen=True)

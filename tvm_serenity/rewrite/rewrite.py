@@ -2,46 +2,34 @@
 
 import heapq
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_bytes, peak_bytes
-from tvm_serenity.rewrite import (
-    channelwise,
-    fold,
-    in_place,
-    kernelwise,
-    no_copies,
-    residual,
+from tvm_serenity.rewrite import paper
+from tvm_serenity.rewrite.candidates import (
+    Candidate,
+    Choice,
+    Clock,
+    applied_at_once,
+    everywhere,
+    refusals,
 )
-from tvm_serenity.rewrite.candidates import Candidate, Clock, candidate, everywhere
 from tvm_serenity.rewrite.choose import Search, rejected
-from tvm_serenity.rewrite.match import Match, Rule
 from tvm_serenity.rewrite.net import Net, as_owned
 from tvm_serenity.rewrite.regions import Stitched, regions
 from tvm_serenity.rewrite.report import Entry, Report
 from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten, Unrewritten
+from tvm_serenity.rewrite.rule import Match, Rule, When
+from tvm_serenity.rewrite.rules import RULES
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 
-RULES: Mapping[str, Rule] = {
-    channelwise.NAME: channelwise,
-    kernelwise.NAME: kernelwise,
-    residual.NAME: residual,
-    no_copies.NAME: no_copies,
-    fold.NAME: fold,
-    in_place.NAME: in_place,
-}
-"""The rules by name, numbered from 1 in this order."""
-
-PAPER = (channelwise.NAME, kernelwise.NAME)
 REJECTED_AT_MOST = 40
 MATCH_S = 5e-5
 """Seconds an op that all rules' matches, and the parts between them, take at most."""
-Choice = tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]
-"""A net, what was applied, refused and not worth it, and the peaks of its parts."""
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Of the time that is left: for the order before rewriting, and for all but the order after it."""
 
@@ -95,8 +83,8 @@ def _rewritten(
     best, applied, refused, losers, peaks = _kept(net, before)
     try:
         with within(None, LAST_SHARE):
-            if options.rules == "paper":
-                best, applied, refused, losers, peaks = _as_in_the_paper(net, before, clock)
+            if options.rules == paper.NAME:
+                best, applied, refused, losers, peaks = paper.chosen(net, before, clock)
             else:
                 best, applied, refused, losers, peaks = _chosen(net, before, names, options, clock)
     except KeyboardInterrupt:
@@ -108,7 +96,7 @@ def _rewritten(
         after = schedule(best.graph, "auto", replace(limits, time_limit_s=clock.left_s))
         clock.interrupted |= after.interrupted
     found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
-    if options.rules != "paper" and (not applied or found > given):
+    if options.rules != paper.NAME and (not applied or found > given):
         best, after, applied = net, before, []
     rewrite_only = given_bytes
     if applied:  # after Ctrl-C in the order in which the best was found
@@ -135,8 +123,7 @@ def _kept(net: Net, before: Schedule) -> Choice:
 def apply_everywhere(net: Net, rules: str) -> tuple[Net, tuple[Match, ...]]:
     """Return ``net`` with rules applied wherever they match, worth it or not, and the matches."""
     done: list[Match] = []
-    named = [_Once(RULES[n]) if n == in_place.NAME else RULES[n] for n in rule_names(rules)]
-    return everywhere(net, named, done), tuple(done)
+    return everywhere(net, [RULES[name] for name in rule_names(rules)], done), tuple(done)
 
 
 def _in_given_order(net: Net) -> Net:
@@ -164,56 +151,17 @@ def rule_names(text: str) -> tuple[str, ...]:
     """Return the rules a text names: "all", "paper", or names or numbers with commas."""
     if text == "all":
         return tuple(RULES)
-    if text == "paper":
-        return PAPER
-    found = []
+    if text == paper.NAME:
+        return paper.RULE_NAMES
+    numbered = {str(number): name for number, name in enumerate(RULES, 1)}
+    found = set()
     for word in filter(None, (w.strip() for w in text.split(","))):
-        name = list(RULES)[int(word) - 1] if word in "123456" and len(word) == 1 else word
+        name = numbered.get(word, word)
         if name not in RULES:
             allowed = ", ".join(RULES)
             raise InputError(f"rules={text!r}: no rule {word!r}; there are all, paper, {allowed}")
-        found.append(name)
-    return tuple(n for n in RULES if n in found)
-
-
-def _as_in_the_paper(net: Net, before: Schedule, clock: Clock) -> Choice:
-    """Rules 1 and 2 wherever they match, counted as the published figures count.
-
-    A depthwise convolution of a concat is one op that does its pieces one after the other: the
-    concat is gone, the number of ops stays.
-    """
-    done: list[Match] = []
-    joint = _DepthwiseOfPieces()
-    base = everywhere(net, [joint], done)
-    order = schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0))).order
-    best = everywhere(base.ordered(order), [channelwise], done)
-    found = candidate(best, done, None, clock)
-    if found is not None:
-        best = found.net
-    entries = [Entry(m) for m in done]
-    refused = _refusals(net, (channelwise.NAME, kernelwise.NAME), set(done))
-    return best, entries, refused, [], ()
-
-
-class _DepthwiseOfPieces:
-    """Rule 2 as the paper counts it: the concat is read in pieces by the convolutions below it."""
-
-    SPEC = kernelwise.SPEC
-
-    def matches(self, net: Net) -> list[Match]:
-        return [replace(m, rule=kernelwise.NAME) for m in fold.matches(net)]
-
-    def check(self, net: Net, match: Match) -> str | None:
-        node = net.find(match.node)
-        if node is not None:
-            for i in net.readers_of(node.output):
-                reader = net.nodes[i]
-                if reader.conv is None and reader.kind is not node.kind:
-                    return f"{reader.name!r} is no convolution"
-        return fold.check(net, match)
-
-    def apply(self, net: Net, match: Match) -> Net:
-        return fold.apply(net, match)
+        found.add(name)
+    return tuple(name for name in RULES if name in found)
 
 
 def _chosen(
@@ -222,27 +170,23 @@ def _chosen(
     done: list[Match] = []
     if clock.left_s <= 0 or too_late_for(len(net.nodes), MATCH_S):
         return _kept(net, before)
-    free = [FREE[n] for n in FREE if n in names]
-    base = _region_by_region(net.ordered(before.order), free, done)
-    chosen = {n: _CHOSEN[n] for n in names if n in _CHOSEN}
-    base = _ordered(base, clock)
+    free, chosen = _applied(names, When.FREE), _applied(names, When.CHOSEN)
+    base = _ordered(_region_by_region(net.ordered(before.order), free, done), clock)
     ordered_bytes = peak_bytes(base.graph)
-    if in_place.NAME in names:
-        marked = [m for m in _Once(in_place).matches(base) if in_place.check(base, m) is None]
-        base = _ordered(in_place.apply_all(base, marked), clock)
-        done += marked
+    for rule in _applied(names, When.MARKED):
+        base = _ordered(applied_at_once(base, rule, done), clock)
     applied = [Entry(m, "", before.peak_bytes, ordered_bytes) for m in done]
     if clock.left_s <= 0:
         return base, applied, [], [], (peak_bytes(base.graph),)
     best, made, losers, peaks = _in_regions(base, chosen, free, options, clock)
     applied += made
-    refused = [] if clock.interrupted else _refusals(best, names, {e.match for e in applied})
+    refused = [] if clock.interrupted else refusals(best, names, {e.match for e in applied})
     return best, applied, refused, losers, peaks
 
 
 def _in_regions(
     net: Net,
-    chosen: Mapping[str, Rule],
+    chosen: Sequence[Rule],
     free: Sequence[Rule],
     options: RewriteOptions,
     clock: Clock,
@@ -259,7 +203,7 @@ def _in_regions(
         for i in sorted(range(len(parts)), key=lambda i: -peaks[i]):
             if clock.left_s == 0:
                 break
-            if any(rule.matches(parts[i].net) for rule in chosen.values()):
+            if any(rule.matches(parts[i].net) for rule in chosen):
                 alone = parts[i].alone()
                 search = Search(
                     alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
@@ -280,7 +224,7 @@ def _in_regions(
 
 def _region_by_region(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
     """The net with rules applied wherever they match: each time only a region is made anew."""
-    matched = {match.node for rule in rules for match in rule.matches(net)}
+    matched = frozenset(match.node for rule in rules for match in rule.matches(net))
     parts, made = list(regions(net, matched)), Stitched(net)
     for region in parts:
         if seconds_left() == 0:
@@ -297,49 +241,6 @@ def _ordered(net: Net, clock: Clock) -> Net:
     return net.ordered(schedule(net.graph, "auto", Options(time_limit_s=clock.left_s)).order)
 
 
-def _refusals(net: Net, names: Sequence[str], applied: set[Match]) -> list[Entry]:
-    """Every match that a rule refuses in ``net``, with the reason."""
-    entries = []
-    for name in names:
-        for match in RULES[name].matches(net):
-            reason = RULES[name].check(net, match)
-            if reason is not None and match not in applied:
-                entries.append(Entry(match, reason))
-    return entries
-
-
-class _Only:
-    """A rule for some of its matches: those of one form."""
-
-    def __init__(self, rule: Rule, forms: Sequence[str]) -> None:
-        self.SPEC, self.rule, self.forms = rule.SPEC, rule, forms
-
-    def matches(self, net: Net) -> list[Match]:
-        return [m for m in self.rule.matches(net) if m.form in self.forms]
-
-    def check(self, net: Net, match: Match) -> str | None:
-        return self.rule.check(net, match)
-
-    def apply(self, net: Net, match: Match) -> Net:
-        return self.rule.apply(net, match)
-
-
-class _Once(_Only):
-    """A rule that may match what it was applied to."""
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule, ("",))
-
-    def matches(self, net: Net) -> list[Match]:
-        return [m for m in super().matches(net) if not net.nodes[net.index[m.node]].in_place]
-
-
-FREE: Mapping[str, Rule] = {
-    no_copies.NAME: _Only(no_copies, (no_copies.VIEW, no_copies.SLICE)),
-    fold.NAME: fold,
-}
-_CHOSEN: Mapping[str, Rule] = {
-    **{name: rule for name, rule in RULES.items() if rule not in (fold, in_place)},
-    no_copies.NAME: _Only(no_copies, (no_copies.BUFFER,)),
-}
-"""Every rule but those that never need more: a new one is chosen from by being in ``RULES``."""
+def _applied(names: Sequence[str], when: When) -> list[Rule]:
+    """The rules of these names for those of their matches that are applied then."""
+    return [RULES[name].only(when) for name in names if RULES[name].is_applied(when)]

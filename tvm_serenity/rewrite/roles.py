@@ -16,10 +16,10 @@ def role(known: Operator) -> Kind | None:
 
     A turned tensor is a copy only where no two axes of more than one element change places.
     """
-    if known.weights is not None:
+    if known.layer.weights is not None:
         return Kind.CONV
-    if known.channel is not None:
+    if known.layer.channel is not None:
         return Kind.POOL
     if known.maps:
-        return Kind.ADD if known.adds else Kind.MAP
-    return _OF_MEMORY.get(known.memory)
+        return Kind.ADD if known.elements.adds else Kind.MAP
+    return _OF_MEMORY.get(known.storage.use)

@@ -50,7 +50,7 @@ def margin_of(graph: Graph, order: Sequence[int], planned: OfflinePlan) -> Margi
 
 def cmsis_nn_bytes(graph: Graph, op: Op) -> int | None:
     """Return the bytes of scratch CMSIS-NN's kernel of ``op`` asks for; None where not known."""
-    asked = operator(op.kind).scratch
+    asked = operator(op.kind).storage.scratch
     if asked is None:
         return None
     made = graph.tensors[op.outputs[0]] if op.outputs else None

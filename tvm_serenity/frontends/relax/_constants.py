@@ -76,7 +76,7 @@ def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     if str(getattr(call.op, "name", "")) == "relax.shape_to_tensor":
         return _shape(call.args[0])
     record = RELAX.get(str(getattr(call.op, "name", "")))
-    move = None if record is None else _MOVES.get(record.memory)
+    move = None if record is None else _MOVES.get(record.storage.use)
     source = known.get(call.args[0], call.args[0])
     if move is None or not isinstance(source, tvm.ir.GenericConst):
         return None

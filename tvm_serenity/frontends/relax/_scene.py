@@ -38,14 +38,18 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
     if kind in converter.model.opaque:
         return opaque_call(converter, op, kind, FileWriter(converter, op))
     known = operator(kind)
-    quantised = known.exact or _is_quantised(converter, op, known)
+    quantised = known.integers.exact or _is_quantised(converter, op, known)
     made = (_in_integers if quantised else _on_the_fly)(converter, op, kind, known)
     if isinstance(made, list):
         return relax.Tuple(made)
-    if made is not None or known.plain is None or (quantised and not (known.moves or known.stored)):
+    if (
+        made is not None
+        or known.numbers.form is None
+        or (quantised and not (known.integers.moves or known.numbers.stored))
+    ):
         return made
     writer = FileWriter(converter, op)
-    made = known.plain(scene_of(converter, op, kind), _values(converter, op), writer)
+    made = known.numbers.form(scene_of(converter, op, kind), _values(converter, op), writer)
     if isinstance(made, list):
         return relax.Tuple(made)
     return compat.constant(made) if isinstance(made, np.ndarray) else made
@@ -54,10 +58,10 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
 def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) -> bool:
     """Whether an operator has quantised tensors, other than the weights of floats."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
-    if known.dynamic is not None and converter.weights_alone(given, made):
+    if known.integers.dynamic is not None and converter.weights_alone(given, made):
         return False
-    if known.sums is not None:
-        given = [given[known.sums.source]]
+    if known.layer.sums is not None:
+        given = [given[known.layer.sums.source]]
     return any(tensor.qnn_params is not None for tensor in (*given, *made))
 
 
@@ -70,23 +74,23 @@ def _values(converter: Converter, op: "tflite.Operator") -> list[Any]:
 
 def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
     """What computes a quantised operator; None where it has no kernel or shall have none."""
-    if known.read is None or known.compute is None:
+    if known.integers.read is None or known.integers.compute is None:
         return None
-    if known.in_float and converter.model.integers.rounding == OFF:
+    if known.integers.in_float and converter.model.integers.rounding == OFF:
         return None
-    record = known.read(scene_of(converter, op, kind))
+    record = known.integers.read(scene_of(converter, op, kind))
     if record is None:
         return None
-    converter.model.rounds |= known.in_float
+    converter.model.rounds |= known.integers.in_float
     if converter.model.readings is not None:
         converter.model.readings.append(_reading(converter, op, kind, record))
-    return known.compute(record, _values(converter, op), FileWriter(converter, op))
+    return known.integers.compute(record, _values(converter, op), FileWriter(converter, op))
 
 
 def _on_the_fly(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
     """What computes an operator of floats with 8-bit weights as LiteRT does; None of any other."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
-    dynamic, integers = known.dynamic, converter.model.integers
+    dynamic, integers = known.integers.dynamic, converter.model.integers
     if dynamic is None or not integers.on_the_fly or not converter.weights_alone(given, made):
         return None
     record = dynamic.read(scene_of(converter, op, kind))
@@ -100,9 +104,9 @@ def _on_the_fly(converter: Converter, op: "tflite.Operator", kind: str, known: O
 
 def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any) -> ReadOperator:
     known = operator(kind)
-    reference = known.reference
-    if known.dynamic is not None and not _is_quantised(converter, op, known):
-        reference = known.dynamic.reference
+    reference = known.integers.reference
+    if known.integers.dynamic is not None and not _is_quantised(converter, op, known):
+        reference = known.integers.dynamic.reference
     wrappers = [w for w in converter.get_input_tensors(op) if w.tensor_idx != -1]
     constants = {
         w.tensor_idx: np.asarray(converter.get_tensor_value(w))
@@ -111,7 +115,7 @@ def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any
     }
     given = converter.get_input_tensors(op)
     known, own = operator(kind), converter.model.kept.get(op._tab.Pos, ())
-    places = (*known.states, *range(len(given) - len(own), len(given)))
+    places = (*known.state.inputs, *range(len(given) - len(own), len(given)))
     states = {given[i].tensor_idx: _at_first(converter, given[i]) for i in places}
     inputs = tuple(w.tensor_idx for w in converter.get_input_tensors(op))
     return ReadOperator(kind, record, inputs, constants, states, reference)
@@ -178,7 +182,7 @@ def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
         return None
     found = []
     for index in graph.consumers[tensor]:
-        op, weights = graph.ops[index], operator(graph.ops[index].kind).weights
+        op, weights = graph.ops[index], operator(graph.ops[index].kind).layer.weights
         if weights is None or op.inputs[0] != tensor or op.inputs.count(tensor) != 1:
             return None
         held = graph.tensors[op.inputs[weights.operand]].shape or ()

@@ -30,7 +30,7 @@ def state_tensors(
     """
     found = []
     for i, kind in enumerate(kinds):
-        found += [int(graph.Operators(i).Inputs(index)) for index in operator(kind).states]
+        found += [int(graph.Operators(i).Inputs(index)) for index in operator(kind).state.inputs]
         found += kept[i]
     return list(dict.fromkeys(found))
 

@@ -182,12 +182,14 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
     convert_map: dict[str, Callable[..., Any]]
     _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | {
-        kind for kind, known in KNOWN.items() if known.moves or known.read is not None
+        kind
+        for kind, known in KNOWN.items()
+        if known.integers.moves or known.integers.read is not None
     }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        ours = {kind for kind, known in KNOWN.items() if known.plain or known.read}
+        ours = {kind for kind, known in KNOWN.items() if known.numbers.form or known.integers.read}
         ours |= set(self.model.opaque)
         for kind in (*self.convert_map, *sorted(ours - set(self.convert_map))):
             own = self.convert_map.get(kind, partial(_missing, kind))
@@ -279,7 +281,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
     def _on_the_fly(self, kind: str) -> bool:
         """Whether an operator stores its activations as integers while it runs."""
-        return operator(kind).dynamic is not None and bool(self.model.integers.on_the_fly)
+        return operator(kind).integers.dynamic is not None and bool(self.model.integers.on_the_fly)
 
     def weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
         """Return whether other inputs than the first are quantised, and nothing else is."""
@@ -347,7 +349,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         """The inputs, without a bias that is left out."""
         found: list[Any] = super().get_input_tensors(op)
         found += self.get_tensors(self.model.kept.get(op._tab.Pos, ()))
-        sums = operator(self.get_op_code_str(op)).sums
+        sums = operator(self.get_op_code_str(op)).layer.sums
         if sums is not None and len(found) == sums.bias + 1 and found[-1].tensor_idx == -1:
             found.pop()
         return found

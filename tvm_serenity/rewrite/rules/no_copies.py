@@ -2,20 +2,22 @@
 
 from dataclasses import replace
 
-from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.builder import Builder, Expr
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece
+from tvm_serenity.rewrite.reach import of_joined
+from tvm_serenity.rewrite.rule import Ability, Match, Promise, Rule, When
 
-NAME = "no-copies"
+_NAME = "no-copies"
 
-VIEW, SLICE, BUFFER = "as a view", "read through", "in its buffer"
+_VIEW, _SLICE, _BUFFER = "as a view", "read through", "in its buffer"
 
-READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
+_READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
 """Kinds whose kernels read a slice through an offset."""
 
-WRITERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
+_WRITERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
 """Kinds whose kernels write into a part of a buffer."""
 
-SPEC = """
+_SPECIFICATION = """
 1. Copies that keep every byte where it is (a split into one part, a reshape, a transpose that only
    moves axes of size 1, an identity) are views: no op, no bytes.
 2. A slice is read through an offset by its readers' kernels and is no op.
@@ -29,32 +31,42 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
+def _matches(net: Net) -> list[Match]:
     """Every copy, slice and concat."""
-    forms = {Kind.COPY: VIEW, Kind.SLICE: SLICE, Kind.CONCAT: BUFFER}
-    return [Match(NAME, n.name, forms[n.kind]) for n in net.nodes if n.kind in forms]
+    forms = {Kind.COPY: _VIEW, Kind.SLICE: _SLICE, Kind.CONCAT: _BUFFER}
+    return [Match(_NAME, n.name, forms[n.kind]) for n in net.nodes if n.kind in forms]
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the bytes are moved all the same."""
     node = net.find(match.node)
     if node is None:
         return "it is not there any more"
-    if match.form == VIEW:
+    if match.form == _VIEW:
         return None if node.kind is Kind.COPY else "it is not there any more"
-    if match.form == SLICE:
+    if match.form == _SLICE:
         return _slice_refusal(net, node)
     return _buffer_refusal(net, node)
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net without the copy."""
     node = net.nodes[net.index[match.node]]
-    if match.form == VIEW:
+    if match.form == _VIEW:
         return net.edit({node.name: [replace(node, kind=Kind.VIEW)]})
-    if match.form == SLICE:
+    if match.form == _SLICE:
         return _read_through(net, node)
     return _into_buffer(net, node)
+
+
+def emit(build: Builder, piece: Piece) -> Expr:
+    """Return a piece: a part of a tensor, and what is computed while it is read."""
+    x = build.value(piece.value)
+    if piece.part is not None:
+        x = build.part(x, *piece.part)
+    for source in piece.through:
+        x = build.again(source, [x])
+    return x
 
 
 def _slice_refusal(net: Net, node: Node) -> str | None:
@@ -64,7 +76,7 @@ def _slice_refusal(net: Net, node: Node) -> str | None:
         return "it reads pieces"
     readers = [net.nodes[i] for i in net.readers_of(node.output)]
     for reader in readers:
-        if reader.kind not in READERS or node.output in (reader.base, *reader.addends):
+        if reader.kind not in _READERS or node.output in (reader.base, *reader.addends):
             return f"{reader.name!r} cannot read through an offset"
     return None if readers else "nothing reads it"
 
@@ -101,7 +113,7 @@ def _buffer_refusal(net: Net, node: Node) -> str | None:
         name, maker = net.values[piece.value].name, net.maker(piece.value)
         if maker is None:
             return f"piece {name!r} is an input"
-        if maker.kind not in WRITERS or len(maker.outputs) > 1:
+        if maker.kind not in _WRITERS or len(maker.outputs) > 1:
             return f"{maker.name!r} cannot write a part of a buffer"
         if maker.axis != node.axis:
             return f"{maker.name!r} has no such axis"
@@ -114,7 +126,7 @@ def _buffer_refusal(net: Net, node: Node) -> str | None:
         for reader in (net.nodes[i] for i in net.readers_of(piece.value)):
             if reader is node:
                 continue
-            if reader.kind not in READERS or piece.value in (reader.base, *reader.addends):
+            if reader.kind not in _READERS or piece.value in (reader.base, *reader.addends):
                 return f"{reader.name!r} cannot read piece {name!r} through an offset"
         if net.values[piece.value].dtype != net.values[node.output].dtype:
             return f"piece {name!r} has another type"
@@ -169,3 +181,21 @@ def _from_buffer(net: Net, node: Node, value: int, buffer: int, part: tuple[int,
     operands = tuple(replace(o, pieces=tuple(map(moved, o.pieces))) for o in node.operands)
     keep = tuple(v for v in node.in_place if v != value)
     return replace(node, operands=operands, in_place=keep)
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges=(
+        "splits into one part, reshapes, transposes of axes of size 1: views. Slices and parts "
+        "of splits: read through an offset. Pieces of a concat: written straight into its "
+        "buffer, also with strides"
+    ),
+    promise=Promise.IDENTICAL,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    when={_VIEW: When.FREE, _SLICE: When.FREE, _BUFFER: When.CHOSEN},
+    abilities=frozenset(Ability),
+    spans=of_joined,
+)

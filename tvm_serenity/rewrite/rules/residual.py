@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
-from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.builder import Builder, Expr
 from tvm_serenity.rewrite.net import Kind, Net, Node
+from tvm_serenity.rewrite.reach import of_sums
+from tvm_serenity.rewrite.rule import Match, Promise, Rule
 
-NAME = "residual"
+_NAME = "residual"
 
-SPEC = """
+_SPECIFICATION = """
 1. Pattern: ``add(a, b)`` where ``a`` is made by a convolution with nothing but a bias, or by the
    sum of partial convolutions it was cut into, and nothing else reads ``a``.
 2. Result: the convolution (the first partial one) adds to ``b``: in ``b``'s own buffer where the
@@ -22,18 +24,18 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
+def _matches(net: Net) -> list[Match]:
     """Every add that reads what a convolution made."""
     result = []
     for node in net.nodes:
         if node.kind is Kind.ADD and len(node.operands) == 2:
             a = _conv_operand(net, node)
             if a is not None:
-                result.append(Match(NAME, node.name))
+                result.append(Match(_NAME, node.name))
     return result
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the add stays."""
     node = net.find(match.node)
     if node is None or node.kind is not Kind.ADD:
@@ -44,18 +46,18 @@ def check(net: Net, match: Match) -> str | None:
     return _refusal(net, node, a)
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net with the add as part of the sum."""
     node = net.nodes[net.index[match.node]]
     a = _conv_operand(net, node)
     assert a is not None
     b = _other(node, a.output)
-    chain = chain_of(net, a)
+    chain = _chain_of(net, a)
     head, last = chain[0], chain[-1]
     maker = net.maker(b)
     changed: dict[str, list[Node]] = {node.name: []}
     biases = last.biases
-    takes = net.dies_in(b, node) and maker is not None and is_plain(net, b)
+    takes = net.dies_in(b, node) and maker is not None and _is_plain(net, b)
     is_sum = maker is not None and maker.kind is Kind.CONV and maker.into is None
     if takes and maker is not None and is_sum and _is_linear(net, maker):
         biases = (*maker.biases, *biases)
@@ -74,7 +76,17 @@ def apply(net: Net, match: Match) -> Net:
     return net.edit(changed)
 
 
-def chain_of(net: Net, last: Node) -> list[Node]:
+def emit(build: Builder, node: Node, term: Expr) -> Expr:
+    """Return the op's term added to what the sum is so far, and what follows the last term."""
+    begun = () if node.base is None or node.into is not None else (node.base,)
+    for value in (*node.addends, *begun):
+        term = build.sum(build.value(value), term)
+    for source in node.biases:
+        term = build.bias(source, node, term)
+    return term if node.tail is None else build.tail(node.tail, node, term)
+
+
+def _chain_of(net: Net, last: Node) -> list[Node]:
     """Return the partial convolutions of one sum, first to last, that ends with ``last``."""
     chain = [last]
     while chain[0].base is not None and chain[0].into is None:
@@ -85,7 +97,7 @@ def chain_of(net: Net, last: Node) -> list[Node]:
     return chain
 
 
-def is_plain(net: Net, value: int) -> bool:
+def _is_plain(net: Net, value: int) -> bool:
     """Whether a value has storage of its own that nothing else shows."""
     maker = net.maker(value)
     if maker is None or maker.kind is Kind.VIEW:
@@ -102,14 +114,14 @@ def _conv_operand(net: Net, node: Node) -> Node | None:
             found.append(maker)
     if not found:
         return None
-    later = max(node_index(net, v) for o in node.operands for v in o.values)
+    later = max(_node_index(net, v) for o in node.operands for v in o.values)
     return max(
         found,
         key=lambda m: (_refusal(net, node, m) is None, net.index[m.name] == later),
     )
 
 
-def node_index(net: Net, value: int) -> int:
+def _node_index(net: Net, value: int) -> int:
     """The node that makes a value, -1 for what is there from the start."""
     return net.producer.get(value, -1)
 
@@ -153,9 +165,24 @@ def _refusal(net: Net, node: Node, a: Node) -> str | None:
         return "its operands have different types"
     if not net.dies_in(a.output, node):
         return f"others read {net.values[a.output].name!r}"
-    head = chain_of(net, a)[0]
+    head = _chain_of(net, a)[0]
     if head.base is not None:
         return "the sum begins in another buffer already"
-    if not is_plain(net, a.output):
+    if not _is_plain(net, a.output):
         return f"{net.values[a.output].name!r} is shown under another shape"
     return None
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges=(
+        "an add of a convolution's result: one more term of its sum, in the buffer of the other "
+        "operand where it dies there"
+    ),
+    promise=Promise.RESUMMED,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    spans=of_sums,
+)

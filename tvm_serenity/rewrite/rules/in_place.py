@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.graph import Role
-from tvm_serenity.rewrite.match import Match
 from tvm_serenity.rewrite.net import Kind, Net, Node
+from tvm_serenity.rewrite.rule import Ability, Match, Promise, Rule, When
 
-NAME = "in-place"
+_NAME = "in-place"
 
-SPEC = """
+_SPECIFICATION = """
 1. Pattern: an elementwise op or an add, an operand of the output's shape and type.
 2. Result: the op may write over that operand. The order decides: it does where the operand dies
    there; the search counts that. Several operands: the first that dies.
@@ -19,45 +19,46 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
-    """Every op on elements."""
-    return [Match(NAME, n.name) for n in net.nodes if n.kind in (Kind.MAP, Kind.ADD)]
+def _matches(net: Net) -> list[Match]:
+    """Every op on elements that may not overwrite anything yet."""
+    found = [n for n in net.nodes if n.kind in (Kind.MAP, Kind.ADD) and not n.in_place]
+    return [Match(_NAME, n.name) for n in found]
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the op needs an output of its own."""
     node = net.find(match.node)
     if node is None:
         return "it is not there any more"
     if node.base is not None or node.into is not None:
         return "it writes into a buffer already"
-    return None if overwritable(net, node) else _reason(net, node)
+    return None if _overwritable(net, node) else _reason(net, node)
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net in which the op may overwrite."""
-    return apply_all(net, [match])
+    return _apply_all(net, [match])
 
 
-def apply_all(net: Net, matches: Sequence[Match]) -> Net:
+def _apply_all(net: Net, matches: Sequence[Match]) -> Net:
     """The same of several matches: none changes what another may overwrite."""
     nodes = [net.nodes[net.index[match.node]] for match in matches]
-    return net.edit({n.name: [replace(n, in_place=overwritable(net, n))] for n in nodes})
+    return net.edit({n.name: [replace(n, in_place=_overwritable(net, n))] for n in nodes})
 
 
-def overwritable(net: Net, node: Node) -> tuple[int, ...]:
+def _overwritable(net: Net, node: Node) -> tuple[int, ...]:
     """Return the operands an op on elements may write over."""
     pairs = [(o.pieces[0], o) for o in node.operands if len(o.pieces) == 1]
     return tuple(
         dict.fromkeys(
             piece.value
             for piece, _ in pairs
-            if piece.whole and may_hold(net, piece.value, node.output)
+            if piece.whole and _may_hold(net, piece.value, node.output)
         )
     )
 
 
-def may_hold(net: Net, value: int, output: int) -> bool:
+def _may_hold(net: Net, value: int, output: int) -> bool:
     """Whether the storage of ``value`` is ours and may become that of ``output``."""
     old, new = net.values[value], net.values[output]
     root = net.graph.tensors[net.graph.storage[value]]
@@ -94,3 +95,17 @@ def settle(net: Net) -> Net:
             node = replace(node, base=taken[0])
         nodes.append(replace(node, in_place=()))
     return replace(net, nodes=tuple(nodes))
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges="elementwise ops and adds write over an operand that dies there",
+    promise=Promise.IDENTICAL,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    apply_all=_apply_all,
+    when={"": When.MARKED},
+    abilities=frozenset({Ability.WRITE_PLACES}),
+)

@@ -1,15 +1,23 @@
 """Kernel-wise partitioning: what treats channels apart is done piece by piece."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.rewrite.channelwise import group_parts, group_refusal
-from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.builder import Builder, Expr
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
-from tvm_serenity.rewrite.pieces import flat_pieces, new_value, piece_channels
+from tvm_serenity.rewrite.pieces import (
+    flat_pieces,
+    group_parts,
+    group_refusal,
+    new_value,
+    piece_channels,
+)
+from tvm_serenity.rewrite.reach import of_joined
+from tvm_serenity.rewrite.rule import Match, Promise, Rule
 
-NAME = "kernelwise"
+_NAME = "kernelwise"
 
-SPEC = """
+_SPECIFICATION = """
 1. Pattern: a depthwise (or aligned grouped) convolution, a pooling or an elementwise op that reads
    a concat along the channels (SERENITY, section 3.3, equations 7 and 8).
 2. Result: the op on each piece, with the weights and constants of its channels, and a concat of
@@ -21,16 +29,16 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
+def _matches(net: Net) -> list[Match]:
     """Every op on separate channels that reads several pieces."""
     return [
-        Match(NAME, node.name)
+        Match(_NAME, node.name)
         for node in net.nodes
         if node.separate and len(node.operands) == 1 and _joined(net, node)
     ]
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the op cannot be done piece by piece."""
     node = net.find(match.node)
     if node is None or not node.operands:
@@ -50,7 +58,7 @@ def check(net: Net, match: Match) -> str | None:
     return None
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net with the op on each piece, and the concat behind."""
     node = net.nodes[net.index[match.node]]
     assert node.axis is not None
@@ -84,6 +92,11 @@ def apply(net: Net, match: Match) -> Net:
     return net.edit({node.name: [*nodes, joined]}, values)
 
 
+def emit(build: Builder, node: Node, operands: Sequence[Expr]) -> Expr:
+    """Return what the op's source computes of operands, with the constants of its channels."""
+    return build.again(node.source, operands, node)
+
+
 def _parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
     """For each piece: it, the channels it is, the output channels it makes."""
     assert node.axis is not None
@@ -100,3 +113,20 @@ def _joined(net: Net, node: Node) -> bool:
         return True
     maker = net.maker(operand.pieces[0].value)
     return maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges=(
+        "concat, then a depthwise (or aligned grouped) convolution, pooling or elementwise op: "
+        "one for each piece, and a concat behind, which so moves down until rule 1 takes it"
+    ),
+    promise=Promise.IDENTICAL,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    spans=of_joined,
+    published=True,
+    prepares=True,
+)

@@ -2,13 +2,21 @@
 
 from dataclasses import replace
 
-from tvm_serenity.rewrite.match import Match
-from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
-from tvm_serenity.rewrite.pieces import flat_pieces, new_value, piece_channels
+from tvm_serenity.rewrite.builder import Builder, Expr
+from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece
+from tvm_serenity.rewrite.pieces import (
+    flat_pieces,
+    group_parts,
+    group_refusal,
+    new_value,
+    piece_channels,
+)
+from tvm_serenity.rewrite.reach import of_joined
+from tvm_serenity.rewrite.rule import Match, Promise, Rule
 
-NAME = "channelwise"
+_NAME = "channelwise"
 
-SPEC = """
+_SPECIFICATION = """
 1. Pattern: a convolution that reads a concat along the channels, of two pieces or more (SERENITY,
    section 3.3, equations 3 to 6). Concats of concats are one concat of all their pieces.
 2. Result: for each piece a partial convolution with the weights of the piece's channels. The first
@@ -26,16 +34,16 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
+def _matches(net: Net) -> list[Match]:
     """Every convolution of several pieces."""
     return [
-        Match(NAME, node.name)
+        Match(_NAME, node.name)
         for node in net.nodes
-        if node.kind is Kind.CONV and not is_depthwise(node) and len(_all_pieces(net, node)) > 1
+        if node.kind is Kind.CONV and not _is_depthwise(node) and len(_all_pieces(net, node)) > 1
     ]
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the convolution cannot be cut."""
     node = net.find(match.node)
     if node is None or node.kind is not Kind.CONV or node.conv is None:
@@ -54,7 +62,7 @@ def check(net: Net, match: Match) -> str | None:
     return None
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net with partial convolutions instead."""
     node = net.nodes[net.index[match.node]]
     assert node.conv is not None
@@ -66,7 +74,7 @@ def apply(net: Net, match: Match) -> Net:
     spans = [(first + a, first + b) for a, b in piece_channels(net, node, pieces)]
     terms = sorted(zip(pieces, spans, strict=True), key=lambda t: _made_at(net, t[0].value))
     values, nodes = [], []
-    same_buffer = is_sum_as_wide(net, node)
+    same_buffer = _is_sum_as_wide(net, node)
     base, number = node.base, len(net.values)
     like = net.values[node.output]
     channels = net.channels(node.output, node.axis)
@@ -94,41 +102,20 @@ def apply(net: Net, match: Match) -> Net:
     return net.edit({node.name: nodes}, values)
 
 
-def is_depthwise(node: Node) -> bool:
+def emit(build: Builder, node: Node, x: Expr) -> Expr:
+    """Return the op's own term: a convolution of ``x`` with the weights of its channels."""
+    return build.convolution(node, x)
+
+
+def _is_depthwise(node: Node) -> bool:
     """Whether a convolution has a group for every input channel: a matter of ``kernelwise``."""
     return node.conv is not None and 1 < node.conv.groups == node.conv.in_channels
 
 
-def is_sum_as_wide(net: Net, node: Node) -> bool:
+def _is_sum_as_wide(net: Net, node: Node) -> bool:
     """Whether the output of a convolution has the type it adds up in."""
     assert node.conv is not None
     return net.values[node.output].dtype == node.conv.sum_dtype
-
-
-def group_refusal(net: Net, node: Node, pieces: tuple[Piece, ...]) -> str | None:
-    """Why pieces and groups do not fit together, if they do not."""
-    assert node.conv is not None
-    if node.reads is not None:
-        return "it is a part of a grouped convolution already"
-    per_group = node.conv.in_channels // node.conv.groups
-    for piece, (start, stop) in zip(pieces, piece_channels(net, node, pieces), strict=True):
-        if start % per_group or stop % per_group:
-            name = net.values[piece.value].name
-            return f"piece {name!r} ends within a group of {per_group} channels"
-    return None
-
-
-def group_parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
-    """For each piece of an aligned grouped convolution: it, its channels, the outputs it makes."""
-    assert node.conv is not None
-    assert node.axis is not None
-    pieces = flat_pieces(net, node.operands[0], node.axis)
-    per_group = node.conv.in_channels // node.conv.groups
-    made = node.conv.out_channels // node.conv.groups
-    return [
-        (piece, (a, b), (a // per_group * made, b // per_group * made))
-        for piece, (a, b) in zip(pieces, piece_channels(net, node, pieces), strict=True)
-    ]
 
 
 def _by_groups(net: Net, node: Node) -> Net:
@@ -171,3 +158,20 @@ def _all_pieces(net: Net, node: Node) -> tuple[Piece, ...]:
 
 def _made_at(net: Net, value: int) -> int:
     return net.producer.get(value, -1)
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges=(
+        "concat, then a convolution: one partial convolution for each piece, each adds to the "
+        "same buffer as soon as its piece is there; the last adds bias and activation. Concats "
+        "of concats, several readers, groups that end where pieces do"
+    ),
+    promise=Promise.RESUMMED,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    spans=of_joined,
+    published=True,
+)

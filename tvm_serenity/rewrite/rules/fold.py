@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
-from tvm_serenity.rewrite.match import Match
+from tvm_serenity.rewrite.builder import Builder, Expr
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece
+from tvm_serenity.rewrite.rule import Ability, Match, Promise, Rule, When
+from tvm_serenity.rewrite.rules import no_copies
 
-NAME = "fold"
+_NAME = "fold"
 
-READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD, Kind.CONCAT)
+_READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD, Kind.CONCAT)
 """Kinds whose kernels compute a concat while they read; opaque ones do if nothing forbids it."""
 
-SPEC = """
+_SPECIFICATION = """
 1. Pattern: a concat whose readers are convolutions, matrix products, poolings, elementwise ops,
    adds, kernels that are not scheduled yet, or concats along the same axis.
 2. Result: each reader reads the pieces; its kernel picks the piece by the index, without storing
@@ -24,16 +26,16 @@ SPEC = """
 """
 
 
-def matches(net: Net) -> list[Match]:
+def _matches(net: Net) -> list[Match]:
     """Every concat and every cheap map."""
     return [
-        Match(NAME, node.name)
+        Match(_NAME, node.name)
         for node in net.nodes
         if node.kind is Kind.CONCAT or (node.cheap and node.kind is Kind.MAP)
     ]
 
 
-def check(net: Net, match: Match) -> str | None:
+def _check(net: Net, match: Match) -> str | None:
     """Why the op stays."""
     node = net.find(match.node)
     if node is None:
@@ -54,7 +56,7 @@ def check(net: Net, match: Match) -> str | None:
     return next((r for r in (_reader_refusal(node, reader) for reader in readers) if r), None)
 
 
-def apply(net: Net, match: Match) -> Net:
+def _apply(net: Net, match: Match) -> Net:
     """The net without the op."""
     node = net.nodes[net.index[match.node]]
     own = node.operands[0]
@@ -69,10 +71,16 @@ def apply(net: Net, match: Match) -> Net:
     return net.edit(changed)
 
 
+def emit(build: Builder, operand: Operand) -> Expr:
+    """Return an operand: its pieces, joined where there are several."""
+    pieces = [no_copies.emit(build, piece) for piece in operand.pieces]
+    return pieces[0] if len(pieces) == 1 else build.joined(pieces, operand.axis)
+
+
 def _reader_refusal(node: Node, reader: Node) -> str | None:
     several = len(node.operands[0].pieces) > 1
     axis = node.operands[0].axis
-    if reader.kind not in READERS and (reader.kind is not Kind.OPAQUE or reader.why_opaque):
+    if reader.kind not in _READERS and (reader.kind is not Kind.OPAQUE or reader.why_opaque):
         return f"{reader.name!r} cannot read pieces"
     if node.output in (reader.base, *reader.addends):
         return f"{reader.name!r} adds to it"
@@ -109,3 +117,19 @@ def _inline(operand: Operand, value: int, pieces: tuple[Piece, ...], axis: int) 
         else:
             flat += pieces
     return Operand(tuple(flat), axis if len(pieces) > 1 else operand.axis)
+
+
+RULE = Rule(
+    name=_NAME,
+    exchanges=(
+        "a concat before any ops whose kernels can pick the piece while they read: it never "
+        "exists. Cheap elementwise ops likewise"
+    ),
+    promise=Promise.IDENTICAL,
+    specification=_SPECIFICATION,
+    matches=_matches,
+    check=_check,
+    apply=_apply,
+    when={"": When.FREE},
+    abilities=frozenset({Ability.READ_PIECES}),
+)
