@@ -11,8 +11,9 @@ from tests.firmware.projects import KWS, model
 from tests.test_boards import GOOD
 from tvm_serenity.boards import board, names
 from tvm_serenity.cores import INSTRUCTIONS, core_files, core_model
+from tvm_serenity.cycles.board import COUNTS
 from tvm_serenity.cycles.core import core_names
-from tvm_serenity.cycles.estimate import COUNTS, claim_of
+from tvm_serenity.cycles.estimate import claim_of
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import isa, toolchain
 from tvm_serenity.firmware.isa import Extensions, check_compiler

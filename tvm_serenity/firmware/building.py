@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 def build(model: "Model", board: Board | str, settings: Settings | None = None) -> Project:
     """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
 
-    ``model`` is the path of a ``.tflite`` or ``.onnx`` file, "zoo:NAME" for a built-in network, a
-    ``torch.export`` program, or a Relax module (of these ``settings.model`` may name the file they
-    were made from); ``board`` is a board, the
-    name of a known one, or the path of a ``.toml`` file.
+    ``model`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
+    it, "zoo:NAME" for a built-in network, a ``torch.export`` program, or a Relax module (of these
+    two ``settings.model`` may name the file they were made from); ``board`` is a board, the name of
+    a known one, or the path of a ``.toml`` file.
 
     Raises :class:`FitError` with the figures where it does not fit, :class:`WrongResultError` where
     a kernel or the network computes something else than TVM's kernels or the model's own runtime,
