@@ -22,12 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.boards import Board, board
+from tvm_serenity.boards import Board, Core, board
+from tvm_serenity.cores import core_model
 from tvm_serenity.cycles import MeasuredCall, cycles_of
+from tvm_serenity.cycles.core import core_names
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir import cost, tuned, work
-from tvm_serenity.firmware.tir.candidates import Extensions, NotCovered, Tuned, candidates
+from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, candidates
 from tvm_serenity.firmware.tir.library import COUNT, RoundedConvolution
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
@@ -49,14 +52,8 @@ BATCH = 60
 """Layers of one program."""
 MOST_PRODUCTS = 250_000
 BUFFER = 160_000
-QEMU = ("cortex-m55",)
-"""Cores that are counted in QEMU, as the emulator does not know them."""
-BOARDS = {
-    "cortex-m0plus": "mps2-an385",
-    "cortex-m3": "mps2-an385",
-    "cortex-m4": "mps2-an386",
-    "cortex-m55": "mps3-an547",
-}
+CORES = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
+"""Cores that are priced, on the machine of QEMU that their files name."""
 FLAGS = "-std=gnu11 -O2 -ffp-contract=off -w -nostartfiles --specs=nano.specs --specs=nosys.specs"
 MAIN = """
 #include <stdint.h>
@@ -238,7 +235,7 @@ def program(seeds: Sequence[int], target: Board, core: Extensions, folder: Path)
     ram = next(
         r for r in target.regions if r.kind in ("sram", "dtcm") and r.size_bytes > 4 * BUFFER
     )
-    timed = target.core.name in QEMU
+    timed = target.core.name not in core_names()
     define = {
         "BUFFER": BUFFER,
         "CALLS": len(made),
@@ -259,7 +256,7 @@ def program(seeds: Sequence[int], target: Board, core: Extensions, folder: Path)
 
 def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
     """Instructions and cycles of each call."""
-    if target.core.name not in QEMU:
+    if target.core.name in core_names():
         names = tuple(f"net_k{i}" for i in range(count))
         found = cycles_of(
             folder / "all.elf", target, MeasuredCall(function="main", operators=names)
@@ -284,17 +281,20 @@ def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
 
 def machine(core: str) -> Board:
     """A board with a core whose memory has no waits."""
-    found = board(BOARDS[core])
+    model = core_model(core)
+    assert model.qemu is not None
+    found = board(model.qemu)
     regions = [r for r in found.regions if r.kind in ("flash", "psram")]
     memories = [{"region": r.name, "wait_states": [[10_000, 0]], "source": "none"} for r in regions]
     timing = {"class": "modelled", "core": core, "source": "none", "error_percent": 1}
     timing["memories"] = memories
     made = replace(found, timing=timing)
+    whole = model.variants[0]
     if core != found.core.name:
         made = replace(
             made,
-            core=replace(found.core, name=core, fpu=False),
-            gcc=f"-mcpu={core} -mthumb -mfloat-abi=soft",
+            core=Core(core, whole.instructions, found.core.clock_mhz, 16, whole.prices, core),
+            gcc=whole.gcc,
         )
     return made
 
@@ -431,7 +431,7 @@ def text_of(table: dict[str, Any]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("cores", nargs="*", default=list(BOARDS))
+    options.add_argument("cores", nargs="*", default=list(CORES))
     options.add_argument("--check", action="store_true")
     options.add_argument("--layers", type=int, default=LAYERS)
     given = options.parse_args()
@@ -439,7 +439,7 @@ def main() -> None:
         TABLE.write_text("{}\n")
     table = json.loads(TABLE.read_text())
     for core in given.cores:
-        unit = "instructions" if core in QEMU else "cycles"
+        unit = "cycles" if core in core_names() else "instructions"
         if not given.check:
             points = measured(core, range(given.layers))
             points += measured(core, rare(core, points, range(given.layers, 4 * given.layers)))

@@ -7,12 +7,13 @@ Each file names the source of its numbers; what could not be sourced is listed i
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.cores import INSTRUCTIONS, Isa, core_model
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.files import read_text
 
@@ -34,27 +35,27 @@ class MemoryRegion:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The processor: ``name`` as gcc writes it, its extensions, and the alignment of tensors."""
+    """The processor as the board has it, by its file (``tvm_serenity.cores``).
+
+    ``instructions``: the sets it executes; ``prices`` and ``cycles``: the cores whose kernel prices
+    and timing hold for it, "" for none. Tensors are aligned to ``alignment_bytes``.
+    """
 
     name: str
-    fpu: bool
-    dsp: bool
-    mve: bool
+    instructions: tuple[str, ...]
     clock_mhz: int
     alignment_bytes: int
+    prices: str = ""
+    cycles: str = ""
 
-    @property
-    def thumb(self) -> int:
-        """Which Thumb instruction set it has beside no extension of either kind; 0 with one."""
-        if self.dsp or self.mve:
-            return 0
-        first = ("cortex-m0", "cortex-m1", "cortex-m23")
-        return 1 if self.name.startswith(first) else 2
+    def has(self, instructions: str) -> bool:
+        """Whether it executes a set of instructions of ``cores.INSTRUCTIONS``."""
+        return instructions in self.instructions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board: core, memory, the compilers' flags, and QEMU's machine where there is one.
+    """A board: core, memory, the compilers with their flags, and QEMU's machine if there is one.
 
     ``timing`` is the table of that name as it stands in ``file`` (``tvm_serenity.cycles.board``).
     """
@@ -64,8 +65,10 @@ class Board:
     source: str
     core: Core
     regions: tuple[MemoryRegion, ...]
+    compiler: str
     gcc: str
     llvm_triple: str
+    llvm_attributes: tuple[str, ...] = ()
     qemu: str | None = None
     unsourced: tuple[str, ...] = ()
     file: str = ""
@@ -114,22 +117,17 @@ def _parse(name: str, where: str, text: str) -> Board:
     except tomllib.TOMLDecodeError as error:
         raise ParseError(f"{where}: {error}") from None
     reader = _Reader(where)
-    core, tools = reader.table(data, "core"), reader.table(data, "toolchain")
+    core, isa, compiler = _core(reader, data)
     board = Board(
         name=name,
         title=reader.text(data, "title"),
         source=reader.text(data, "source"),
-        core=Core(
-            reader.text(core, "name"),
-            reader.get(core, "fpu", bool),
-            reader.get(core, "dsp", bool),
-            reader.get(core, "mve", bool),
-            reader.number(core, "clock_mhz", 1),
-            reader.number(core, "alignment_bytes", 1),
-        ),
+        core=core,
         regions=tuple(reader.region(r) for r in reader.get(data, "regions", list)),
-        gcc=reader.text(tools, "gcc"),
-        llvm_triple=reader.text(tools, "llvm_triple"),
+        compiler=compiler,
+        gcc=isa.gcc,
+        llvm_triple=isa.llvm_triple,
+        llvm_attributes=isa.llvm_attributes,
         qemu=reader.text(data, "qemu") if "qemu" in data else None,
         unsourced=tuple(map(str, data.get("unsourced", ()))),
         file=where,
@@ -137,6 +135,42 @@ def _parse(name: str, where: str, text: str) -> Board:
     )
     _check(where, board)
     return board
+
+
+def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, Isa, str]:
+    """The core as the board has it, what compiles for it, and the compiler.
+
+    A board says which sets of instructions its core lacks (``dsp = false``), and flags of its own.
+    """
+    table = reader.table(data, "core")
+    path = Path(reader.where)
+    model = core_model(reader.text(table, "name"), path.parent if path.is_file() else None)
+    whole, given = model.variants[0], {i for i in INSTRUCTIONS if i in table}
+    said = {i: bool(reader.get(table, i, bool)) for i in given}
+    has = tuple(i for i in INSTRUCTIONS if said.get(i, i in whole.instructions))
+    own = reader.table(data, "toolchain") if "toolchain" in data else {}
+    isa = model.variant(has)
+    if isa is None and not {"gcc", "llvm_triple"} <= set(own):
+        kinds = "; ".join(", ".join(v.instructions) for v in model.variants)
+        raise ParseError(
+            f"{reader.where}: {model.name} with {', '.join(has)}: no compiler flags are known for "
+            f"it, only with: {kinds}; write 'gcc' and 'llvm_triple' into [toolchain]"
+        )
+    isa = isa or whole
+    isa = replace(
+        isa,
+        gcc=reader.text(own, "gcc") if "gcc" in own else isa.gcc,
+        llvm_triple=reader.text(own, "llvm_triple") if "llvm_triple" in own else isa.llvm_triple,
+    )
+    core = Core(
+        model.name,
+        has,
+        reader.number(table, "clock_mhz", 1),
+        reader.number(table, "alignment_bytes", 1),
+        isa.prices,
+        model.cycles,
+    )
+    return core, isa, model.compiler
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from tvm_serenity.arena import schedule_for_arena
 from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.tflite_file import TfliteFile
-from tvm_serenity.frontends.tflite_rows import network_of
+from tvm_serenity.frontends.formats import operation
 from tvm_serenity.graph import Graph
 from tvm_serenity.parallel import FailedItem, all_or_failures
 from tvm_serenity.rows.choose import check_splittable, choose
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     import torch
 
     from tvm_serenity.fitting.deployed import Deployed
+    from tvm_serenity.rows.network import Network
 
 Candidate: TypeAlias = "Graph | torch.nn.Module | str | os.PathLike[str]"
 """A network: its graph, a file, or a module of PyTorch (with example inputs)."""
@@ -103,10 +103,8 @@ def _or_error(work: Callable[[], T]) -> T | SerenityError:
 
 def _rows_arena(network: Candidate, time_limit_s: float | None) -> int:
     file = load(network) if isinstance(network, str | os.PathLike) else None
-    if not isinstance(file, TfliteFile):
-        said = type(network).__name__ if file is None else str(network)
-        raise InputError(f"{said}: rows are those of the operators of .tflite files")
-    split = network_of(file)
+    said = type(network).__name__ if file is None else str(network)
+    split: Network = operation(file, "rows", f"{said}: rows without kernels")(file)
     check_splittable(split)
     with within(time_limit_s):
         return choose(split, limits=Limits.within(limit_left())).best.arena_bytes

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from tests.firmware.projects import needs_board
+from tvm_serenity.boards import board, names
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.tir import candidates as listed
-from tvm_serenity.firmware.tir.candidates import Extensions, Tuned, least
+from tvm_serenity.firmware.tir.candidates import Tuned, least
 from tvm_serenity.firmware.tir.code_size import WORTH, LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.cost import Prices, prices_of
 
@@ -84,9 +86,8 @@ def test_a_wrong_price_is_seen() -> None:
 
 @pytest.mark.parametrize("core", CORES)
 def test_every_core_has_prices(core: str) -> None:
-    prices = CORES[core].prices
+    prices = prices_of(CORES[core].name)
     assert prices is not None
-    assert prices is prices_of(core)
     assert prices.unit == ("instructions" if core == "cortex-m55" else "cycles")
     for kind, row in prices.rows.items():
         assert min(row) >= 0, kind
@@ -95,12 +96,12 @@ def test_every_core_has_prices(core: str) -> None:
 
 
 def test_cores_without_prices_have_those_of_one_like_them() -> None:
-    assert Extensions(vectors=True, name="cortex-m85").prices is prices_of("cortex-m55")
-    for name in ("cortex-m7", "cortex-m33"):
-        assert Extensions(dsp=True, name=name).prices is prices_of("cortex-m4")
-    assert Extensions(thumb=1, name="cortex-m0").prices is prices_of("cortex-m0plus")
-    assert Extensions(thumb=2).prices is prices_of("cortex-m3")
-    assert Extensions().prices is None
+    for name in names():
+        has = Extensions.of(board(name).core)
+        like = "cortex-m55" if has.vectors else "cortex-m4" if has.dsp else ""
+        assert has.name == (like or {1: "cortex-m0plus", 2: "cortex-m3"}[has.thumb]), name
+        assert prices_of(has.name) is not None
+    assert prices_of(Extensions().name) is None
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -128,7 +129,7 @@ def test_candidates_stand_by_their_cost(core: str, monkeypatch: pytest.MonkeyPat
 def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = benchmark()
     core = CORES["cortex-m4"]
-    right = core.prices
+    right = prices_of(core.name)
     assert right is not None
     turned = Prices(
         right.unit,

@@ -13,6 +13,7 @@ from tests.firmware.projects import KWS, build, needs_board, needs_host, project
 from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
 from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.tir import short, thumb, tuned
 from tvm_serenity.kernels.convolution import Convolution
@@ -150,10 +151,15 @@ def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_which_instruction_set_a_core_has() -> None:
-    found = {name: board(name).core.thumb for name in ("microbit", "mps2-an385", "mps2-an386")}
-    assert found == {"microbit": 1, "mps2-an385": 2, "mps2-an386": 0}
-    assert board("rpi-pico").core.thumb == 1
-    assert board("mps3-an547").core.thumb == 0
+    thumb = {
+        "microbit": 1,
+        "rpi-pico": 1,
+        "mps2-an385": 2,
+        "mps2-an521": 2,
+        "mps2-an386": 0,
+        "mps3-an547": 0,
+    }
+    assert {name: Extensions.of(board(name).core).thumb for name in thumb} == thumb
 
 
 @pytest.mark.parametrize(

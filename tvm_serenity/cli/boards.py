@@ -51,11 +51,10 @@ def _json(found: Board) -> dict[str, object]:
 
 
 def _show(found: Board) -> None:
-    extensions = [n for n in ("fpu", "dsp", "mve") if getattr(found.core, n)]
     rows = {
         "core": f"{found.core.name} at {found.core.clock_mhz} MHz",
-        "extensions": ", ".join(extensions) or "-",
-        "gcc": found.gcc,
+        "instructions": ", ".join(found.core.instructions),
+        found.compiler: found.gcc,
         "source": found.source,
         "unsourced": ", ".join(found.unsourced) or "-",
         "QEMU": found.qemu or "-",

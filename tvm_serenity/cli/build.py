@@ -156,7 +156,7 @@ def build_command(
     show.warn_without_core()
     try:
         with show.progress(f"building {model}") as said:
-            project = build(model, target, replace(settings, notify=said.step))
+            project = build(opened.to_build(), target, replace(settings, notify=said.step))
     except FitError as error:
         if json:
             show.print_json(error.facts)

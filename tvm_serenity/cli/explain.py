@@ -26,8 +26,8 @@ from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.claims import no_time
 from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import floor_claims, rows_measure
+from tvm_serenity.frontends.formats import compiles
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
@@ -149,7 +149,7 @@ def channel_claims(opened: ModelSource) -> list[Claim]:
 
     None of a model without integer layers; why, where it has no meaning as a module.
     """
-    if opened.is_zoo or isinstance(opened.file(), TextFile):
+    if opened.is_zoo or not compiles(opened.file()):
         return []
     if not any(t.dtype in INTEGERS for t in opened.file().graph.tensors):
         return []

@@ -181,7 +181,7 @@ def fit_command(
     show.warn_without_core()
     with show.progress(f"fitting {model}") as said:
         settings = replace(settings, notify=said.step)
-        found = fitted(model, target, goal, settings)
+        found = fitted(opened.to_build(), target, goal, settings)
         if output is not None and found.chosen is not None:
             build_chosen(found, settings)
     if plot is not None:

@@ -9,9 +9,10 @@ import typer
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.options import Json, Model
-from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.errors import WrongResultError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import load
+from tvm_serenity.frontends.formats import operation
 
 if TYPE_CHECKING:
     from tvm_serenity.frontends.tflite_interface import StoredEdge, StoredInterface
@@ -40,10 +41,8 @@ def interface_command(
       serenity interface mcunet.tflite -o mcunet-stored.tflite
       serenity fit mcunet-stored.tflite --board microbit
     """
-    from tvm_serenity.frontends.tflite_interface import stored_interface
-
-    if Path(model).suffix.lower() != ".tflite" or Path(output).suffix.lower() != ".tflite":
-        raise InputError(f"{model}: interface writes .tflite files, of .tflite files")
+    stored_interface = operation(model, "interface", f"{model}: interface")
+    operation(output, "interface", f"{output}: interface")
     load(model)  # says what is wrong with a file that is none
     data = Path(model).read_bytes()
     with show.progress(f"interface of {model}"):

@@ -101,7 +101,7 @@ def _counts(path: str, project: Project | None, target: Board, json: bool) -> No
         data |= {"core": target.core.name, "clock_mhz": mhz, "cycles": list(cycles)}
         data["milliseconds"] = [low, high]
         rows["cycles"] = (
-            f"{cycles[0]:,} to {cycles[1]:,}: blocks by the table of {target.core.name}"
+            f"{cycles[0]:,} to {cycles[1]:,}: blocks by the table of {target.core.cycles}"
         )
         rows["time"] = f"{low:.3g} to {high:.3g} ms at {mhz} MHz, where no memory waits"
     if json:

@@ -55,6 +55,10 @@ class ModelSource:
 
         return to_relax(model, self.dims, integers, dynamic_range=dynamic_range)
 
+    def to_build(self) -> "str | ModelFile":
+        """Return the model as ``firmware.build`` takes it: a file that was read, or its name."""
+        return self.spec if self.is_zoo else self.file()
+
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError` naming the operators of a file that have no meaning.
 
@@ -64,7 +68,7 @@ class ModelSource:
             self._checked(integers)
 
     def _checked(self, integers: bool) -> ModelFile:
-        model = load(self.spec, self.dims, self.opaque)
+        model = self.file()
         try:
             model.check_operators(integers)
         except SerenityError as error:

@@ -10,7 +10,8 @@ from typing import Any
 from tvm_serenity.cli import show
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import left_beside, load, save
+from tvm_serenity.frontends import FORMATS, format_of, left_beside, load, save
+from tvm_serenity.frontends.formats import suffixes
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.onnx_session import (
@@ -26,12 +27,6 @@ from tvm_serenity.onnx_session import (
 )
 from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
 from tvm_serenity.transform import Reduced
-
-RECIPE = (
-    "onnxruntime orders operators itself: this file changes nothing there by default; "
-    "write it with --for onnxruntime"
-)
-FILE_ORDER = "LiteRT and TFLM run operators in the order of the file: nothing else to set"
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,8 @@ class Asked:
 
 def said_of(opened: ModelFile) -> str:
     """Return what to know about who follows the order of a file that was written."""
-    return {".onnx": RECIPE, ".tflite": FILE_ORDER}.get(opened.path.suffix.lower(), "")
+    form = format_of(opened)
+    return "" if form is None else form.after_order
 
 
 def say_what_to_copy(opened: ModelFile, output: str) -> None:
@@ -63,8 +59,10 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
     """Optimise ``opened``, order what comes out, write and measure it, print what was found."""
     if runtime not in LEVELS:
         raise InputError(f"--for {runtime!r}: there is {', '.join(LEVELS)}")
-    if opened.path.suffix.lower() != ".onnx":
-        raise InputError(f"{opened.path}: --for {runtime} is for .onnx files")
+    form = format_of(opened)
+    if form is None or form.runtime != runtime:
+        able = suffixes([one for one in FORMATS if one.runtime == runtime])
+        raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
     if asked.others:
         raise InputError(f"--for {runtime} goes without {', '.join(asked.others)}")
     if asked.output is None:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tvm_serenity.frontends import format_of
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.frontends.pte_file import Allocated, PteFile
+from tvm_serenity.frontends.pte_file import Allocated
 
 NEXT = "order and offsets are made at export: tvm_serenity.executorch"
 
 
 def allocated(model: ModelFile) -> Allocated | None:
     """Return what a program allocates, or None for another file."""
-    return model.allocated if isinstance(model, PteFile) else None
+    form = format_of(model)
+    return None if form is None or form.allocated is None else form.allocated(model)
 
 
 def program_json(model: ModelFile) -> dict[str, Any]:

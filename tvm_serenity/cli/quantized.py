@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.cli.models import ModelSource
+from tvm_serenity.frontends import format_at
 from tvm_serenity.quantize.choices import AUTO, LITERT, OFF, check_quantized, check_rounding
 
 if TYPE_CHECKING:
@@ -69,10 +70,11 @@ def opened_for(
 
     check_quantized(quantized, "--quantized ")
     check_rounding(rounding)
+    form = format_at(opened.spec)
     if rounding == AUTO:
-        rounding = "float" if opened.spec.lower().endswith(".onnx") else "tflite"
+        rounding = "tflite" if form is None else form.rounding
     integers = is_quantised(module) or DYNAMIC_RANGE in (module["main"].attrs or {})
-    read = quantized != OFF and opened.spec.lower().endswith(".tflite") and integers
+    read = quantized != OFF and form is not None and form.reads_integers and integers
     return opened.module(rounding, dynamic_range) if read else module, rounding
 
 

@@ -22,6 +22,7 @@ from tvm_serenity.cli.options import (
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends.formats import operation
 from tvm_serenity.memory import peak_of
 from tvm_serenity.plots import check_plot
 from tvm_serenity.rows.bound import rows_bound
@@ -238,13 +239,9 @@ def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModu
     """Return the same with its kernels, where it is read by them."""
     opened = source(model, dims)
     if graph_only:
-        from tvm_serenity.frontends.tflite_file import TfliteFile
-        from tvm_serenity.frontends.tflite_rows import network_of as from_file
-
         file = opened.file()
-        if not isinstance(file, TfliteFile):
-            raise InputError(f"{model}: --graph reads .tflite files")
-        return from_file(file)
+        read: Network = operation(file, "rows", f"{model}: --graph")(file)
+        return read
     opened.check_operators()  # before TVM, whose import takes seconds
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows

@@ -29,9 +29,8 @@ from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import READERS, save
+from tvm_serenity.frontends import format_at, format_of, save
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes, peak_of
 from tvm_serenity.outcome import Outcome
@@ -114,10 +113,9 @@ def schedule_command(
         raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-    opened = source(model, dim or (), opaque or ()).file()
-    _check_suffix(opened, output)
-    if output is not None and program.allocated(opened) is not None:
-        opened.reordered(range(len(opened.graph.ops)))  # refused before the search
+    named = source(model, dim or (), opaque or ())
+    opened = named.file()
+    _check_output(opened, output)
     if runtime is not None:
         limits = Options(time_limit_s=time_limit, memory_limit_bytes=memory_limit)
         others = {
@@ -128,9 +126,9 @@ def schedule_command(
             "--align": align != 1,
             "--alias-copies, --fold-concat, --in-place, --slice": choices != Meaning(),
         }
-        named = tuple(name for name, value in others.items() if value)
-        asked = onnx_session.Asked(output, method, limits, check, json, named)
-        onnx_session.run_for(runtime, opened, source(model, dim or ()).dims, asked)
+        others_given = tuple(name for name, value in others.items() if value)
+        asked = onnx_session.Asked(output, method, limits, check, json, others_given)
+        onnx_session.run_for(runtime, opened, named.dims, asked)
         return
     if plan_for is not None:
         from tvm_serenity.cli import tflm
@@ -212,13 +210,16 @@ def _rewrite(
     run_rewrite(model, dims, rules, time_limit, json=json, check=check, align=align)
 
 
-def _check_suffix(opened: ModelFile, output: str | None) -> None:
-    """Refuse to write one format under another one's name."""
-    is_text = isinstance(opened, TextFile)
-    same = (".txt", ".graph") if is_text else (opened.path.suffix.lower(),)
-    suffix = "" if output is None else Path(output).suffix.lower()
-    if suffix in READERS and suffix not in same:
-        raise InputError(f"{output}: the model is written as {' or '.join(same)}, not {suffix}")
+def _check_output(opened: ModelFile, output: str | None) -> None:
+    """Refuse to write one format under another one's name, or one that is not written."""
+    form = format_of(opened)
+    if output is None or form is None:
+        return
+    if format_at(output) not in (None, form):
+        same, suffix = " or ".join(form.suffixes), Path(output).suffix.lower()
+        raise InputError(f"{output}: the model is written as {same}, not {suffix}")
+    if not form.written:
+        opened.reordered(range(len(opened.graph.ops)))  # says why, before the search
 
 
 def schedule_json(

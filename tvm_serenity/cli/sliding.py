@@ -13,6 +13,7 @@ from tvm_serenity.cli.models import ModelSource, source
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends.formats import operation
 from tvm_serenity.rows.limits import Limits
 
 if TYPE_CHECKING:
@@ -112,10 +113,8 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
 
 def _causal(model: str, output: str) -> tuple[int, ModelSource]:
     """Write the network that looks back instead of padding; the rows of its window before."""
-    from tvm_serenity.frontends.tflite_causal import causal
-
-    if Path(model).suffix.lower() != ".tflite" or Path(output).suffix.lower() != ".tflite":
-        raise InputError(f"{model}: --causal writes .tflite files, of .tflite files")
+    causal = operation(model, "causal", f"{model}: --causal")
+    operation(output, "causal", f"{output}: --causal")
     found = causal(Path(model).read_bytes(), model)
     write_bytes(Path(output), found.data)
     return found.before, source(output)

@@ -1,11 +1,12 @@
 """``serenity schedule --plan tflm``: order and offsets into a file for TensorFlow Lite Micro."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tvm_serenity.cli.reduce import Meaning
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN, TfliteFile, read
 from tvm_serenity.frontends.tflite_metadata import read_metadata
@@ -28,8 +29,7 @@ def check_request(plan_for: str, opened: ModelFile, choices: Meaning) -> None:
     """Raises :class:`InputError` where a file or its meaning cannot carry the plan asked for."""
     if plan_for not in PLANS:
         raise InputError(f"--plan {plan_for!r}: there is {', '.join(PLANS)}")
-    if not isinstance(opened, TfliteFile):
-        raise InputError(f"{opened.path}: --plan tflm is for .tflite files")
+    operation(opened, "offline_plan", f"{opened.path}: --plan {plan_for}")
     if choices != Meaning():
         raise InputError(
             "TFLM runs every operator of the file: leave out --alias-copies, --fold-concat, "
@@ -45,15 +45,15 @@ def plan_file(
     What is written is read back by the checked reader and verified by the naive checker before
     it replaces anything.
     """
-    assert isinstance(opened, TfliteFile)
+    file = cast("TfliteFile", opened)  # check_request refuses others
     limit = PlanOptions().time_limit_s if time_limit is None else time_limit
-    found = plan_offline(opened.graph, order, PlanOptions(time_limit_s=limit))
-    offsets = found.offsets[: opened.tensors]
-    data = opened.planned(order, encode(offsets))
-    _verify(opened.path, data, found)
+    found = plan_offline(file.graph, order, PlanOptions(time_limit_s=limit))
+    offsets = found.offsets[: file.tensors]
+    data = file.planned(order, encode(offsets))
+    _verify(file.path, data, found)
     if output is not None:
         write_bytes(output, data)
-    return _json(opened, order, found, margin_of(opened.graph, order, found))
+    return _json(file, order, found, margin_of(file.graph, order, found))
 
 
 def _verify(path: Path, data: bytes, found: OfflinePlan) -> None:

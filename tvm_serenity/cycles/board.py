@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvm_serenity.boards import Board, MemoryRegion
-from tvm_serenity.cycles.toml import TomlTable
 from tvm_serenity.errors import InputError
+from tvm_serenity.toml_table import TomlTable
 
 CHECKED, MODELLED, COUNTS = "checked", "modelled", "counts only"
 """Classes of a claim: published results were predicted (docs/latency.md); a model without any;
@@ -112,7 +112,7 @@ def board_timing(board: Board) -> BoardTiming | None:
     path = Path(board.file)
     return BoardTiming(
         claim=top.choice("class", (CHECKED, MODELLED)),
-        core=top.text("core", board.core.name),
+        core=top.text("core", board.core.cycles),
         beside=path.parent if path.is_file() else None,
         source=top.text("source"),
         error_percent=top.number("error_percent", least=1, most=100),

@@ -5,16 +5,14 @@
 A table says what each instruction takes and what neighbours add or take off, each with its source.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from tvm_serenity.cycles.toml import TomlTable
-from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.files import read_text
+from tvm_serenity.cores import core_files, core_table
+from tvm_serenity.errors import InputError
+from tvm_serenity.toml_table import TomlTable
 
 KINDS = (
     "alu",
@@ -99,10 +97,10 @@ class CoreTiming:
     instructions: Mapping[str, Instruction]
 
 
+@cache
 def core_names() -> tuple[str, ...]:
     """Return the cores that have a table, sorted."""
-    found = (resources.files("tvm_serenity.targets") / "cores").iterdir()
-    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+    return tuple(name for name in core_files() if "pipeline" in core_table(name).data)
 
 
 def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
@@ -110,27 +108,13 @@ def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
 
     A file is looked for in the folder ``beside``. Raises :class:`InputError` naming file and key.
     """
-    if spec.endswith(".toml"):
-        path = Path(spec) if beside is None else beside / spec
-        try:
-            return _parse(str(path), read_text(path))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{path}: cannot be read: {reason}") from None
-    if spec not in core_names():
+    if not spec.endswith(".toml") and spec not in core_names():
         known = ", ".join(core_names())
         raise InputError(f"no timing table of {spec!r}; there are {known}, or a .toml file")
-    file = resources.files("tvm_serenity.targets") / "cores" / f"{spec}.toml"
-    return _parse(f"cores/{file.name}", file.read_text(encoding="utf-8"))
+    return _parse(core_table(spec, beside))
 
 
-def _parse(where: str, text: str) -> CoreTiming:
-    try:
-        data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ParseError(f"{where}: {error}") from None
-    top = TomlTable(where, "", data)
-    top.only("name", "title", "source", "model", "pipeline", "instructions")
+def _parse(top: TomlTable) -> CoreTiming:
     pipeline = top.table("pipeline")
     if pipeline is None:
         raise top.error("'pipeline' is missing")

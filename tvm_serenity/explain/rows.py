@@ -11,9 +11,8 @@ from typing import Any
 from tvm_serenity.errors import InputError
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.explain.measures import Measure
+from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.frontends.tflite_file import TfliteFile
-from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.memory import profile
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.rows.bound import rows_bound
@@ -60,9 +59,8 @@ def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Cla
 
 
 def _splittable(file: ModelFile) -> Network:
-    if not isinstance(file, TfliteFile):
-        raise InputError("only .tflite files are read here, serenity rows reads kernels too")
-    network = network_of(file)
+    read = operation(file, "rows", "an explanation by rows (serenity rows reads kernels, too)")
+    network: Network = read(file)
     check_splittable(network)
     return network
 

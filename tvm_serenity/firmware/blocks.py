@@ -34,14 +34,14 @@ LISTED = re.compile(rb"^0x([0-9a-f]+):  ((?:[0-9a-f]{4} )+) *(\S+) *(.*)$", re.M
 
 def priced_alone(board: Board) -> bool:
     """Whether blocks can be counted for ``board`` and its core's table priced without a memory."""
-    core = board.core.name
+    core = board.core.cycles
     return board.qemu is not None and core in core_names() and core_timing(core).pipeline.issue == 1
 
 
 def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int]]:
     """Return instructions and cycles of one run, by the table of ``board``'s core alone."""
     counts = block_counts(project, board)
-    return counts.instructions, static_cycles(counts, core_timing(board.core.name))
+    return counts.instructions, static_cycles(counts, core_timing(board.core.cycles))
 
 
 def block_counts(project: Project, board: Board) -> BlockCounts:

@@ -35,6 +35,7 @@ from tvm_serenity.firmware.emit.project import (
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
+from tvm_serenity.firmware.isa import check_compiler
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import tolerance_in
@@ -54,10 +55,10 @@ if TYPE_CHECKING:
 def build(model: "Model", board: Board | str, settings: Settings | None = None) -> Project:
     """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
 
-    ``model`` is the path of a ``.tflite`` or ``.onnx`` file, "zoo:NAME" for a built-in network, a
-    ``torch.export`` program, or a Relax module (of these ``settings.model`` may name the file they
-    were made from); ``board`` is a board, the
-    name of a known one, or the path of a ``.toml`` file.
+    ``model`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
+    it, "zoo:NAME" for a built-in network, a ``torch.export`` program, or a Relax module (of these
+    two ``settings.model`` may name the file they were made from); ``board`` is a board, the name of
+    a known one, or the path of a ``.toml`` file.
 
     Raises :class:`FitError` with the figures where it does not fit, :class:`WrongResultError` where
     a kernel or the network computes something else than TVM's kernels or the model's own runtime,
@@ -70,6 +71,7 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
         check_target(Path(settings.output), settings.force)
     from tvm_serenity.firmware.tir.opened import opened
 
+    check_compilers(target, settings)
     module, file = opened(model, settings)
     from tvm_serenity.firmware.tir.made import loose
     from tvm_serenity.firmware.tir.ways import make
@@ -77,6 +79,18 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     name = identifier(settings.name or (_stem(file) if file else "model"))
     made = make(module, name, target, settings)
     return finished(made, target, settings, Origin(file, loose(module, settings)))
+
+
+def check_compilers(board: Board, settings: Settings) -> None:
+    """Raise :class:`UnsupportedError` where a compiler that is to be used does not know the core.
+
+    The C compiler that is installed, and LLVM where it makes the kernels.
+    """
+    check_compiler(board)
+    if settings.codegen == "llvm":
+        from tvm_serenity.firmware.tir.llvm import check_core
+
+        check_core(board)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.referees import Answer, Referee, RefereeError, consulted
 from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.report import Tolerance
-from tvm_serenity.validation.rules import SUFFIXES, rule_for
+from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.tolerances import FLOAT
 
 OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
@@ -51,7 +51,7 @@ def recorded_runs(
     tensors but the outputs are returned.
     """
     path = None if model is None else Path(model)
-    if path is None or path.suffix.lower() not in SUFFIXES or not path.is_file():
+    if path is None or not has_runtime(path):
         return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
 
     def ask(referee: Referee) -> list[tuple[list[Array], Answer]]:

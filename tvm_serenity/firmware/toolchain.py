@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -147,6 +148,16 @@ def _compilers() -> list[str]:
     named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
     named = {k: v for k, v in named.items() if not {k, "CROSS"} & set(os.environ)}
     return [f"{variable}={' '.join(compiler(tool))}" for variable, tool in named.items()]
+
+
+def cross_compiler(named: str) -> tuple[str, ...]:
+    """Return the command of the compiler for a board, ``named`` unless the environment says other.
+
+    ``CC`` names a command, ``CROSS`` what stands before ``gcc``, as in a project's Makefile.
+    """
+    if os.environ.get("CC"):
+        return tuple(shlex.split(os.environ["CC"]))
+    return (f"{os.environ['CROSS']}gcc",) if "CROSS" in os.environ else (named,)
 
 
 def compiler(tool: str) -> list[str]:

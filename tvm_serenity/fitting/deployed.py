@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.firmware import image
+from tvm_serenity.firmware.building import check_compilers
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.opened import opened
@@ -47,6 +48,7 @@ def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> D
     but nothing where it does not fit: the figures say so.
     """
     settings, target = Settings(time_limit_s=time_limit_s, check=False), known_board(board)
+    check_compilers(target, settings)
     module, file = opened(model, settings)
     name = identifier(Path(file).stem if file else "model")
     made = make(module, name, target, settings)

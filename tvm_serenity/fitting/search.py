@@ -13,7 +13,7 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import image
-from tvm_serenity.firmware.building import Origin, finished
+from tvm_serenity.firmware.building import Origin, check_compilers, finished
 from tvm_serenity.firmware.fit import constants_fit
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.result import Project
@@ -70,6 +70,7 @@ def fitted(
     target = board if isinstance(board, Board) else known_board(board)
     goal.check(target)
     _check_free(settings)
+    check_compilers(target, settings)
     started = time.perf_counter()
     settings.notify("reading the model")
     module, file = opened(model, settings)

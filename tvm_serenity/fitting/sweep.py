@@ -95,6 +95,7 @@ class ModelOnBoards:
 
     def pairs(self, boards: Sequence[Board]) -> Iterator[Row]:
         """Yield a row for each of ``boards``: where nothing ends the process before."""
+        from tvm_serenity.firmware.building import check_compilers
         from tvm_serenity.firmware.tir.made import Maker
         from tvm_serenity.firmware.tir.opened import opened
 
@@ -110,6 +111,7 @@ class ModelOnBoards:
             maker = Maker(module, name, board, self.settings)
             maker.known.update(known)
             try:
+                check_compilers(board, self.settings)
                 with within(SEARCHING * self.seconds):
                     row = self.pair(maker)
             except SerenityError as error:

@@ -3,67 +3,42 @@
     model = load("model.tflite")            # .tflite, .onnx, .pte, .pt2, or the text form
     save(model, order, "reordered.tflite")
 
-A format is one line in ``READERS``. The frontends to Relax are in ``frontends.relax``.
+A format is a record in ``frontends.formats``. The frontends to Relax are in ``frontends.relax``.
 """
 
 import os
 import stat
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends.formats import (
+    FORMATS,
+    Format,
+    beginning,
+    format_at,
+    format_of,
+    suffixes,
+)
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import assumed
 
-__all__ = ["MAX_FILE_BYTES", "READERS", "ModelFile", "left_beside", "load", "save"]
+__all__ = [
+    "FORMATS",
+    "MAX_FILE_BYTES",
+    "Format",
+    "ModelFile",
+    "format_at",
+    "format_of",
+    "left_beside",
+    "load",
+    "save",
+]
 
 MAX_FILE_BYTES = 4 * 2**30
 """Larger files are refused before they are read."""
-
-Reader = Callable[[Path, bytes, Mapping[str, int]], ModelFile]
-
-
-def _tflite(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
-    from tvm_serenity.frontends import tflite_file
-
-    return tflite_file.read(path, data, dims)
-
-
-def _onnx(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
-    from tvm_serenity.frontends import onnx_file
-
-    return onnx_file.read(path, data, dims)
-
-
-def _pte(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
-    from tvm_serenity.frontends import pte_file
-
-    return pte_file.read(path, data, dims)
-
-
-def _program(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
-    from tvm_serenity.frontends import program_file
-
-    return program_file.read(path, data, dims)
-
-
-def _text(path: Path, data: bytes, dims: Mapping[str, int]) -> ModelFile:
-    from tvm_serenity.frontends import text_file
-
-    return text_file.read(path, data, dims)
-
-
-READERS: dict[str, Reader] = {
-    ".tflite": _tflite,
-    ".onnx": _onnx,
-    ".pte": _pte,
-    ".pt2": _program,
-    ".txt": _text,
-    ".graph": _text,
-}
-"""Reader by suffix: takes the path, the bytes of the file and sizes for named dimensions."""
 
 
 def load(
@@ -80,9 +55,9 @@ def load(
     it, and :class:`MissingPartError` where the format needs a package that is not installed.
     """
     path = Path(path)
-    data = _read(path)
+    form, data = _read(path)
     try:
-        return assumed(READERS[path.suffix.lower()](path, data, dims or {}), opaque or {})
+        return assumed(form.read(path, data, dims or {}), opaque or {})
     except MissingPartError:
         raise
     except SerenityError as error:
@@ -115,22 +90,45 @@ def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str
     return tuple(getattr(model, "data_files", ()))
 
 
-def _read(path: Path) -> bytes:
+HEAD_BYTES = 16
+"""What is read of a file to tell its format."""
+
+
+def _read(path: Path) -> tuple[Format, bytes]:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
             raise InputError(one_line(f"{path}: is a directory, not a model file"))
-        if path.suffix.lower() not in READERS:
-            known = ", ".join(READERS)
+        form = format_at(path)
+        if form is None:
             suffix = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
-            raise InputError(one_line(f"{path}: {suffix}; known model files end in {known}"))
+            raise InputError(
+                one_line(f"{path}: {suffix}; known model files end in {suffixes()}{_meant(path)}")
+            )
         if not stat.S_ISREG(found.st_mode):
             raise InputError(one_line(f"{path}: not a regular file"))
         if found.st_size == 0:
             raise InputError(one_line(f"{path}: the file is empty"))
         if found.st_size > MAX_FILE_BYTES:
             raise InputError(one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
-        return path.read_bytes()
+        data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
         raise InputError(one_line(f"{path}: cannot be read: {reason}")) from error
+    other = beginning(data[:HEAD_BYTES])
+    if other is not None and other is not form and not form.begins(data[:HEAD_BYTES]):
+        raise InputError(one_line(f"{path}: {_holds(other)}"))
+    return form, data
+
+
+def _meant(path: Path) -> str:
+    """What the content of a file with another suffix is, if it is known."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        found = beginning(file.read(HEAD_BYTES))
+    return "" if found is None else f"; it {_holds(found)}"
+
+
+def _holds(form: Format) -> str:
+    return f"holds a model of {form.title}: rename it to end in {form.suffixes[0]}"

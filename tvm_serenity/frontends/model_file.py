@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import MAX_BYTES, Graph, is_order
@@ -14,6 +14,9 @@ _MAX_MESSAGE = 500
 
 class ModelFile(Protocol):
     """A model as read from ``path``: its graph, and the file with its operators reordered."""
+
+    format: ClassVar[str]
+    """The name of its format (``frontends.formats``)."""
 
     @property
     def path(self) -> Path:

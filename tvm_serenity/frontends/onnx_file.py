@@ -10,7 +10,7 @@ not read here, but where it may lie is checked (``_onnx_external``).
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends._importable import ONNX
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 class OnnxFile:
     """An ``.onnx`` file; ``model`` is its ``onnx.ModelProto`` as stored."""
 
+    format: ClassVar[str] = "onnx"
     path: Path
     graph: Graph
     model: Any = field(repr=False)

@@ -46,6 +46,10 @@ def advised(kind: str) -> str:
 class TakesOpaque(Protocol):
     """A model file whose operators the user may compute."""
 
+    @property
+    def opaque(self) -> Mapping[str, int]:
+        """Those that the user computes, by kind, and the workspace that each is given."""
+
     def assuming(self, opaque: Mapping[str, int]) -> ModelFile:
         """Return the file with the operators that ``opaque`` names, each with so many bytes."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.frontends.torch_nodes import read_program
@@ -31,6 +31,7 @@ NUMBERS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 class ProgramFile:
     """An exported program as ``torch.export.save`` wrote it."""
 
+    format: ClassVar[str] = "pt2"
     path: Path
     graph: Graph
     program: "torch.export.ExportedProgram"

@@ -12,6 +12,7 @@ Orders and offsets of such a file are fixed at export (``tvm_serenity.executorch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
@@ -67,6 +68,7 @@ class Allocated:
 class PteFile:
     """An ExecuTorch program; ``allocated`` is what its method takes."""
 
+    format: ClassVar[str] = "pte"
     path: Path
     graph: Graph
     allocated: Allocated = field(repr=False)
@@ -78,7 +80,10 @@ class PteFile:
 
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError`: only ExecuTorch runs its kernels."""
-        raise UnsupportedError("an ExecuTorch program is read for its memory, not compiled")
+        raise UnsupportedError(
+            "an ExecuTorch program has its kernels already; give what it was exported from, a .pt2 "
+            "file or a torch.export program"
+        )
 
 
 def read(path: Path, data: bytes, dims: Mapping[str, int]) -> PteFile:

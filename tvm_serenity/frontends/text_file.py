@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tvm_serenity import text
 from tvm_serenity.errors import InputError
@@ -14,6 +15,7 @@ from tvm_serenity.graph import Graph
 class TextFile:
     """A graph in text form (see ``tvm_serenity.text``)."""
 
+    format: ClassVar[str] = "text"
     path: Path
     graph: Graph
 

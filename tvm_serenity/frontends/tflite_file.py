@@ -16,6 +16,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
@@ -55,6 +56,7 @@ _ORDER_METADATA = {
 class TfliteFile:
     """A ``.tflite`` file; ``slots`` is where its vector of operator offsets starts."""
 
+    format: ClassVar[str] = "tflite"
     path: Path
     graph: Graph
     data: bytes = field(repr=False)

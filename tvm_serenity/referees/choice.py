@@ -1,8 +1,9 @@
 """Which runtime a model is held against."""
 
 import os
-from pathlib import Path
 
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends import format_at
 from tvm_serenity.frontends._flatbuffer import Table, root_table
 from tvm_serenity.frontends._tflite_schema import (
     BUILTIN_OPERATORS,
@@ -36,9 +37,11 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND, and those of ADD_N and CUMSUM
     lack int8. It reads no variable that nothing initialised.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix != ".tflite":
-        return {".onnx": "onnxruntime", ".pt2": "torch"}[suffix]
+    form = format_at(path)
+    if form is None or not form.runtime:
+        raise InputError(f"{path}: no runtime computes such a file")
+    if form.runtime != "litert":
+        return form.runtime
     if _has_custom(data):
         return "tflm"
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]

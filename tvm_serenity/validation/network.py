@@ -11,7 +11,7 @@ from tvm_serenity.referees.process import LIMIT_S
 from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
-from tvm_serenity.validation.rules import SUFFIXES, rule_for
+from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.tolerances import FLOAT
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Verdict:
 def judge_for(model: str) -> Judge | None:
     """Return the judge of a model file, None for what has no runtime of its own."""
     path = Path(model)
-    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+    if not has_runtime(path):
         return None
     rule = rule_for(path)
     return Judge(rule.runtime, path, rule.tolerance)

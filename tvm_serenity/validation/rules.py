@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.frontends import format_at
 from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import (
     ModelField,
@@ -15,8 +16,6 @@ from tvm_serenity.referees import runtime_for
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME, QDQ, QDQ_STEPS
 
-SUFFIXES = (".tflite", ".onnx", ".pt2")
-"""Files of models that have a runtime of their own."""
 _FLOAT32, _INT8, _UINT8 = 0, 9, 3
 _QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul")
 
@@ -29,8 +28,14 @@ class RuntimeRule:
     tolerance: Tolerance
 
 
+def has_runtime(path: Path) -> bool:
+    """Whether ``path`` is a file of a format that has a runtime of its own."""
+    form = format_at(path)
+    return form is not None and bool(form.runtime) and path.is_file()
+
+
 def rule_for(path: Path) -> RuntimeRule:
-    """Return the rule for a model file (one of ``SUFFIXES``).
+    """Return the rule for a model file that :func:`has_runtime`.
 
     Quantised ONNX models are run with onnxruntime's optimisations, which make integer operators
     of what lies between dequantise and quantise; they round some ties the other way than ours.
@@ -40,10 +45,11 @@ def rule_for(path: Path) -> RuntimeRule:
     if runtime == "litert" and _rounds_activations(data):
         return RuntimeRule(runtime, DYNAMIC)
     if runtime == "onnxruntime":
-        step = _step_of(path)
+        graph = _onnx_graph(data)
+        step = _step_of(graph)
         if step is not None:
             return RuntimeRule("qlinear", _within(step))
-        return RuntimeRule(runtime, HALF if _is_half(path) else ONNXRUNTIME)
+        return RuntimeRule(runtime, HALF if _is_half(graph) else ONNXRUNTIME)
     return RuntimeRule(runtime, FLOAT)
 
 
@@ -65,27 +71,32 @@ def _rounds_activations(data: bytes) -> bool:
     return False
 
 
-def _is_half(path: Path) -> bool:
-    """Whether an ONNX model has inputs or constants of float16."""
+def _onnx_graph(data: bytes) -> Any:
+    """The graph of an ONNX model; None without the package that reads it."""
     try:
         import onnx
     except ImportError:
+        return None
+    return onnx.load_model_from_string(data).graph
+
+
+def _is_half(graph: Any) -> bool:
+    """Whether an ONNX model has inputs or constants of float16."""
+    if graph is None:
         return False
-    graph = onnx.load(str(path), load_external_data=False).graph
+    import onnx
+
     types = {value.type.tensor_type.elem_type for value in graph.input}
     types |= {tensor.data_type for tensor in graph.initializer}
     return int(onnx.TensorProto.FLOAT16) in types
 
 
-def _step_of(path: Path) -> float | None:
+def _step_of(graph: Any) -> float | None:
     """The largest step of a quantised ONNX model's results, 0 if unknown; None: not quantised."""
-    try:
-        import onnx
-    except ImportError:
+    if graph is None or not any(node.op_type in _QUANTISED for node in graph.node):
         return None
-    graph = onnx.load(str(path), load_external_data=False).graph
-    if not any(node.op_type in _QUANTISED for node in graph.node):
-        return None
+    import onnx
+
     values = {t.name: t for t in graph.initializer}
     made: dict[str, Any] = {name: node for node in graph.node for name in node.output}
     steps = []

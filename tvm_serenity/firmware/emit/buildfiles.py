@@ -24,7 +24,7 @@ def makefile(program: Program, board: Board) -> str:
         own = f"OPAQUE ?= $(wildcard {file(program, SOURCE)})\n"
         users = " $(OPAQUE)"
     return f"""# {program.name} on {board.name}.  make: the firmware    make host: for this machine
-CROSS ?= arm-none-eabi-
+CROSS ?= {_prefix(board)}
 CC := $(CROSS)gcc
 HOST_CC ?= cc
 MACHINE := {board.gcc} -DSERENITY_REGIONS
@@ -98,10 +98,15 @@ target_link_options(firmware.elf PRIVATE
 
 def toolchain_file(board: Board) -> str:
     """Return ``toolchain.cmake``."""
-    return f"""# GNU Arm Embedded for {board.core.name}
+    return f"""# {board.compiler} for {board.core.name}
 set(CMAKE_SYSTEM_NAME Generic)
-set(CMAKE_SYSTEM_PROCESSOR arm)
-set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_SYSTEM_PROCESSOR {_prefix(board).partition("-")[0]})
+set(CMAKE_C_COMPILER {board.compiler})
 set(CMAKE_C_FLAGS_INIT "{board.gcc}")
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 """
+
+
+def _prefix(board: Board) -> str:
+    """What stands before the names of the board's tools: its machine first."""
+    return board.compiler.removesuffix("gcc")

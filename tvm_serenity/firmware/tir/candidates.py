@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tvm_serenity.boards import Core
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.pack import nibbles
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.tir import dense, dsp, strips, thumb
-from tvm_serenity.firmware.tir.cost import Prices, prices_of
+from tvm_serenity.firmware.tir.cost import prices_of
 from tvm_serenity.firmware.tir.library import (
     MOST_COLUMN_BYTES,
     RoundedConvolution,
@@ -28,46 +28,10 @@ MOST_PIECES = 16
 MOST_TAPS = 49
 MOST_ROWS = 32
 """Rows under a window: a kernel has pointers at those of two lines on its stack."""
-THUMB = {1: "cortex-m0plus", 2: "cortex-m3"}
-"""Cores whose prices those without extensions have."""
 
 
 class NotCovered(Exception):
     """The library has no form of a kernel; the message says what it has, or does, instead."""
-
-
-@dataclass(frozen=True)
-class Extensions:
-    """What kernels may use of a core.
-
-    ``vectors``: it has vector instructions; ``dsp``: those of the DSP extension alone; ``thumb``:
-    neither, but this instruction set (0: kernels in C alone). ``name``: the core that has prices.
-    """
-
-    vectors: bool = False
-    dsp: bool = False
-    thumb: int = 0
-    name: str = ""
-
-    @staticmethod
-    def of(core: Core) -> "Extensions":
-        """Return what a board's core has."""
-        return Extensions(core.mve, core.dsp and not core.mve, core.thumb, core.name)
-
-    @property
-    def prices(self) -> Prices | None:
-        """What kernels cost on it: by its own prices, else by those of a core like it."""
-        like = "cortex-m55" if self.vectors else "cortex-m4" if self.dsp else THUMB.get(self.thumb)
-        return prices_of(self.name) or (prices_of(like) if like else None)
-
-    @property
-    def unit(self) -> str:
-        """In what its prices are: "cycles" or "instructions"; "" without any."""
-        return "" if self.prices is None else self.prices.unit
-
-
-PLAIN = Extensions()
-"""Kernels in C alone, which have no prices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +81,7 @@ def _priced(
 
     Windows that could be read in place are gathered only where that wins more than prices err.
     """
-    prices = core.prices
+    prices = prices_of(core.name)
     if prices is None:
         return tuple(found)
     priced = [

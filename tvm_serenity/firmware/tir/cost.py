@@ -53,6 +53,12 @@ def prices_of(core: str) -> Prices | None:
     return Prices(found["unit"], (median, most), found["prices"], found["code"])
 
 
+def unit_of(core: str) -> str:
+    """Return in what the prices of a core are: "cycles" or "instructions"; "" without any."""
+    found = prices_of(core)
+    return "" if found is None else found.unit
+
+
 @cache
 def _table() -> dict[str, dict[str, Any]]:
     text = (resources.files("tvm_serenity.firmware") / TABLE).read_text(encoding="utf-8")

@@ -11,9 +11,10 @@ import tvm
 from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.candidates import Extensions, NotCovered, Tuned, least
+from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants

@@ -32,7 +32,7 @@ class CompiledKernels:
 
 
 def llvm_target(board: Board) -> dict[str, Any]:
-    """Return TVM's target for the core of ``board``; a core without an FPU gets soft floats."""
+    """Return TVM's target for the core of ``board``."""
     found: dict[str, Any] = {
         "kind": "llvm",
         "mtriple": board.llvm_triple,
@@ -41,9 +41,20 @@ def llvm_target(board: Board) -> dict[str, Any]:
         "opt-level": 2,
         "vector-width": 128,
     }
-    if board.core.name == "cortex-m33" and not board.core.fpu:
-        found["mattr"] = ["+soft-float", *([] if board.core.dsp else ["-dsp"])]
+    if board.llvm_attributes:
+        found["mattr"] = list(board.llvm_attributes)
     return found
+
+
+def check_core(board: Board) -> None:
+    """Raise :class:`UnsupportedError` where TVM's LLVM does not know the core of ``board``."""
+    target = tvm.target.Target({"kind": "llvm", "mtriple": board.llvm_triple})
+    known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
+    if board.core.name not in known:
+        raise UnsupportedError(
+            f"TVM's LLVM does not compile for {board.core.name}, the core of {board.name}; build "
+            "with --codegen c, whose kernels the C compiler makes"
+        )
 
 
 HOST = {"kind": "llvm", "opt-level": 2}

@@ -1,19 +1,23 @@
 """What ``build`` is given, as a Relax module."""
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.frontends import load
+from tvm_serenity.frontends import ModelFile, format_of, load
+from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
     import torch
     import tvm
 
-Model: TypeAlias = "str | os.PathLike[str] | tvm.IRModule | torch.export.ExportedProgram"
-"""A file, "zoo:NAME", or a network as TVM or PyTorch hold it."""
+Model: TypeAlias = (
+    "str | os.PathLike[str] | ModelFile | tvm.IRModule | torch.export.ExportedProgram"
+)
+"""A file or what ``load`` returned for it, "zoo:NAME", or a network as TVM or PyTorch hold it."""
 ZOO = "zoo:"
 """What the name of a built-in network begins with."""
 
@@ -24,24 +28,40 @@ def opened(model: "Model", settings: Settings) -> tuple[Any, str | None]:
     Raises :class:`InputError` where sizes are given for dimensions that have no names.
     """
     integers = OFF if settings.quantized == OFF else "tflite"
-    file = str(model) if isinstance(model, str | os.PathLike) else None
-    if file is not None and not file.startswith(ZOO):
-        read = load(file, settings.dims, settings.opaque)  # before TVM, whose import takes seconds
+    name = str(model) if isinstance(model, str | os.PathLike) else None
+    if name is not None and not name.startswith(ZOO):
+        model = load(name, settings.dims, settings.opaque)  # before TVM, whose import takes seconds
+    if format_of(model) is not None:
+        file: ModelFile = cast("ModelFile", model)
+        _check_opaque(file, settings)
         from tvm_serenity.frontends.relax import to_relax
 
         how = settings.dynamic_range
-        made = to_relax(read, settings.dims, integers, stand_ins=True, dynamic_range=how)
-        return made, file
+        made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
+        return made, str(file.path)
     if settings.dims:
-        raise InputError(f"{file or 'the model'}: only dimensions of a file have names")
+        raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
     if settings.opaque:
-        raise InputError(f"{file or 'the model'}: --opaque is for operators of .tflite files")
+        raise InputError(f"{name or 'the model'}: --opaque is for operators of .tflite files")
     import tvm
 
     from tvm_serenity import zoo
     from tvm_serenity.frontends.relax import to_relax
 
-    if file is not None:
-        return zoo.build(file), file
+    if name is not None:
+        return zoo.build(name), name
     module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
     return module, settings.model
+
+
+def _check_opaque(file: ModelFile, settings: Settings) -> None:
+    told = file.opaque if isinstance(file, TakesOpaque) else {}
+    if dict(told) != dict(settings.opaque):
+        raise InputError(
+            f"{file.path}: load() was told that the user computes {_listed(told)}, Settings(opaque="
+            f"...) says {_listed(settings.opaque)}: give both the same"
+        )
+
+
+def _listed(opaque: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind}={size}" for kind, size in opaque.items()) or "no operator"

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.isa import PLAIN, Extensions
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, least
+from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
 from tvm_serenity.firmware.tir.over_rows import (

@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
+from tvm_serenity.firmware.isa import PLAIN, Extensions
 from tvm_serenity.firmware.pack import (
     Channels,
     centred,
@@ -24,7 +25,7 @@ from tvm_serenity.firmware.pack import (
 )
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.tir.averages import average
-from tvm_serenity.firmware.tir.candidates import PLAIN, Extensions, NotCovered, Tuned, candidates
+from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, candidates
 from tvm_serenity.firmware.tir.library import RoundedConvolution
 from tvm_serenity.firmware.tir.sums import sum_of_two
 from tvm_serenity.kernels.convolution import Convolution, Dense

@@ -20,15 +20,11 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
-from tvm_serenity.frontends import load
+from tvm_serenity.frontends import format_of, load
 from tvm_serenity.frontends.model_file import ModelFile, one_line, refused
-from tvm_serenity.frontends.onnx_file import OnnxFile
-from tvm_serenity.frontends.program_file import ProgramFile
-from tvm_serenity.frontends.pte_file import PteFile
+from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.frontends.relax._constants import with_moved_constants
 from tvm_serenity.frontends.relax._converter import Integers
-from tvm_serenity.frontends.text_file import TextFile
-from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.quantize.choices import LITERT, OFF
 from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
@@ -54,7 +50,7 @@ def to_relax(
     """Return the model ``source`` as a Relax module.
 
     ``source`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
-    it with the same ``dims``, or a ``torch.export`` program; ``dims`` gives sizes to the named
+    it, or a ``torch.export`` program; ``dims`` gives sizes to the named
     dimensions of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite``
     file round ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float
     what TVM's importer has in float. With ``fold_concat`` a concat of integers that only
@@ -66,40 +62,30 @@ def to_relax(
     ``load`` refuses and :class:`UnsupportedError` naming the operator that cannot be converted.
     """
     model = load(source, dims) if isinstance(source, str | os.PathLike) else source
-    if isinstance(model, PteFile):
-        raise UnsupportedError(
-            f"{model.path}: an ExecuTorch program has its kernels already; give what it was "
-            "exported from, a .pt2 file or a torch.export program"
-        )
-    if not isinstance(model, TfliteFile | OnnxFile | TextFile):
+    form = format_of(model)
+    if form is None:
         from tvm_serenity.frontends.relax import from_torch
 
-        return _checked(
-            from_torch.convert(model.program if isinstance(model, ProgramFile) else model)
-        )
-    path = model.path
+        return _checked(from_torch.convert(model))
+    how = Integers(integers, fold_concat, dynamic_range)
     try:
         model.check_operators(integers != OFF)
-        if isinstance(model, TfliteFile) and model.opaque and not stand_ins:
-            why = "the user computes it, in firmware alone (serenity build)"
-            ops = [op for op in model.graph.ops if op.kind in model.opaque]
-            raise refused([(op.kind, f" ({op.name})", why) for op in ops])
+        if form.to_relax is None:
+            raise UnsupportedError(f"a {form.title} file has nothing that can be compiled")
+        if not stand_ins:
+            _check_not_opaque(model)
         _check_sizes(model.graph)
-        made = _convert(model, dims or {}, Integers(integers, fold_concat, dynamic_range))
-        return _named(_checked(made), model.graph)
+        made = _checked(form.to_relax(model, dims or {}, how))
+        return _named(made, model.graph) if form.names_module else made
     except SerenityError as error:
-        raise type(error)(one_line(f"{path}: {error}")) from None
+        raise type(error)(one_line(f"{model.path}: {error}")) from None
 
 
-def _convert(model: ModelFile, dims: Mapping[str, int], integers: Integers) -> tvm.IRModule:
-    if isinstance(model, TfliteFile):
-        from tvm_serenity.frontends.relax import from_tflite
-
-        return from_tflite.convert(model, integers)
-    assert isinstance(model, OnnxFile)
-    from tvm_serenity.frontends.relax import from_onnx
-
-    return from_onnx.convert(model, dims)
+def _check_not_opaque(model: ModelFile) -> None:
+    if isinstance(model, TakesOpaque) and model.opaque:
+        why = "the user computes it, in firmware alone (serenity build)"
+        ops = [op for op in model.graph.ops if op.kind in model.opaque]
+        raise refused([(op.kind, f" ({op.name})", why) for op in ops])
 
 
 def _check_sizes(graph: Graph) -> None:

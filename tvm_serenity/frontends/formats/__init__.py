@@ -1,0 +1,69 @@
+"""The formats of model files: one record each, which every command and entry point goes by.
+
+    format_at("model.tflite").runtime       # by the suffix of a path; None for no model file
+    format_of(load("model.tflite")).rows    # of a model that was read
+
+A format is a file here and a line in ``MODULES``.
+"""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends.formats.record import Format, Reader
+
+__all__ = ["FORMATS", "Format", "Reader", "format_at", "format_of", "operation", "suffixes"]
+
+MODULES = (
+    "tflite",
+    "onnx",
+    "pte",
+    "pt2",
+    "text",
+)
+FORMATS: tuple[Format, ...] = tuple(import_module(f"{__name__}.{m}").FORMAT for m in MODULES)
+
+
+def format_at(path: str | os.PathLike[str]) -> Format | None:
+    """Return the format of a file by the suffix of its path, None where there is none."""
+    suffix = Path(path).suffix.lower()
+    return next((form for form in FORMATS if suffix in form.suffixes), None)
+
+
+def format_of(model: Any) -> Format | None:
+    """Return the format that ``model`` was read from, None for what is no :class:`ModelFile`."""
+    name = getattr(model, "format", None)
+    return next((form for form in FORMATS if form.name == name), None)
+
+
+def compiles(model: Any) -> bool:
+    """Return whether the format of a model has operators that can be compiled."""
+    form = format_of(model)
+    return form is not None and form.to_relax is not None
+
+
+def beginning(head: bytes) -> Format | None:
+    """Return the format whose magic bytes a file has that begins with ``head``, if any."""
+    return next((form for form in FORMATS if form.begins(head)), None)
+
+
+def suffixes(formats: Sequence[Format] = FORMATS) -> str:
+    """Return the suffixes of formats as a list in words."""
+    return ", ".join(suffix for form in formats for suffix in form.suffixes)
+
+
+def operation(model: Any, name: str, what: str) -> Any:
+    """Return what only some formats have: the field ``name`` of the record of ``model``'s.
+
+    ``model``: what ``load`` returned, or the path of a file. Raises :class:`InputError` where its
+    format has it not, or it has none: ``what`` asks for it, and the formats that have it are named.
+    """
+    form = format_at(model) if isinstance(model, str | os.PathLike) else format_of(model)
+    found = getattr(form, name, None)
+    if found is None:
+        able = [one for one in FORMATS if getattr(one, name) is not None]
+        raise InputError(f"{what} is for {suffixes(able)} files")
+    return found

@@ -1,0 +1,36 @@
+"""``.pt2`` files: programs of ``torch.export``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.frontends.formats.record import Format
+
+if TYPE_CHECKING:
+    from tvm_serenity.frontends.program_file import ProgramFile
+    from tvm_serenity.frontends.relax._converter import Integers
+
+
+def _read(path: Path, data: bytes, dims: Mapping[str, int]) -> "ProgramFile":
+    from tvm_serenity.frontends import program_file
+
+    return program_file.read(path, data, dims)
+
+
+def _to_relax(model: "ProgramFile", _dims: Mapping[str, int], _integers: "Integers") -> Any:
+    from tvm_serenity.frontends.relax import from_torch
+
+    return from_torch.convert(model.program)
+
+
+FORMAT = Format(
+    name="pt2",
+    title="PyTorch",
+    suffixes=(".pt2",),
+    magic=(0, b"PK\x03\x04"),
+    read=_read,
+    to_relax=_to_relax,
+    names_module=False,  # TVM's importer has the names of the program
+    runtime="torch",
+    written=False,
+)

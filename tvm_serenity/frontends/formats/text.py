@@ -1,0 +1,19 @@
+"""The text form of graphs, which has no operators to compute."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_serenity.frontends.formats.record import Format
+
+if TYPE_CHECKING:
+    from tvm_serenity.frontends.text_file import TextFile
+
+
+def _read(path: Path, data: bytes, dims: Mapping[str, int]) -> "TextFile":
+    from tvm_serenity.frontends import text_file
+
+    return text_file.read(path, data, dims)
+
+
+FORMAT = Format(name="text", title="graph in text form", suffixes=(".txt", ".graph"), read=_read)
