@@ -23,6 +23,8 @@ from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
+from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.row_chains import work_of
@@ -218,8 +220,8 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
 
     ``module`` is Relax as it was imported.
     """
-    off = settings.quantized == "off" and is_quantised(module)
-    return "computed in float" if off else ""
+    off = settings.quantized == OFF and is_quantised(module)
+    return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
 def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choice:
