@@ -162,7 +162,9 @@ def drawn(draw: st.DrawFn, of_blocks: bool) -> OptionsCase:
     note = f"{board} {' '.join(chosen)}"
     if not of_blocks:
         case = draw(cases())
-        return OptionsCase("any network", case.data, f"{note}; {case.note}", board=board, options=chosen)
+        return OptionsCase(
+            "any network", case.data, f"{note}; {case.note}", board=board, options=chosen
+        )
     net = blocks(d)
     try:
         if d.number(0, 5) == 0:

@@ -56,11 +56,12 @@ def assembled(
         made.step(op)
     inputs = [made.tensor(t) for t in graph.inputs]
     outputs = [made.tensor(t) for t in graph.outputs]
+    known = interface(module).of_tensors(graph.inputs, region.results)
     program = Program(
         name,
         tuple(made.kernels.values()),
         tuple(made.constants.all),
-        tuple(made.described(interface(module, graph.inputs, graph.outputs))),
+        tuple(made.described(known)),
         tuple(Bands((place,)) for place in made.places),
         tuple(made.steps),
         tuple(inputs),
