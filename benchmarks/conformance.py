@@ -31,6 +31,7 @@ PARTS = {
     "onnx": "tests.conformance.onnx_nodes",
     "qdq": "tests.conformance.qdq_check",
     "torch": "tests.conformance.torch_modules",
+    "options": "tests.conformance.build_options",
 }
 """Modules with ``run(seconds, seed, folder) -> Counts``, by the name of the part."""
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.writer import Node, T, tflite
-from tests.firmware.projects import needs_host
 from tests.firmware.small import windows
 from tvm_serenity import firmware
 from tvm_serenity.errors import InputError
@@ -41,17 +39,3 @@ def test_a_named_dimension_without_a_size_is_refused(tmp_path: Path) -> None:
 def test_sizes_go_with_files_alone(model: str) -> None:
     with pytest.raises(InputError, match="only dimensions of a file have names"):
         built(windows() if model == "module" else model, dims={"N": 1})
-
-
-@needs_host
-@pytest.mark.parametrize(("listed", "names"), [([1, 1], ["a"]), ([2, 1, 2, 1], ["b", "a"])])
-def test_outputs_that_are_listed_twice_are_one_tensor(
-    listed: list[int], names: list[str], tmp_path: Path
-) -> None:
-    """Compared with the model's own runtime, which is given both."""
-    tensors = [T((1, 4), "float32", name=name) for name in "xab"]
-    nodes = [Node("RELU", [0], [1]), Node("ABS", [0], [2])]
-    path = tmp_path / "net.tflite"
-    path.write_bytes(tflite(tensors, nodes, [0], listed))
-    found = firmware.build(path, "mps2-an386")
-    assert [t["name"] for t in found.outputs] == names

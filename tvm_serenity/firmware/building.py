@@ -38,14 +38,11 @@ from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.isa import check_compiler
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import tolerance_in
 from tvm_serenity.firmware.rehearsal import rehearse, rehearse_more, runs_for
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
-from tvm_serenity.quantize.choices import FLOAT
-from tvm_serenity.validation.tolerances import DYNAMIC
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.compiled import Compiled
@@ -272,7 +269,7 @@ class _Work:
             expected = reference(made, model=self.origin.file)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
-            if ran.judged and program.moving is None and not self._apart(expected):
+            if ran.judged and program.moving is None and not self.origin.loose:
                 runs = more_references(made, self.origin.file, runs_for(steps_together(found)))
                 more = rehearse_more(started.library, texts, runs)
                 ran = replace(ran, inputs=1 + more)
@@ -280,15 +277,6 @@ class _Work:
             counted.kernels, counted.sets, ran, self.origin.loose, users=program.users
         )
         return done, expected
-
-    def _apart(self, reference: Mapping[str, Array]) -> bool:
-        """Whether the model's runtime rounds what is computed here in floats.
-
-        How far the two are apart then depends on the input; more inputs would find no fault.
-        """
-        floats = self.settings.dynamic_range == FLOAT
-        rounded = tolerance_in(reference).relative >= DYNAMIC.relative
-        return bool(self.origin.loose) or (floats and rounded)
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

@@ -121,6 +121,17 @@ class Settings:
         return self.bands is not None or self.stream_input or self.recompute is not None
 
     @property
+    def asked_rows(self) -> str:
+        """The options for which a network is made row by row, "" where none is given."""
+        given = {
+            f"--sliding {self.sliding}": self.sliding is not None,
+            f"--rows {self.rows}": self.rows not in (NEEDED, OFF),
+            "--stream-input": self.stream_input,
+            f"--recompute {self.recompute}": self.recompute is not None,
+        }
+        return ", ".join(option for option, asked in given.items() if asked)
+
+    @property
     def limit_bytes(self) -> int | None:
         """Bytes all arenas may take together, whatever the board has; None: no limit."""
         limits = []

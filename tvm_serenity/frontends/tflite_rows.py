@@ -135,7 +135,8 @@ class _Reader:
             for layer in layers
             if layer.outputs[0] not in self.alias
         )
-        outputs = tuple(self.alias.get(t, t) for t in graph.outputs)
+        made = (t for t in graph.outputs if graph.in_profile[t])  # a constant takes no memory
+        outputs = tuple(dict.fromkeys(self.alias.get(t, t) for t in made))
         return Network(graph.name, features, kept, graph.inputs, outputs)
 
     def layer(self, index: int, op: Op) -> Layer:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tvm_serenity.quantize.choices import FLOAT
+
 STATES = "serenity.states"
 """Attribute of ``main``: its last parameters and results are states, filled with these values."""
 
@@ -26,3 +28,9 @@ def first_values(function: Any) -> list[int]:
     """Return the value that fills each state of ``main`` before the first run."""
     attrs = function.attrs or {}
     return [int(value) for value in attrs[STATES]] if STATES in attrs else []
+
+
+def rounds_less(function: Any) -> bool:
+    """Whether activations of ``main`` stay float that the file's runtime stores as 8 bits."""
+    attrs = function.attrs or {}
+    return DYNAMIC_RANGE in attrs and str(attrs[DYNAMIC_RANGE]) == FLOAT

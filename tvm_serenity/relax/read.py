@@ -31,12 +31,17 @@ WORKSPACES = "serenity.workspace_bytes"
 
 @dataclass(frozen=True)
 class BoundGraph:
-    """Bindings and the graph read off them: ``graph.ops[i]`` is ``bindings[run[i]]``."""
+    """Bindings and the graph read off them: ``graph.ops[i]`` is ``bindings[run[i]]``.
+
+    ``results`` are the tensors that are returned, as often as they are: the graph's outputs are
+    each of them once.
+    """
 
     graph: Graph
     bindings: tuple[Any, ...]
     run: tuple[int, ...]
     values: dict[Any, Value]
+    results: tuple[int, ...] = ()
 
     def arrange(self, order: Sequence[int]) -> list[Any]:
         """Return all bindings with the operators in ``order``.
@@ -167,8 +172,10 @@ def read_region(
             inputs += _flat([reader.values[param]])
     for index, binding in enumerate(bindings):
         reader.binding(index, binding)
-    outputs = tuple(dict.fromkeys(_flat(reader.value(r) for r in results)))
+    returned = tuple(_flat(reader.value(r) for r in results))
+    outputs = tuple(dict.fromkeys(returned))
     _keep_before(reader, [compat.overwritten(bindings[i].value) is not None for i in reader.run])
+    _keep_returned(reader, frozenset(outputs))
     tensors = list(reader.tensors)
     graph = Graph("main", tuple(tensors), tuple(reader.ops), tuple(inputs), outputs)
     if external_outputs:
@@ -176,7 +183,18 @@ def read_region(
             if graph.tensors[tensor].role is Role.ACTIVATION:
                 tensors[tensor] = _with_role(graph.tensors[tensor], Role.EXTERNAL)
         graph = graph.replace(tensors=tuple(tensors))
-    return BoundGraph(graph, tuple(bindings), tuple(reader.run), reader.values)
+    return BoundGraph(graph, tuple(bindings), tuple(reader.run), reader.values, returned)
+
+
+def _keep_returned(reader: _Reader, outputs: frozenset[int]) -> None:
+    """Let what makes a result of constants alone wait for nothing: it is run, as others are.
+
+    An operator that reads constants alone is else one that is folded, and takes no memory.
+    """
+    for index, op in enumerate(reader.ops):
+        roles = {reader.tensors[t].role for t in op.inputs}
+        if roles == {Role.CONSTANT} and op.view_of is None and outputs & set(op.outputs):
+            reader.ops[index] = replace(op, inputs=())
 
 
 def _keep_before(reader: _Reader, overwrites: Sequence[bool]) -> None:

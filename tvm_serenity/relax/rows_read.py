@@ -24,6 +24,7 @@ from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel, row_tables
 from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.relax.compiled import compiled_here
+from tvm_serenity.relax.copied_results import with_copied_constants
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.read import BoundGraph, read_function
 from tvm_serenity.rows.network import Feature, Layer, Network
@@ -60,13 +61,14 @@ class RowModule:
     """``network`` with the kernel of each layer (None for a view).
 
     ``tensor_of`` is the tensor of ``region.graph`` that each feature is (None: sums over rows,
-    which no whole kernel stores); ``lowered`` the module with the whole kernels, by which results
-    are checked.
+    which no whole kernel stores); ``results`` the features that are returned, as often as they
+    are; ``lowered`` the module with the whole kernels, by which results are checked.
     """
 
     network: Network
     kernels: tuple[LayerKernel | None, ...]
     tensor_of: tuple[int | None, ...]
+    results: tuple[int, ...]
     region: BoundGraph
     lowered: tvm.IRModule
 
@@ -87,7 +89,7 @@ def read_rows(
     ``uncut``: kernels that stay whole, by name, and why. Raises :class:`UnsupportedError` on state,
     control flow and symbolic shapes.
     """
-    module = lowered(module, target)
+    module = with_copied_constants(lowered(module, target))
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
     return _Reader(module, region, uncut).read(name)
 
@@ -120,10 +122,11 @@ class _Reader:
                 kernels.append(kernel)
         features = (*(self.feature(t) for t in tensors), *self.sums)
         inputs = tuple(number[t] for t in graph.inputs)
-        outputs = tuple(number[self.alias.get(t, t)] for t in graph.outputs)
+        results = tuple(number[self.alias.get(t, t)] for t in self.region.results)
+        outputs = tuple(dict.fromkeys(results))
         network = Network(name, features, tuple(layers), inputs, outputs)
         tensor_of = (*tensors, *(None for _ in self.sums))
-        return RowModule(network, tuple(kernels), tensor_of, self.region, self.module)
+        return RowModule(network, tuple(kernels), tensor_of, results, self.region, self.module)
 
     def feature(self, tensor: int) -> Feature:
         known = self.graph.tensors[tensor]

@@ -67,7 +67,7 @@ def moved(
             anew.append((index, _why(network, layer, reads[index], now)))
     if not any(shifts[f] for f in range(len(shifts)) if f != source):
         first, why = anew[0] if anew else (0, "it reads no rows")
-        name = network.layers[first].name
+        name = network.layers[first].name if network.layers else network.name
         raise InputError(f"--sliding {step}: nothing but input rows would stay: {name} {why}")
     far = tuple(shifts), tuple(periods), tuple(same)
     return MovedWindow(network, step, tuple(reads), source, *far, tuple(anew))

@@ -4,7 +4,7 @@ from tests.conformance.builder import Net
 from tests.conformance.networks.parts import classifier, hard_sigmoid, squeezed, swish
 
 
-def _inverted(net: Net, x: int, wide: int, channels: int, stride: int) -> int:
+def inverted(net: Net, x: int, wide: int, channels: int, stride: int) -> int:
     """MobileNetV2's block; Keras pads by hand before a stride."""
     y = net.conv(x, wide, 1, activation="RELU6")
     if stride == 2:
@@ -20,7 +20,7 @@ def mobilenet_v2() -> Net:
     x = net.conv(net.pad(net.input(1, 32, 32, 3), (0, 1), (0, 1)), 8, 3, 2, "VALID", "RELU6")
     x = net.conv(net.depthwise(x, activation="RELU6"), 8, 1)
     for channels, stride in ((8, 1), (12, 2), (12, 1), (16, 2), (16, 1)):
-        x = _inverted(net, x, 4 * net.shape(x)[3], channels, stride)
+        x = inverted(net, x, 4 * net.shape(x)[3], channels, stride)
     return classifier(net, net.conv(x, 48, 1, activation="RELU6"))
 
 

@@ -56,11 +56,12 @@ def assembled(
         made.step(op)
     inputs = [made.tensor(t) for t in graph.inputs]
     outputs = [made.tensor(t) for t in graph.outputs]
+    known = interface(module).of_tensors(graph.inputs, region.results)
     program = Program(
         name,
         tuple(made.kernels.values()),
         tuple(made.constants.all),
-        tuple(made.described(interface(module, graph.inputs, graph.outputs))),
+        tuple(made.described(known)),
         tuple(Bands((place,)) for place in made.places),
         tuple(made.steps),
         tuple(inputs),
@@ -161,10 +162,19 @@ class _Assembly:
     def lying_on(
         self, op: int, arguments: Sequence[Any], writes: Sequence[int]
     ) -> tuple[tuple[int, Passage], ...]:
-        """What a result lies on in part, and how the kernel goes over it."""
+        """What a result lies on in part, and how the kernel goes over it.
+
+        An operand that it overwrites element by element (``is_in_place``) is not among these.
+        """
         permitted = {self.index[t]: w for t, w in self.permissions.get(op, {}).items()}
         read = [a.tensor for a in arguments if isinstance(a, Data) and a.tensor not in writes]
-        pairs = {r for r in read for made in writes if self.meets(r, made)}
+        taken = {self.index[t] for t in self.graph.ops[op].in_place}
+        pairs = {
+            r
+            for r in read
+            for made in writes
+            if self.meets(r, made) and not (r in taken and self.places[r] == self.places[made])
+        }
         return tuple((r, permitted[r]) for r in sorted(pairs) if r in permitted)
 
     def meets(self, one: int, two: int) -> bool:

@@ -17,6 +17,7 @@ from tvm_serenity.relax.attributes import (
     OUTPUTS,
     first_values,
 )
+from tvm_serenity.relax.copied_results import results_of
 
 SAME_VALUES = ("relax.reshape", "relax.clip")
 """Operators that do not change how values are stored."""
@@ -31,37 +32,50 @@ class Known:
     initial: int | None = None
 
 
-def interface(
-    module: tvm.IRModule, inputs: Sequence[int], outputs: Sequence[int]
-) -> dict[int, Known]:
-    """Return what ``module`` says of its inputs and outputs, which are tensors of these numbers.
+@dataclass(frozen=True)
+class Interface:
+    """What a model says of its inputs and of its outputs, in order, as often as they are listed."""
+
+    inputs: tuple[Known, ...]
+    outputs: tuple[Known, ...]
+
+    def of_tensors(self, inputs: Sequence[int], results: Sequence[int]) -> dict[int, Known]:
+        """Return what is said of the tensors that these are.
+
+        A tensor that is returned twice is the first of its outputs, one that is given an input.
+        """
+        found: dict[int, Known] = {}
+        for tensor, known in zip(results, self.outputs, strict=True):
+            found.setdefault(tensor, known)
+        return found | dict(zip(inputs, self.inputs, strict=True))
+
+
+def interface(module: tvm.IRModule) -> Interface:
+    """Return what ``module`` says of its inputs and outputs.
 
     The module is the network before quantisation. Names and scales are the file's where it has
     them. Else names are those of the module's variables, and an input that is dequantised, or an
-    output that is quantised, per tensor, has a scale. A new state is called after the state, what
-    is both input and output as an input.
+    output that is quantised, per tensor, has a scale. A new state is called after the state.
     """
     function = module["main"]
     bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
     initial = first_values(function)
-    found: dict[int, Known] = {}
-    results = _results(function.body.body, bindings)
-    given = list(_names(function, INPUTS, function.params))
-    first = len(inputs) - len(initial)
-    names = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
-    names += [f"{name}_next" for name in given[first:]]
-    scales = _scales(function, OUTPUT_SCALES)
-    listed: dict[Any, Known] = {}  # a result that is listed twice is one tensor, of the first name
-    for name, value in zip(names, results, strict=True):
-        known = Known(name, next(scales, None) or _output(value, bindings))
-        listed.setdefault(value, known)
-    found |= zip(outputs, listed.values(), strict=True)
+    results = results_of(function.body.body, bindings)
+    names = list(_names(function, INPUTS, function.params))
+    first = len(names) - len(initial)
     scales = _scales(function, INPUT_SCALES)
-    for i, (tensor, name) in enumerate(zip(inputs, given, strict=True)):
+    given = []
+    for i, (name, param) in enumerate(zip(names, function.params, strict=True)):
         state = initial[i - first] if i >= first else None
-        affine = next(scales, None) or _input(function.params[i], bindings)
-        found[tensor] = Known(name, affine, state)
-    return found
+        given.append(Known(name, next(scales, None) or _input(param, bindings), state))
+    made = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
+    made += [f"{name}_next" for name in names[first:]]
+    scales = _scales(function, OUTPUT_SCALES)
+    outputs = [
+        Known(name, next(scales, None) or _output(value, bindings))
+        for name, value in zip(made, results, strict=True)
+    ]
+    return Interface(tuple(given), tuple(outputs))
 
 
 def named(
@@ -117,17 +131,6 @@ def _output(value: relax.Expr, bindings: dict[Any, Any]) -> Quantisation | None:
             return None
         value = bindings[value]
     return None
-
-
-def _results(body: relax.Expr, bindings: dict[Any, Any]) -> list[Any]:
-    """The variables, or expressions, that a function returns, one a result."""
-    value = body
-    while value in bindings and not hasattr(bindings[value], "fields"):
-        if bindings[value] not in bindings:
-            return [value]
-        value = bindings[value]
-    value = bindings.get(value, value)
-    return list(value.fields) if hasattr(value, "fields") else [value]
 
 
 def _affine(call: relax.Call) -> Quantisation | None:

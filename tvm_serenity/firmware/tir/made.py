@@ -17,12 +17,15 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import banded_program, sources
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
+from tvm_serenity.firmware.tir.listed import with_every_output
 from tvm_serenity.firmware.tir.lying import Lying, on_board
 from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
 from tvm_serenity.firmware.tir.why import of_rows
+from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.quantize import is_quantised
 from tvm_serenity.relax.row_chains import work_of
@@ -107,7 +110,10 @@ class Maker:
 
     def whole(self, how: Settings) -> Compiled:
         """Return the network compiled operator by operator; ``how`` says all that differs."""
-        return compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
+        made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
+        of_region = {tensor: i for i, tensor in enumerate(made.tensors)}
+        results = [of_region[t] for t in made.region.results]
+        return with_every_output(made, interface(self.module), results)
 
     def in_bands(self, chosen: Choice, write_over: bool = False) -> Compiled:
         """Return the network compiled in bands of the network of ``rows(write_over)``.
@@ -121,7 +127,7 @@ class Maker:
         room = rooms(self.board, self.settings.stack_bytes)
         placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
         network = kernels.network
-        known = interface(self.module, network.inputs, network.outputs)
+        known = interface(self.module).of_tensors(network.inputs, kernels.rows.results)
 
         def program(taken: RowKernels, found: Lying) -> Program:
             return banded_program(taken, best, self.name, found, alignment, known)
@@ -146,7 +152,7 @@ class Maker:
         room = rooms(self.board, settings.stack_bytes)
         more = self._more_room(placed, room) if settings.fast and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
-        return Compiled(
+        made = Compiled(
             program=program(taken, lying),
             lowered=kernels.rows.lowered,
             region=kernels.rows.region,
@@ -160,6 +166,7 @@ class Maker:
             choices=of_rows(kernels, taken, settings.tuned),
             chosen=replace(chosen, met=met),
         )
+        return with_every_output(made, interface(self.module), kernels.rows.results)
 
     def _more_room(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
         """The bytes that each arena may have where faster kernels want them.
@@ -218,8 +225,8 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
 
     ``module`` is Relax as it was imported.
     """
-    off = settings.quantized == "off" and is_quantised(module)
-    return "computed in float" if off else ""
+    off = settings.quantized == OFF and is_quantised(module)
+    return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
 def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choice:

@@ -40,7 +40,7 @@ def in_steps(maker: Maker) -> Compiled:
     check_windows(found, reads)
     placed, lying = _lying(found, room)
     network, best = kernels.network, found.streaming
-    known = interface(maker.module, network.inputs, network.outputs)
+    known = interface(maker.module).of_tensors(network.inputs, kernels.rows.results)
     for f, made in found.steady.states:
         if known[made].name != f"{known[f].name}_next":
             name = known[made].name

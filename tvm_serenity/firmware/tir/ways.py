@@ -6,7 +6,7 @@ options decide stays decided, and a way that does not go with them is left out; 
 is recorded, with its arena or with why it cannot be.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import tvm
@@ -77,16 +77,27 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     """
     maker = Maker(module, name, board, settings)
     if settings.sliding is not None:
-        return in_steps(maker)
+        return _as_asked(in_steps, maker)
     if settings.only_rows:
-        return by_rows(maker)
+        return _as_asked(by_rows, maker)
     made = maker.whole(settings)
     flash_is_enough = constants_fit(board, made.program.constant_bytes)
     if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
         return made
     if settings.rows == AUTO:
-        return by_rows(maker)
+        return _as_asked(by_rows, maker)
     return _first_that_fits(maker, made)
+
+
+def _as_asked(work: Callable[[Maker], Compiled], maker: Maker) -> Compiled:
+    """Return a network in rows; where it has none, the error names the options that want them."""
+    try:
+        return work(maker)
+    except UnsupportedError:
+        raise  # an operator's: rows have no part in it
+    except InputError as error:
+        asked = maker.settings.asked_rows
+        raise InputError(f"{error}; build it without {asked}") from None
 
 
 def way_of(settings: Settings) -> WholeWay:

@@ -26,6 +26,7 @@ from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import PlanOptions, plan
+from tvm_serenity.relax.copied_results import with_copied_constants
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
@@ -36,7 +37,8 @@ PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
-    Channels are last: so the kernel library reads images, and rows are cut.
+    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
+    returned are copied: every output is what a kernel makes, or an input.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -46,7 +48,8 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
         time_limit_s=settings.time_limit_s,
         tuned=in_registers,
     )
-    return prepared(module, steps, "llvm")
+    ready = prepared(module, steps, "llvm")
+    return replace(ready, plain=with_copied_constants(ready.plain))
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
