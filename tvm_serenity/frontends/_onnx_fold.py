@@ -32,7 +32,8 @@ _NAMES = """
     ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu
     Unsqueeze Where Xor
 """
-_FOLDED = frozenset(_NAMES.split())
+FOLDED = frozenset(_NAMES.split())
+"""Operators that are computed where all that they read is known."""
 _QUANTISING = ("QuantizeLinear", "DequantizeLinear")
 NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 """TensorProto.DataType of the types that numpy has."""
@@ -65,12 +66,17 @@ def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
     known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
         _store(known, tensor)
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    version = int(versions.get("", versions.get("ai.onnx", 1)))
+    version = standard_version(model)
     for node in model.graph.node:
         if node.domain in ("", "ai.onnx"):
             _visit(known, node, version, model.opset_import)
     return known
+
+
+def standard_version(model: "onnx.ModelProto") -> int:
+    """Return the version of the standard that a model is written in."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    return int(versions.get("", versions.get("ai.onnx", 1)))
 
 
 def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
@@ -142,7 +148,7 @@ def _inferred(
 
 
 def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
-    if node.op_type not in _FOLDED or not node.output:
+    if node.op_type not in FOLDED or not node.output:
         return False
     if any(name and name not in known.values for name in node.input):
         return False
@@ -180,22 +186,29 @@ def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
     return {} if np.isnan(found) else {node.output[0]: found.astype(zero.dtype)}
 
 
-def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
-    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
-    from onnx import TypeProto, helper
+def reference_results(
+    node: "onnx.NodeProto", version: int, values: Mapping[str, Array]
+) -> dict[str, Array] | None:
+    """Return the outputs of a node by ONNX's reference implementation; None where it fails."""
     from onnx.reference import ReferenceEvaluator
 
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(node, opsets={"": version}).run(
-                None, {name: known.values[name] for name in node.input if name}
-            )
+            found = ReferenceEvaluator(node, opsets={"": version}).run(None, dict(values))
     except Exception:  # the reference raises all kinds
-        return {}
+        return None
+    return {name: np.asarray(v) for name, v in zip(node.output, found, strict=False) if name}
+
+
+def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
+    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
+    from onnx import TypeProto, helper
+
+    given = {name: known.values[name] for name in node.input if name}
+    found = reference_results(node, version, given) or {}
     made = {}
-    for name, value in zip(node.output, found, strict=False):
-        array = np.asarray(value)
-        if not name or array.dtype.kind not in "biuf" or array.size > MAX_ELEMENTS:
+    for name, array in found.items():
+        if array.dtype.kind not in "biuf" or array.size > MAX_ELEMENTS:
             continue
         expected = known.shape(name)
         if expected is not None and expected != array.shape:

@@ -8,7 +8,8 @@
    for them.
 4. Values that constants and shapes decide are computed (``_onnx_fold``); an If whose condition is
    among them is replaced by its branch.
-5. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
+5. Constants that are quantised are stored as integers (``_onnx_weights``).
+6. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
    become such of whole numbers (``_onnx_integer``).
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._onnx_branches import with_branches_taken
 from tvm_serenity.frontends._onnx_external import embed
-from tvm_serenity.frontends._onnx_fold import KnownValues
+from tvm_serenity.frontends._onnx_fold import KnownValues, standard_version
 from tvm_serenity.frontends._onnx_half import widened
 from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
@@ -29,6 +30,7 @@ from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
+from tvm_serenity.frontends._onnx_weights import store_quantised
 
 if TYPE_CHECKING:
     import onnx
@@ -65,6 +67,9 @@ def prepared(
     made = _without_functions(made)
     _make_dense(made.graph)
     known, _reason = with_branches_taken(made)
+    if store_quantised(made.graph, standard_version(made)):
+        with_bytes(made)
+        known, _reason = with_branches_taken(made)
     _leave_out_empty(made.graph, known)
     _write_pad_values(made.graph, known)
     _fold(made.graph, known)
