@@ -65,11 +65,10 @@ def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
     """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
     known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
-        _store(known, tensor)
+        stored(known, tensor)
     version = standard_version(model)
     for node in model.graph.node:
-        if node.domain in ("", "ai.onnx"):
-            _visit(known, node, version, model.opset_import)
+        follow(known, node, version, model.opset_import)
     return known
 
 
@@ -79,7 +78,8 @@ def standard_version(model: "onnx.ModelProto") -> int:
     return int(versions.get("", versions.get("ai.onnx", 1)))
 
 
-def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
+def stored(known: KnownValues, tensor: "onnx.TensorProto") -> None:
+    """Add what is known of a stored tensor."""
     from onnx import TypeProto, numpy_helper
 
     kind = TypeProto()
@@ -98,10 +98,12 @@ def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
         return
 
 
-def _visit(
+def follow(
     known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
 ) -> None:
-    """Add what is known of the outputs of ``node``."""
+    """Add what is known of the outputs of ``node``, an operator of the standard."""
+    if node.domain not in ("", "ai.onnx"):
+        return
     if any(known.shape(name) is None for name in node.output if name):
         known.types.update(_inferred(known, node, version, imports))
     if node.op_type == "Shape" and len(node.input) == 1:

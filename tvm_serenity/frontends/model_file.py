@@ -10,6 +10,9 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import MAX_BYTES, Graph, is_order
 
 _MAX_MESSAGE = 500
+MOST_WRITTEN_OUT = 4096
+MOST_FOLLOWED = 16384
+"""Operators of a network whose loops are written out, without and with what only counts."""
 
 
 class ModelFile(Protocol):
