@@ -12,8 +12,8 @@ pytest.importorskip("onnx")
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
 
-from tvm_serenity.frontends._onnx_loops import EXPAND
 from tvm_serenity.frontends._importable import ONNX, TFLITE, TFLITE_QUANTISED
+from tvm_serenity.frontends._onnx_loops import EXPAND
 from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS
 
 

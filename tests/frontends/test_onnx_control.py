@@ -127,13 +127,17 @@ def a_scan(to: Body, depth: int) -> None:
     other = SHAPE[1 - axis]
     state, part = f"{inner.name}in", f"{inner.name}x"
     inner.seen = [*to.seen, state]
-    (whole,) = inner.add("Unsqueeze", [part], axes=[axis]) if to.opset < 13 else inner.add(
-        "Unsqueeze", [part, inner.hold(np.asarray([axis]))]
+    (whole,) = (
+        inner.add("Unsqueeze", [part], axes=[axis])
+        if to.opset < 13
+        else inner.add("Unsqueeze", [part, inner.hold(np.asarray([axis]))])
     )
     inner.seen += inner.add("Add", [state, whole])
     last = inner.steps(depth + 1)
     (row,) = inner.add("Exp", inner.add("Neg", inner.add("Abs", [part])))
-    graph = inner.graph([value(state), value(part, F32, [other])], [value(last), value(row, F32, [other])])
+    graph = inner.graph(
+        [value(state), value(part, F32, [other])], [value(last), value(row, F32, [other])]
+    )
     made = to.add(
         "Scan",
         [to.pick(), to.pick()],
@@ -189,7 +193,8 @@ LOOP = """{ y = Loop (n, , x) <body = b (int64 i, bool c, float[3,4] s) =>
 
 def test_branches_with_the_same_names_inside_are_told_apart(tmp_path: Path) -> None:
     """As exporters write them: a subgraph's names need not differ from another subgraph's."""
-    branch = "<then_branch = t () => (float[3,4] o) { o = %s(%s) }, else_branch = e () => (float[3,4] o) { o = Neg(x) }>"
+    branch = """<then_branch = t () => (float[3,4] o) { o = %s(%s) },
+        else_branch = e () => (float[3,4] o) { o = Neg(x) }>"""
     first, second = branch % ("Tanh", "x"), branch % ("Exp", "a")
     text = net(f"<bool yes = {{1}}> {{ a = If (yes) {first} y = If (yes) {second} }}")
     path = saved(text, tmp_path / "twice.onnx")
@@ -216,11 +221,12 @@ REFUSED = {
     ),
     "too long": (
         net(f"<int64 n = {{41}}> {LOOP}"),
-        r"operator Loop \(output 'y'\): written out, it is more than 40 operators, or 16,384 with its",
+        r"operator Loop \(output 'y'\): written out, it is more than 40 operators, or 16,384 with",
     ),
     "that its data ends": (
         net("""<int64 n = {3}> { y = Loop (n, , x) <body = b (int64 i, bool c, float[3,4] s) =>
-            (bool c2, float[3,4] t) { m = ReduceMean<keepdims = 0>(s) z = Abs(m) c2 = Less(m, z) t = Tanh(s) }> }"""),
+            (bool c2, float[3,4] t)
+            { m = ReduceMean<keepdims = 0>(s) z = Abs(m) c2 = Less(m, z) t = Tanh(s) }> }"""),
         r"operator Loop \(output 'y'\): whether it runs again is known at run time only",
     ),
     "that never runs": (
@@ -234,7 +240,8 @@ REFUSED = {
     "of branches of different shapes": (
         net(
             """{ m = ReduceMean<keepdims = 0>(x) z = Abs(m) c = Less(m, z)
-            y = If (c) <then_branch = t () => (float[1,12] o) { s = Constant<value_ints = [1, 12]>() o = Reshape(x, s) },
+            y = If (c) <then_branch = t () => (float[1,12] o)
+            { s = Constant<value_ints = [1, 12]>() o = Reshape(x, s) },
             else_branch = e () => (float[3,4] o) { o = Neg(x) }> }""",
             outputs="float[3,4] y",
         ),
@@ -243,7 +250,8 @@ REFUSED = {
     "within another": (
         net(
             f"""<bool yes = {{1}}> {{ y = If (yes) <then_branch = t () => (float[3,4] o)
-            {LOOP.replace("y =", "o =")}, else_branch = e () => (float[3,4] o) {{ o = Neg(x) }}> }}""",
+            {LOOP.replace("y =", "o =")},
+            else_branch = e () => (float[3,4] o) {{ o = Neg(x) }}> }}""",
             inputs="float[3,4] x, int64[1] n",
         ),
         r"operator Loop \(output 'y:taken/o'\): how often it runs is known at run time only",

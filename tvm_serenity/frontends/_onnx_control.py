@@ -7,7 +7,7 @@ computed once. What is not known is left as it is, with the reason, to be refuse
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm_serenity.frontends._onnx_fold import KnownValues, follow, followed, standard_version
 from tvm_serenity.frontends._onnx_fold import stored as remembered
@@ -107,4 +107,3 @@ class _Writer(Expansion):
         """Store a constant."""
         self.stored.append(tensor)
         remembered(self.known, tensor)
-

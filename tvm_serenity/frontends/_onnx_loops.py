@@ -18,10 +18,10 @@ from tvm_serenity.frontends.model_file import MOST_FOLLOWED, MOST_WRITTEN_OUT
 if TYPE_CHECKING:
     import onnx
 
-_DRAWN = frozenset(
-    ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform")
-    + ("RandomUniformLike",)
-)
+_NAMES = """
+    Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+"""
+_DRAWN = frozenset(_NAMES.split())
 """Operators that give something else each time they run."""
 
 
@@ -187,7 +187,7 @@ class _Body:
             )
 
     def _state_types(self, names: Mapping[str, str]) -> None:
-        """Keep the whole shapes that the subgraph states of values whose shape nothing else says."""
+        """Keep the whole shapes that the subgraph states, where nothing else says them."""
         for value in (*self.graph.value_info, *self.graph.output):
             name = names.get(value.name, value.name)
             if self.expansion.known.shape(name) is not None or name not in self.expansion.names:
@@ -210,7 +210,7 @@ def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
     branches = [_graph(node, name) for name in ("then_branch", "else_branch")]
     value = to.value(node.input[0])
     if value is not None and value.size == 1:
-        branches = branches[: 1] if value.reshape(()).item() else branches[1:]
+        branches = branches[:1] if value.reshape(()).item() else branches[1:]
     if any(len(branch.output) != len(node.output) for branch in branches):
         raise NotKnownError("a branch has another number of results")
     sides = ("then", "else") if len(branches) > 1 else ("taken",)

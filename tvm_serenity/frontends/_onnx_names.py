@@ -1,4 +1,4 @@
-"""Names of values of an ONNX graph, those of its subgraphs included: what reads them, and others."""
+"""Names of values of an ONNX graph, and of those that its subgraphs read or have."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING

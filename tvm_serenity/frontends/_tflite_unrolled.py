@@ -156,8 +156,8 @@ class Unrolling:
         self.steps += 1
         if self.steps > MOST_FOLLOWED or len(self.operators) > MOST_WRITTEN_OUT:
             raise UnsupportedError(
-                f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, or "
-                f"{MOST_FOLLOWED:,} with its counters and conditions"
+                f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, "
+                f"or {MOST_FOLLOWED:,} with its counters and conditions"
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
