@@ -108,9 +108,10 @@ class Net:
         data = self.rng.integers(-most, most, shape, endpoint=True)
         inner = np.sqrt(np.prod(shape) / shape[axis]) * most / 2
         scales = (self.rng.uniform(0.3, 1.5, shape[axis]) / inner).astype(np.float32)
+        fake = self.d.chance()  # as exporters of fake-quantised networks write them
         if self.d.chance():
-            return Q(shape, dtype, float(scales[0]), 0, data)
-        return Q(shape, dtype, scales.tolist(), 0, data, axis)
+            return Q(shape, dtype, float(scales[0]), 0, data, fake=fake)
+        return Q(shape, dtype, scales.tolist(), 0, data, axis, fake)
 
     def bias(self, x: Q, w: Q, count: int) -> list[Any]:
         """A bias of integers or floats, or none."""

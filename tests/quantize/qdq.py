@@ -17,7 +17,10 @@ OPSET = 21
 
 @dataclass(frozen=True, eq=False)
 class Q:
-    """A stored tensor; ``data`` of a constant. Scales of channels lie along ``axis``."""
+    """A stored tensor; ``data`` of a constant. Scales of channels lie along ``axis``.
+
+    ``fake``: a constant that the model stores as floats, and quantises itself.
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -25,6 +28,7 @@ class Q:
     zero: int = 0
     data: Array | None = None
     axis: int = 0
+    fake: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +146,8 @@ class _Graph:
         elif tensor.data is None:
             self.names[tensor] = name
             self.inputs.append(self.value(name, tensor))
+        elif tensor.fake:
+            self._quantised(name, tensor)
         else:
             data = np.asarray(tensor.data).reshape(tensor.shape)
             self._stored(name, data, tensor.dtype)
@@ -150,6 +156,18 @@ class _Graph:
         return self._node(
             "DequantizeLinear", [name, *self._params(name, tensor)], f"{name}_real", **axis
         )
+
+    def _quantised(self, name: str, tensor: Q) -> None:
+        """Write floats, not all of them on a step, and the operator that quantises them."""
+        scale, axis = np.asarray(tensor.scale, np.float32), {}
+        if scale.ndim:
+            axis = {"axis": tensor.axis}
+            scale = scale.reshape([-1 if i == tensor.axis else 1 for i in range(len(tensor.shape))])
+        steps = np.asarray(tensor.data).reshape(tensor.shape) - tensor.zero
+        off = np.sin(np.arange(steps.size)).reshape(tensor.shape) * 0.4
+        self._constant(f"{name}_float", ((steps + off) * scale).astype(np.float32))
+        given = [f"{name}_float", *self._params(name, tensor)]
+        self._node("QuantizeLinear", given, name, **axis)
 
     def _params(self, name: str, tensor: Q) -> tuple[str, str]:
         """The names of its scale and its zero point."""

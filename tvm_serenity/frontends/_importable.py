@@ -53,7 +53,7 @@ _ONNX = """
     DynamicQuantizeLinear Einsum Elu EmbedLayerNormalization Equal Erf Exp Expand EyeLike
     FastGelu Flatten Floor GRU Gather GatherElements GatherND Gelu Gemm GlobalAveragePool
     GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid
-    HardSwish Hardmax Identity If InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization
+    HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization
     LeakyRelu Less LessOrEqual Log LogSoftmax LpPool MatMul MatMulInteger MatMulInteger16 Max
     MaxPool MaxRoiPool MaxUnpool Mean MeanVarianceNormalization Min Mish Mod Mul Neg
     NonMaxSuppression NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or PRelu

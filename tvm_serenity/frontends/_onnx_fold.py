@@ -32,7 +32,8 @@ _NAMES = """
     ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu
     Unsqueeze Where Xor
 """
-_FOLDED = frozenset(_NAMES.split())
+FOLDED = frozenset(_NAMES.split())
+"""Operators that are computed where all that they read is known."""
 _QUANTISING = ("QuantizeLinear", "DequantizeLinear")
 NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 """TensorProto.DataType of the types that numpy has."""
@@ -64,16 +65,21 @@ def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
     """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
     known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
-        _store(known, tensor)
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    version = int(versions.get("", versions.get("ai.onnx", 1)))
+        stored(known, tensor)
+    version = standard_version(model)
     for node in model.graph.node:
-        if node.domain in ("", "ai.onnx"):
-            _visit(known, node, version, model.opset_import)
+        follow(known, node, version, model.opset_import)
     return known
 
 
-def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
+def standard_version(model: "onnx.ModelProto") -> int:
+    """Return the version of the standard that a model is written in."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    return int(versions.get("", versions.get("ai.onnx", 1)))
+
+
+def stored(known: KnownValues, tensor: "onnx.TensorProto") -> None:
+    """Add what is known of a stored tensor."""
     from onnx import TypeProto, numpy_helper
 
     kind = TypeProto()
@@ -92,10 +98,12 @@ def _store(known: KnownValues, tensor: "onnx.TensorProto") -> None:
         return
 
 
-def _visit(
+def follow(
     known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
 ) -> None:
-    """Add what is known of the outputs of ``node``."""
+    """Add what is known of the outputs of ``node``, an operator of the standard."""
+    if node.domain not in ("", "ai.onnx"):
+        return
     if any(known.shape(name) is None for name in node.output if name):
         known.types.update(_inferred(known, node, version, imports))
     if node.op_type == "Shape" and len(node.input) == 1:
@@ -142,7 +150,7 @@ def _inferred(
 
 
 def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
-    if node.op_type not in _FOLDED or not node.output:
+    if node.op_type not in FOLDED or not node.output:
         return False
     if any(name and name not in known.values for name in node.input):
         return False
@@ -180,22 +188,29 @@ def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
     return {} if np.isnan(found) else {node.output[0]: found.astype(zero.dtype)}
 
 
-def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
-    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
-    from onnx import TypeProto, helper
+def reference_results(
+    node: "onnx.NodeProto", version: int, values: Mapping[str, Array]
+) -> dict[str, Array] | None:
+    """Return the outputs of a node by ONNX's reference implementation; None where it fails."""
     from onnx.reference import ReferenceEvaluator
 
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(node, opsets={"": version}).run(
-                None, {name: known.values[name] for name in node.input if name}
-            )
+            found = ReferenceEvaluator(node, opsets={"": version}).run(None, dict(values))
     except Exception:  # the reference raises all kinds
-        return {}
+        return None
+    return {name: np.asarray(v) for name, v in zip(node.output, found, strict=False) if name}
+
+
+def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
+    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
+    from onnx import TypeProto, helper
+
+    given = {name: known.values[name] for name in node.input if name}
+    found = reference_results(node, version, given) or {}
     made = {}
-    for name, value in zip(node.output, found, strict=False):
-        array = np.asarray(value)
-        if not name or array.dtype.kind not in "biuf" or array.size > MAX_ELEMENTS:
+    for name, array in found.items():
+        if array.dtype.kind not in "biuf" or array.size > MAX_ELEMENTS:
             continue
         expected = known.shape(name)
         if expected is not None and expected != array.shape:

@@ -1,6 +1,6 @@
-"""The values that the nodes of an ONNX graph read, those of its subgraphs included."""
+"""Names of values of an ONNX graph, and of those that its subgraphs read or have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,3 +35,35 @@ def read_names(graph: "onnx.GraphProto") -> Iterator[str]:
         yield from node.input
         yield from outer_reads(node)
     yield from (output.name for output in graph.output)
+
+
+def all_names(graph: "onnx.GraphProto") -> set[str]:
+    """Return every name of a value of a graph and of the graphs within it."""
+    found = {value.name for value in (*graph.input, *graph.initializer, *graph.output)}
+    for node in graph.node:
+        found.update(node.input)
+        found.update(node.output)
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                found |= all_names(inner)
+    return found
+
+
+def rename(node: "onnx.NodeProto", names: Mapping[str, str]) -> None:
+    """Give the values of a node, and those that its subgraphs read from outside, new names."""
+    for held in (node.input, node.output):
+        for index, name in enumerate(held):
+            held[index] = names.get(name, name)
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            _rename_within(graph, names)
+
+
+def _rename_within(graph: "onnx.GraphProto", names: Mapping[str, str]) -> None:
+    own = {value.name for value in (*graph.input, *graph.initializer)}
+    own |= {name for node in graph.node for name in node.output}
+    outside = {name: new for name, new in names.items() if name not in own}
+    for node in graph.node:
+        rename(node, outside)
+    for output in graph.output:
+        output.name = outside.get(output.name, output.name)

@@ -1,13 +1,15 @@
 """The ONNX model that is converted: complete, of standard operators, with its constants computed.
 
 1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
-   computed in float32 (``_onnx_half``), weights of 4 bits are read as 8 bits (``_onnx_nibbles``).
-2. Quantised operators become others (``_onnx_qlinear``), the model's own functions are inlined;
-   sparse constants become dense.
-3. Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
+   computed in float32 (``_onnx_half``).
+2. Weights of 4 bits are read as 8 bits (``_onnx_nibbles``), quantised operators become others
+   (``_onnx_qlinear``), the model's own functions are inlined; sparse constants become dense.
+   Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
    for them.
-4. Values that constants and shapes decide are computed (``_onnx_fold``); an If whose condition is
-   among them is replaced by its branch.
+3. Values that constants and shapes decide are computed (``_onnx_fold``); If, Loop and Scan are
+   written out (``_onnx_control``).
+4. Constants that are quantised are stored as integers (``_onnx_weights``). What 3 and 4 brought to
+   light passes 2 again.
 5. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
    become such of whole numbers (``_onnx_integer``).
 """
@@ -19,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.frontends._onnx_branches import with_branches_taken
+from tvm_serenity.frontends._onnx_control import without_control
 from tvm_serenity.frontends._onnx_external import embed
-from tvm_serenity.frontends._onnx_fold import KnownValues
+from tvm_serenity.frontends._onnx_fold import KnownValues, standard_version
 from tvm_serenity.frontends._onnx_half import widened
 from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
@@ -29,6 +31,7 @@ from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
+from tvm_serenity.frontends._onnx_weights import store_quantised
 
 if TYPE_CHECKING:
     import onnx
@@ -59,18 +62,29 @@ def prepared(
     made.CopyFrom(model)
     embed(made, folder)
     widened(made)
-    with_bytes(made)
     set_dims(made.graph, dims)
-    made = expanded(made)
-    made = _without_functions(made)
-    _make_dense(made.graph)
-    known, _reason = with_branches_taken(made)
+    made = _in_the_standard(made)
+    found = without_control(made)
+    stored = store_quantised(made.graph, standard_version(made))
+    if found.written_out or stored:
+        made = _in_the_standard(made)
+        found = without_control(made)
+    found.check(made.graph)
+    known = found.known
     _leave_out_empty(made.graph, known)
     _write_pad_values(made.graph, known)
     _fold(made.graph, known)
     in_whole_numbers(made.graph, known)
     _state_types(made.graph, known)
     return made, known.types
+
+
+def _in_the_standard(model: "onnx.ModelProto") -> Any:
+    """``model`` of standard operators that have no bodies, of dense constants of whole bytes."""
+    with_bytes(model)
+    model = _without_functions(expanded(model))
+    _make_dense(model.graph)
+    return model
 
 
 def _without_functions(model: "onnx.ModelProto") -> Any:

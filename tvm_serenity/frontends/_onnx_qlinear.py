@@ -182,11 +182,20 @@ def _concat(writer: _Writer, node: "onnx.NodeProto") -> None:
     writer.finish(node, "Concat", given, 0)
 
 
+def _renamed(writer: _Writer, node: "onnx.NodeProto") -> None:
+    """The standard's operator of that name, which onnxruntime had first for 16 and 4 bits."""
+    made = node.output[0]
+    writer.emit(node.op_type, node.input, made, [a for a in node.attribute if a.name != "axis"])
+    if writer.count(node.input[1]) > 1:
+        writer.axes[made] = next((int(a.i) for a in node.attribute if a.name == "axis"), 1)
+
+
 _STANDARD: Mapping[str, Callable[[_Writer, Any], None]] = {
     "QLinearConv": _conv,
     "QLinearMatMul": _matmul,
 }
 _CONTRIBUTED: Mapping[str, Callable[[_Writer, Any], None]] = {
+    "DequantizeLinear": _renamed,
     "QGemm": _gemm,
     "QLinearAdd": _pair("Add"),
     "QLinearAveragePool": _single("AveragePool"),
@@ -196,5 +205,6 @@ _CONTRIBUTED: Mapping[str, Callable[[_Writer, Any], None]] = {
     "QLinearMul": _pair("Mul"),
     "QLinearSigmoid": _single("Sigmoid"),
     "QLinearSoftmax": _single("Softmax"),
+    "QuantizeLinear": _renamed,
 }
 """What writes each operator, by its kind."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.frontends._onnx_branches import with_branches_taken
+from tvm_serenity.frontends._onnx_control import without_control
 from tvm_serenity.frontends._onnx_external import embed_small
 from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_fused import standard_in
@@ -83,8 +83,8 @@ def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
     fixed = standard_in(expanded(fixed))
     unset = set_dims(fixed.graph, dims)
     makers = {name: node for node in model.graph.node for name in node.output if name}
-    known, reason = with_branches_taken(fixed)
-    return Shapes(known, unset, reason, makers)
+    found = without_control(fixed)
+    return Shapes(found.known, unset, found.reason, makers)
 
 
 def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ...]:

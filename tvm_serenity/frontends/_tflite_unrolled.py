@@ -30,14 +30,11 @@ from tvm_serenity.frontends._tflite_schema import (
     TensorField,
 )
 from tvm_serenity.frontends._tflite_sequences import Cut, Joined, Sequences
+from tvm_serenity.frontends.model_file import MOST_FOLLOWED, MOST_WRITTEN_OUT
 from tvm_serenity.operators import operator
 
-MOST_OPERATORS = 4096
-"""Of the network that loops are written out to."""
-_MOST_STEPS = 16384
-"""Operators of subgraphs that are followed, conditions among them."""
 _DEEPEST = 8
-_READS = 256 * _MOST_STEPS
+_READS = 256 * MOST_FOLLOWED
 """Bytes of the file that may be read for that, more than for a file without loops."""
 INTERMEDIATES = 8
 _LOOP, _BRANCH = "WHILE", "IF"
@@ -157,10 +154,10 @@ class Unrolling:
     def _bounded(self) -> None:
         """Count an operator or a run of a subgraph; refuse a loop that is too long."""
         self.steps += 1
-        if self.steps > _MOST_STEPS or len(self.operators) > MOST_OPERATORS:
+        if self.steps > MOST_FOLLOWED or len(self.operators) > MOST_WRITTEN_OUT:
             raise UnsupportedError(
-                f"operator {_LOOP}: written out, it is more than {MOST_OPERATORS:,} operators, or "
-                f"{_MOST_STEPS:,} with its counters and conditions"
+                f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, "
+                f"or {MOST_FOLLOWED:,} with its counters and conditions"
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:

@@ -10,6 +10,13 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import MAX_BYTES, Graph, is_order
 
 _MAX_MESSAGE = 500
+REMEDY = "write it as other operators, or compute it outside of the network"
+"""For operators without a conversion."""
+SIZED = "give the inputs fixed sizes, and compute others from constants and shapes alone"
+"""For values whose sizes are known at run time only."""
+MOST_WRITTEN_OUT = 4096
+MOST_FOLLOWED = 16384
+"""Operators of a network whose loops are written out, without and with what only counts."""
 
 
 class ModelFile(Protocol):

@@ -21,7 +21,7 @@ from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends._onnx_qlinear import is_quantised
 from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
-from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
+from tvm_serenity.frontends.model_file import REMEDY, check_order, printable, refused, unique
 from tvm_serenity.graph import Graph, Op, Tensor
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def _check_type(name: str, kind: Any) -> None:
         from onnx import TensorProto
 
         dtype = TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
-        raise UnsupportedError(f"value {name!r} is {dtype}, which has no kernels here")
+        raise UnsupportedError(
+            f"value {name!r} is {dtype}, which has no kernels here; cast it to a type of numpy's"
+        )
 
 
 def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]] = ()) -> None:
@@ -95,7 +97,7 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
 
     ``functions``: domain and name of those that the model defines.
     """
-    why = "a custom operator, whose meaning is not known"
+    why = f"a custom operator, whose meaning is not known; {REMEDY}"
     found = [
         (f"{node.domain}.{node.op_type}", f" (output {next(iter(node.output), '')!r})", why)
         for node in _nodes(graph)
@@ -111,7 +113,11 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
 def check_converted(graph: "onnx.GraphProto") -> None:
     """Refuse the operators of a prepared graph that nothing converts, all of them by name."""
     found = [
-        (node.op_type, f" (output {next(iter(node.output), '')!r})", "it has no conversion")
+        (
+            node.op_type,
+            f" (output {next(iter(node.output), '')!r})",
+            f"it has no conversion; {REMEDY}",
+        )
         for node in _nodes(graph)
         if not _converted(node)
     ]

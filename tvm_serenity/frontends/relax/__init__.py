@@ -21,13 +21,13 @@ from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import format_of, load
-from tvm_serenity.frontends.model_file import ModelFile, one_line, refused
+from tvm_serenity.frontends.model_file import SIZED, ModelFile, one_line, refused
 from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.frontends.relax._constants import with_moved_constants
 from tvm_serenity.frontends.relax._converter import Integers
 from tvm_serenity.graph import Graph
 from tvm_serenity.quantize.choices import LITERT, OFF
-from tvm_serenity.relax.attributes import INPUTS, OUTPUTS
+from tvm_serenity.relax.attributes import INPUTS, OPERATORS, OUTPUTS
 
 if TYPE_CHECKING:
     import torch
@@ -104,7 +104,8 @@ def _checked(mod: tvm.IRModule) -> tvm.IRModule:
     bindings = [b.var for block in main.body.blocks for b in block.bindings]
     for var in (*main.params, *bindings):
         if not _is_static(var.ty):
-            raise UnsupportedError(f"value {var.name!r} has a shape known at run time only")
+            label = dict((main.attrs or {}).get(OPERATORS, {})).get(var.name, f"value {var.name!r}")
+            raise UnsupportedError(f"{label}: its shape is known at run time only; {SIZED}")
     return mod
 
 

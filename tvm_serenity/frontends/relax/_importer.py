@@ -1,17 +1,24 @@
-"""What the three importers share: refusals that say why, and nothing on the terminal."""
+"""What the three importers share: refusals that say why, and nothing on the terminal.
+
+What TVM itself says of a model it cannot import (its intermediate form, names of its own variables,
+types of Python) helps no one who wrote the model. A refusal names the operator, what it makes, what
+it reads and what can be done; TVM's text is dropped.
+"""
 
 import gc
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
+from typing import Any
 
 import tvm
+from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
+from tvm_serenity.frontends.model_file import REMEDY
 
 
 def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
@@ -21,24 +28,68 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
     its block builder complains on the native standard error when it is freed. All that is
     dropped; the exception is freed before, so that its frames do not keep the builder alive.
     """
-    printed = StringIO()
-    with _native_errors_dropped(), redirect_stdout(printed), warnings.catch_warnings():
+    with _native_errors_dropped(), redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return convert()
         except SerenityError as error:
             reason = str(error)
-        except Exception as error:  # the importers assert and raise all kinds
-            stopped = re.search(r"Error converting (operator \w+)", printed.getvalue())
-            what = stopped[1] if stopped else "it"
-            reason = f"TVM cannot import {what}: {first_line(error)}"
+        except Exception:  # the importers assert and raise all kinds
+            reason = (
+                "TVM cannot import the model, for no operator alone; save it in another version"
+            )
         gc.collect()  # the converter refers to itself
     raise UnsupportedError(reason)
 
 
-def first_line(error: Exception) -> str:
-    """What ``error`` says, without the stack that TVM appends."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+@contextmanager
+def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
+    """Say of what is raised within that it stops the operator ``where``.
+
+    Reasons of our own follow it; of others, which TVM or Python raised, ``form`` says what it is
+    that has no conversion.
+    """
+    try:
+        yield
+    except SerenityError as error:
+        reason = str(error)
+    except Exception:  # the importers assert and raise all kinds
+        reason = f"TVM's importer has no conversion of this form ({form()}); {REMEDY}"
+    else:
+        return
+    raise UnsupportedError(f"{where}: {reason}")
+
+
+def form_of(types: Iterable[relax.Type | None], options: Iterable[tuple[str, Any]] = ()) -> str:
+    """Return how messages write what an operator reads, and its options."""
+    read = ", ".join(type_text(kind) for kind in types) or "nothing"
+    said = ", ".join(f"{name}={_value_text(value)}" for name, value in options)
+    return f"reads {read}" + (f"; {said}" if said else "")
+
+
+def type_text(kind: relax.Type | None) -> str:
+    """Return how messages write the type of a value: ``float32[1, 3]``."""
+    if kind is None:
+        return "a left out input"
+    if isinstance(kind, relax.TupleType):
+        return f"({', '.join(type_text(field) for field in kind.fields)})"
+    if not isinstance(kind, relax.TensorType):
+        return "sizes"
+    values = getattr(kind.shape, "values", None)
+    dtype = str(kind.dtype.dtype) if kind.dtype is not None else "unknown"
+    if values is None:
+        return f"{dtype} of unknown shape"
+    extents = (str(int(v)) if isinstance(v, tvm.tirx.IntImm) else "?" for v in values)
+    return f"{dtype}[{', '.join(extents)}]"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, str | int | float):
+        return str(value)
+    numbers = isinstance(value, list | tuple) and all(isinstance(v, int | float) for v in value)
+    return str(list(value)) if numbers else "..."
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A converter takes the block builder, the inputs, the attributes and the opset, a
 Relax value. ``refusal`` says why a form is not converted at all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._onnx_layer_norm import layer_norm
 from tvm_serenity.frontends.relax._onnx_recurrent import recurrent
+from tvm_serenity.frontends.relax._onnx_values import Attributes, constant, dtype_of, shape_of
 from tvm_serenity.frontends.relax._pools import AxisWindow, average_pool, max_pool
 
-Attributes = Mapping[str, Any]
 Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
 
 
@@ -27,21 +28,19 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
     """Return why this form of an operator is refused, or nothing."""
     if name in _DATA_SIZED:
         return "with as many results as its data decides"
-    if name.startswith("Reduce") and 0 in _shape(inputs[0]):
+    if name.startswith("Reduce") and 0 in shape_of(inputs[0]):
         return "of no elements"
-    if name == "Pow" and _dtype(inputs[0]).startswith(("int", "uint")) and not _power(inputs):
+    if name == "Pow" and dtype_of(inputs[0]).startswith(("int", "uint")) and not _power(inputs):
         return "of integers by an exponent that is no small constant"
     if name == "BatchNormalization" and (
         attributes.get("training_mode", 0)
         or attributes.get("tvm_custom", {}).get("num_outputs", 1) > 1
     ):
         return "in training mode"
-    if name == "BitShift" and _dtype(inputs[0]).startswith("int"):
+    if name == "BitShift" and dtype_of(inputs[0]).startswith("int"):
         return "of signed integers"
     if name == "Dropout" and _may_be_true(inputs[2] if len(inputs) > 2 else None):
         return "in training mode: its result is random"
-    if name == "Resize":
-        return _resize_refusal(inputs, attributes)
     if name == "RMSNormalization" and attributes.get("axis", -1) in (0, -inputs[0].ty.ndim):
         return "over all axes"
     if name == "SpaceToDepth" and attributes.get("mode", b"DCR") != b"DCR":
@@ -50,48 +49,21 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
         return "into parts of no elements"
     if name == "RoiAlign" and attributes.get("mode", b"avg") == b"max":
         return "of mode max"
-    if name == "Mod" and not attributes.get("fmod", 0) and _dtype(inputs[0]).startswith("float"):
+    if name == "Mod" and not attributes.get("fmod", 0) and dtype_of(inputs[0]).startswith("float"):
         return "of floats without fmod"
     return ""
 
 
 def _numbers(inputs: Sequence[Any], index: int) -> list[Any]:
     """The values of an input that is a constant, or nothing."""
-    value = inputs[index] if len(inputs) > index else None
-    return (
-        value.value.numpy().reshape(-1).tolist() if isinstance(value, tvm.ir.GenericConst) else []
-    )
-
-
-def _resize_refusal(inputs: Sequence[Any], attributes: Attributes) -> str:
-    """TVM maps coordinates by the ratio of sizes, ONNX by the scale that is stated."""
-    if attributes.get("antialias", 0):
-        return "antialiased"
-    mode = attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
-    if mode == "half_pixel_symmetric":
-        return "of half_pixel_symmetric coordinates"
-    shape, scales = _shape(inputs[0]), _numbers(inputs, 2)
-    if any(abs(e * s - round(e * s)) > 1e-4 for e, s in zip(shape, scales, strict=False)):
-        return f"by scales {scales} that do not divide its sizes {shape}"
-    sizes = [round(e * s) for e, s in zip(shape, scales, strict=False)] or _numbers(inputs, 3)
-    if mode == "align_corners" and 1 in sizes[-2:]:
-        return "to one element with aligned corners"
-    return ""
+    value = constant(inputs, index)
+    return [] if value is None else value.reshape(-1).tolist()
 
 
 def _may_be_true(value: relax.Expr | None) -> bool:
     if value is None:
         return False
     return not isinstance(value, tvm.ir.GenericConst) or bool(value.value.numpy().any())
-
-
-def _shape(x: relax.Expr) -> list[int]:
-    return [int(extent) for extent in x.ty.shape.values]
-
-
-def _dtype(x: relax.Expr) -> str:
-    kind = getattr(x, "ty", None)
-    return str(kind.dtype.dtype) if isinstance(kind, relax.TensorType) else ""
 
 
 def _padding(attributes: Attributes, extents: Sequence[int], spans: Sequence[int]) -> list[int]:
@@ -118,10 +90,10 @@ def _pool(maximum: bool) -> Converter:
         bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
     ) -> Any:
         x = inputs[0]
-        extents, size = _shape(x)[2:], list(attributes["kernel_shape"])
+        extents, size = shape_of(x)[2:], list(attributes["kernel_shape"])
         rank = len(size)
         if rank > 3:
-            raise UnsupportedError(f"a pooling window of {rank} axes")
+            raise UnsupportedError(f"a pooling window of {rank} axes; at most 3 are supported")
         strides = attributes.get("strides", [1] * rank)
         dilations = attributes.get("dilations", [1] * rank)
         spans = [d * (k - 1) + 1 for d, k in zip(dilations, size, strict=True)]
@@ -133,7 +105,9 @@ def _pool(maximum: bool) -> Converter:
         ]
         if maximum:
             if attributes["tvm_custom"]["num_outputs"] > 1:
-                raise UnsupportedError("MaxPool whose second output, the places, is asked for")
+                raise UnsupportedError(
+                    "its second output, the places of its maxima, is read; leave it out"
+                )
             return bb.emit(max_pool(x, extents, windows))
         counted = bool(attributes.get("count_include_pad", 0))
         return bb.emit(average_pool(x, extents, windows, counted))
@@ -148,8 +122,8 @@ def _dropout(
     x = inputs[0]
     if attributes["tvm_custom"]["num_outputs"] == 1:
         return x
-    dtype = "bool" if opset >= 12 else _dtype(x)
-    return relax.Tuple([x, relax.const(np.ones(_shape(x), dtype), dtype)])
+    dtype = "bool" if opset >= 12 else dtype_of(x)
+    return relax.Tuple([x, relax.const(np.ones(shape_of(x), dtype), dtype)])
 
 
 def _power(inputs: Sequence[Any]) -> int:
@@ -166,27 +140,27 @@ def _power(inputs: Sequence[Any]) -> int:
 def _pow(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
     """Integers by multiplication, floats by the function."""
     x, exponent = inputs
-    if _dtype(x).startswith(("int", "uint")):
+    if dtype_of(x).startswith(("int", "uint")):
         made = x
         for _ in range(_power(inputs) - 1):
             made = bb.emit(relax.op.multiply(made, x))
         return made
-    if _dtype(exponent) != _dtype(x):
-        exponent = bb.emit(relax.op.astype(exponent, _dtype(x)))
+    if dtype_of(exponent) != dtype_of(x):
+        exponent = bb.emit(relax.op.astype(exponent, dtype_of(x)))
     return bb.emit(relax.op.power(x, exponent))
 
 
 def _is_infinite(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    x, dtype = inputs[0], _dtype(inputs[0])
+    x, dtype = inputs[0], dtype_of(inputs[0])
     found = [
         bb.emit(relax.op.equal(x, relax.const(value, dtype)))
         for value, name in ((np.inf, "detect_positive"), (-np.inf, "detect_negative"))
         if attributes.get(name, 1)
     ]
     if not found:
-        return relax.const(np.zeros(_shape(x), "bool"), "bool")
+        return relax.const(np.zeros(shape_of(x), "bool"), "bool")
     return found[0] if len(found) == 1 else bb.emit(relax.op.logical_or(*found))
 
 
@@ -197,7 +171,7 @@ def _bit_shift(
     x, by = inputs
     left = attributes["direction"] == b"LEFT"
     shifted = (relax.op.left_shift if left else relax.op.right_shift)(x, by)
-    dtype = _dtype(x)
+    dtype = dtype_of(x)
     width = relax.const(np.dtype(dtype).itemsize * 8, dtype)
     zero = relax.const(0, dtype)
     return bb.emit(relax.op.where(relax.op.less(by, width), shifted, zero))
@@ -208,11 +182,11 @@ def _local_response(
 ) -> Any:
     """``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels around each."""
     x, size = inputs[0], int(attributes["size"])
-    shape, dtype = _shape(x), _dtype(x)
+    shape, dtype = shape_of(x), dtype_of(x)
     squares = bb.emit(relax.op.multiply(x, x))
     flat = bb.emit(relax.op.reshape(squares, [shape[0], 1, shape[1], _product(shape[2:])]))
     windows = [AxisWindow(size, 1, (size - 1) // 2, size // 2), AxisWindow(1, 1, 0, 0)]
-    mean = bb.emit(average_pool(flat, [shape[1], _shape(flat)[3]], windows, with_padding=True))
+    mean = bb.emit(average_pool(flat, [shape[1], shape_of(flat)[3]], windows, with_padding=True))
     mean = bb.emit(relax.op.reshape(mean, shape))
     alpha, bias, beta = (
         relax.const(attributes.get(name, default), dtype)
@@ -237,7 +211,7 @@ def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Se
         span = (kernel[axis] - 1) * dilations[axis] + 1
         total = strides[axis] * (shape[axis] - 1) + extra[axis] + span - wanted
         if total < 0:
-            raise UnsupportedError("ConvTranspose whose output_shape is larger than its sums")
+            raise UnsupportedError("output_shape is larger than its sums; state pads instead")
         upper = attributes.get("auto_pad", b"NOTSET") == b"SAME_UPPER"
         begins.append(total // 2 if upper else total - total // 2)
         ends.append(total - total // 2 if upper else total // 2)
@@ -262,6 +236,7 @@ CONVERTERS: dict[str, Converter] = {
     "Dropout": _dropout,
     "IsInf": _is_infinite,
     "LRN": _local_response,
+    "LayerNormalization": layer_norm,
     "MaxPool": _pool(maximum=True),
     "Pow": _pow,
 }
@@ -271,8 +246,8 @@ CONVERTERS: dict[str, Converter] = {
 def adjusted(name: str, inputs: Sequence[Any], attributes: Attributes) -> Attributes:
     """Return the attributes of an operator with what TVM does not read made explicit."""
     if name == "ConvTranspose" and "output_shape" in attributes:
-        kernel = _shape(inputs[1])[2:]
-        pads = _transposed_padding(attributes, _shape(inputs[0])[2:], kernel)
+        kernel = shape_of(inputs[1])[2:]
+        pads = _transposed_padding(attributes, shape_of(inputs[0])[2:], kernel)
         kept = {k: v for k, v in attributes.items() if k not in ("output_shape", "auto_pad")}
         return {**kept, "pads": pads}
     return attributes

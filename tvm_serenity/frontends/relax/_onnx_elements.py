@@ -4,7 +4,7 @@ As Relax's own operators they can be fused, scheduled without a copy of every in
 integers. A converter returns None for a form that is left to TVM.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-Attributes = Mapping[str, Any]
+from tvm_serenity.frontends.relax._onnx_resize import RESIZES
+from tvm_serenity.frontends.relax._onnx_values import Attributes, constant
 
 
 def clip(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
@@ -43,7 +44,7 @@ def pad(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, o
     if opset < 11:
         amounts, value = list(attributes["pads"]), attributes.get("value", 0.0)
     else:
-        given, value = _constant(inputs, 1), _number(inputs, 2, 0.0)
+        given, value = constant(inputs, 1), _number(inputs, 2, 0.0)
         if given is None or value is None:
             return None
         amounts = [int(amount) for amount in given.reshape(-1)]
@@ -67,20 +68,16 @@ def _pairwise(
     return reduce(lambda left, right: operator(bb.normalize(left), right), inputs)
 
 
-def _constant(inputs: Sequence[Any], index: int) -> Any:
-    value = inputs[index] if len(inputs) > index else None
-    return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
-
-
 def _number(inputs: Sequence[Any], index: int, default: float) -> float | None:
     """The number that an input is, ``default`` where it is left out; None if it is computed."""
     if len(inputs) <= index or inputs[index] is None:
         return default
-    found = _constant(inputs, index)
+    found = constant(inputs, index)
     return None if found is None or found.size != 1 else float(found.reshape(())[()])
 
 
 ELEMENTS: dict[str, Callable[[Any, Sequence[Any], Attributes, int], Any]] = {
+    **RESIZES,
     "Clip": clip,
     "Max": partial(_pairwise, relax.op.maximum),
     "Min": partial(_pairwise, relax.op.minimum),

@@ -5,6 +5,8 @@ operator that becomes something else is refused by name.
 """
 
 from collections.abc import Mapping
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import tvm
@@ -12,8 +14,11 @@ from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, Attributes, adjusted, refusal
+from tvm_serenity.frontends.model_file import REMEDY, SIZED
+from tvm_serenity.frontends.relax._importer import form_of, placed, type_text
+from tvm_serenity.frontends.relax._onnx_converters import CONVERTERS, adjusted, refusal
 from tvm_serenity.frontends.relax._onnx_elements import ELEMENTS
+from tvm_serenity.frontends.relax._onnx_values import Attributes
 
 if TYPE_CHECKING:
     import onnx
@@ -25,12 +30,39 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
     def _check_for_unsupported_ops(self, graph: "onnx.GraphProto") -> None:
         """Nothing: they are named before the import (``onnx_file.check_converted``)."""
 
+    def _construct_nodes(self, graph: "onnx.GraphProto") -> None:
+        """Convert the nodes one by one, so that what stops one names it.
+
+        Each result is a variable of the name that the model gives it.
+        """
+        for node in graph.node:
+            made = next((name for name in node.output if name), "")
+            with placed(f"operator {node.op_type} (output {made!r})", partial(self._form, node)):
+                super()._construct_nodes(SimpleNamespace(node=[node]))
+                for name in node.output:
+                    self._nodes[name] = self._named(name, self._nodes[name])
+
+    def _named(self, name: str, made: relax.Expr) -> Any:
+        """A result as a variable, unless it is one already, a constant or no tensor."""
+        if not isinstance(made, relax.Call) or not isinstance(made.ty, relax.TensorType):
+            return made
+        return self.bb.emit(made, name_hint=name)
+
+    def _form(self, node: "onnx.NodeProto") -> str:
+        """What a node reads, and how it says to be computed."""
+        from onnx import helper
+
+        kinds = (getattr(self._nodes.get(n), "ty", None) for n in node.input)
+        given = [a for a in node.attribute if not a.HasField("t")]
+        options = ((a.name, helper.get_attribute_value(a)) for a in given)
+        return form_of(kinds, options)
+
     def _convert_operator(
         self, op_name: str, inputs: list[relax.Expr], attrs: Attributes, opset: int
     ) -> relax.Expr:
         reason = refusal(op_name, inputs, attrs, opset)
         if reason:
-            raise UnsupportedError(f"operator {op_name}: {reason}, which is not supported")
+            raise UnsupportedError(f"{reason}, which is not supported; {REMEDY}")
         if op_name in CONVERTERS:
             return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs, opset))
         ours = ELEMENTS[op_name](self.bb, inputs, attrs, opset) if op_name in ELEMENTS else None
@@ -53,20 +85,26 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
         for node in graph.node:
             for name in node.output:
                 made, kind = self._nodes.get(name), types.get(name)
+                found = getattr(made, "ty", None)
+                if isinstance(found, relax.TensorType) and not _is_static(found):
+                    raise UnsupportedError(
+                        f"operator {node.op_type} (output {name!r}): the shape of what it makes is "
+                        f"known at run time only; {SIZED}"
+                    )
                 if kind is None or not kind.HasField("tensor_type"):
                     continue
                 shape = kind.tensor_type.shape
                 extents = [d.dim_value if d.HasField("dim_value") else None for d in shape.dim]
-                found = getattr(made, "ty", None)
                 if None in extents or not kind.tensor_type.HasField("shape"):
                     continue
                 if not isinstance(found, relax.TensorType) or not kind.tensor_type.elem_type:
                     continue
-                wanted = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-                if _differs(found, extents, str(wanted)):
+                dtype = str(helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
+                wanted = f"{dtype}{extents}"
+                if type_text(found) != wanted:
                     raise UnsupportedError(
-                        f"operator {node.op_type}: TVM makes {found} of {name!r}, which is "
-                        f"{wanted}{tuple(extents)}"
+                        f"operator {node.op_type} (output {name!r}): TVM makes {type_text(found)} "
+                        f"of what is {wanted}; {REMEDY}"
                     )
 
 
@@ -83,10 +121,7 @@ def _inputs(*values: relax.Expr | None) -> Any:
     return onnx_input(values)
 
 
-def _differs(found: relax.Type, extents: list[Any], dtype: str) -> bool:
-    if str(found.dtype.dtype) != dtype:
-        return True
+def _is_static(found: relax.TensorType) -> bool:
+    """Whether all extents are known."""
     values = getattr(found.shape, "values", None)
-    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
-        return False  # refused later: known at run time only
-    return [int(v) for v in values] != extents
+    return values is not None and all(isinstance(v, tvm.tirx.IntImm) for v in values)

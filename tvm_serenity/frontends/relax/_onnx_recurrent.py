@@ -214,7 +214,7 @@ def _check_lengths(name: str, lengths: relax.Var | None, steps: int) -> None:
         return
     constant = isinstance(lengths, tvm.ir.GenericConst)
     if not constant or (lengths.value.numpy() != steps).any():
-        raise UnsupportedError(f"operator {name}: sequences of lengths of their own")
+        raise UnsupportedError("sequences of lengths of their own; leave out sequence_lens")
 
 
 def _functions(
@@ -225,5 +225,7 @@ def _functions(
     names = given[direction * len(usual) : (direction + 1) * len(usual)] or list(usual)
     for function in names:
         if function not in _FUNCTIONS:
-            raise UnsupportedError(f"operator {name}: activation {function}")
+            raise UnsupportedError(
+                f"activation {function}; one of Relu, Sigmoid, Softsign and Tanh has a form here"
+            )
     return [_FUNCTIONS[function] for function in names]

@@ -33,10 +33,9 @@ def quantised_converters(program: "torch.export.ExportedProgram") -> dict[str, C
     return found
 
 
-def _chosen(node: "fx.Node", _importer: Importer) -> Any:
+def _chosen(_node: "fx.Node", _importer: Importer) -> Any:
     raise UnsupportedError(
-        f"operator {node.target}: {node.name!r} chooses a scale at run time; quantise with scales "
-        "that are calibrated"
+        "it chooses a scale at run time; quantise with scales that are calibrated"
     )
 
 
@@ -58,7 +57,7 @@ class _Held:
         array = self.arrays.get(argument.name) if hasattr(argument, "name") else None
         if array is None:
             raise UnsupportedError(
-                f"operator {node.target}: {node.name!r} has a scale that is computed at run time"
+                "it has a scale that is computed at run time; quantise with calibrated scales"
             )
         return np.asarray(array.detach().numpy())
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import tvm
 
+from tvm_serenity.frontends._onnx_fold import standard_version
 from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends.onnx_file import OnnxFile, check_converted, check_domains, check_types
 from tvm_serenity.frontends.relax._importer import run_importer
@@ -26,7 +27,6 @@ def convert(model: OnnxFile, dims: Mapping[str, int]) -> tvm.IRModule:
 def _imported(model: "onnx.ModelProto", types: Mapping[str, Any]) -> tvm.IRModule:
     from tvm_serenity.frontends.relax._onnx_importer import Importer
 
-    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
     stored = {initializer.name for initializer in model.graph.initializer}
     shapes = {
         value.name: [int(dim.dim_value) for dim in value.type.tensor_type.shape.dim]
@@ -34,6 +34,6 @@ def _imported(model: "onnx.ModelProto", types: Mapping[str, Any]) -> tvm.IRModul
         if value.name not in stored
     }
     importer = Importer(shapes, "float32")
-    made = importer.from_onnx(model.graph, opset)
+    made = importer.from_onnx(model.graph, standard_version(model))
     importer.check(model.graph, types)
     return made

@@ -24,8 +24,9 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.frontends.model_file import REMEDY
 from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrapper
-from tvm_serenity.frontends.relax._importer import first_line, run_importer
+from tvm_serenity.frontends.relax._importer import placed, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
 from tvm_serenity.frontends.relax._scene import converted
 from tvm_serenity.frontends.relax._stateful import STARTED, begin, part_results
@@ -211,20 +212,23 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def _named(self, kind: str, convert: Callable[..., Any], op: tflite.Operator) -> Any:
         """The result of an operator in a variable, whose name stands for the operator."""
         label = _label(self, kind, op)
-        try:
+        with placed(label, partial(self._form, op)):
             made = converted(self, op, kind)
             made = convert(op=op) if made is None else made
             if made is None:
                 return made
             made = self.bb.normalize(made)
             self._check_result(op, made)
-        except Exception as error:
-            raise UnsupportedError(f"{label}: {first_line(error)}") from error
         if isinstance(made, relax.Call):
             made = self.bb.emit(made)
         if isinstance(made, relax.Var) and self.bb.lookup_binding(made) is not None:
             self.model.labels.setdefault(made.name, label)
         return made
+
+    def _form(self, op: tflite.Operator) -> str:
+        """What an operator reads."""
+        given = [self.model.graph.tensors[i] for i in op.InputsAsNumpy() if i >= 0]
+        return "reads " + ", ".join(f"{t.dtype}{list(t.shape or ())}" for t in given)
 
     def _check_result(self, op: tflite.Operator, made: relax.Expr) -> None:
         """Refuse results of another type than the file says; shapes of rank 0 may be unknown."""
@@ -271,8 +275,10 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             op = self.subgraph.Operators(index)
             try:
                 kind = self.get_op_code_str(op)
-            except NotImplementedError as error:
-                raise UnsupportedError(f"operator {index}: {first_line(error)}") from None
+            except NotImplementedError:
+                raise UnsupportedError(
+                    f"operator {index}: TVM's importer does not know its kind; {REMEDY}"
+                ) from None
             inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
             if kind not in self.model.opaque and self.weights_alone(inputs, outputs):
                 self.model.dynamic = True

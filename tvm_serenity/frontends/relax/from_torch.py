@@ -1,14 +1,14 @@
 """``torch.export`` programs to Relax through TVM's importer."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import relax
 
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
-from tvm_serenity.frontends.model_file import refused
-from tvm_serenity.frontends.relax._importer import run_importer
+from tvm_serenity.frontends.model_file import REMEDY, SIZED, refused
+from tvm_serenity.frontends.relax._importer import form_of, placed, run_importer, type_text
 from tvm_serenity.frontends.relax._legal import with_kernels
 from tvm_serenity.graph import Graph
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import fx
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
+Converter = Callable[["fx.Node", Any], Any]
 _RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
 
 _WHOLE = ("prelu", "avg_pool1d", "max_pool1d", "adaptive_avg_pool1d")
@@ -51,6 +52,8 @@ def _imported(
     _check_wide(whole)
     own = {**CONVERTERS, **quantised_converters(whole)}
     _check_converted(whole, {*importer.convert_map, *own})
+    theirs = {name: _without_importer(convert) for name, convert in importer.convert_map.items()}
+    own = {name: _placed(convert) for name, convert in {**theirs, **own}.items()}
     made = importer.from_exported_program(
         whole,
         keep_params_as_input=False,
@@ -62,6 +65,25 @@ def _imported(
         if node.op == "call_function":
             _check_value(node, importer.env.get(node))
     return made
+
+
+def _without_importer(convert: Callable[[Any], Any]) -> Converter:
+    """A converter of TVM's, called as ours are."""
+    return lambda node, importer: convert(node)
+
+
+def _placed(convert: Converter) -> Converter:
+    """The converter, so that what stops it names the node."""
+
+    def named(node: "fx.Node", importer: Any) -> Any:
+        def form() -> str:
+            kinds = (getattr(importer.env.get(arg), "ty", None) for arg in node.all_input_nodes)
+            return form_of(kinds, node.kwargs.items())
+
+        with placed(f"operator {node.target} ({node.name})", form):
+            return convert(node, importer)
+
+    return named
 
 
 def _decompositions() -> Any:
@@ -82,10 +104,14 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
     dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
     extents = getattr(found.shape, "values", None)
     if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
-        return  # refused later: known at run time only
+        raise UnsupportedError(
+            f"operator {node.target} ({node.name}): the shape of what it makes is known at run "
+            f"time only; {SIZED}"
+        )
     if (str(found.dtype.dtype), tuple(int(e) for e in extents)) != (dtype, shape):
         raise UnsupportedError(
-            f"operator {node.target}: TVM makes {found} of {node.name!r}, which is {dtype}{shape}"
+            f"operator {node.target} ({node.name}): TVM makes {type_text(found)} of what is "
+            f"{dtype}{list(shape)}; {REMEDY}"
         )
 
 
@@ -93,7 +119,11 @@ def _check_converted(program: "torch.export.ExportedProgram", known: Collection[
     """Refuse the operators that nothing converts, all of them by name."""
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
     names = [(node, str(getattr(node.target, "__name__", node.target))) for node in calls]
-    found = [(n, f" ({node.name})", "it has no conversion") for node, n in names if n not in known]
+    found = [
+        (n, f" ({node.name})", f"it has no conversion; {REMEDY}")
+        for node, n in names
+        if n not in known
+    ]
     if found:
         raise refused(found)
 

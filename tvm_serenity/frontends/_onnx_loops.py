@@ -1,0 +1,356 @@
+"""How If, Loop and Scan of ONNX are written out; ``_onnx_control`` says when.
+
+A subgraph's own names get a prefix each time it is written, so that no two meet.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tvm_serenity.frontends._onnx_fold import Array, KnownValues
+from tvm_serenity.frontends._onnx_names import outer_reads, rename
+from tvm_serenity.frontends.model_file import MOST_FOLLOWED, MOST_WRITTEN_OUT
+
+if TYPE_CHECKING:
+    import onnx
+
+_NAMES = """
+    Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+"""
+_DRAWN = frozenset(_NAMES.split())
+"""Operators that give something else each time they run."""
+
+
+class NotKnownError(Exception):
+    """Why an operator that runs subgraphs stays: the message says what is not known."""
+
+
+@dataclass
+class Expansion(ABC):
+    """The nodes written so far; ``known`` is what they are known to make, ``names`` all there are.
+
+    Constants of a body are stored once, however often it is written.
+    """
+
+    known: KnownValues
+    version: int
+    names: set[str]
+    nodes: list[Any] = field(default_factory=list)
+    stored: list[Any] = field(default_factory=list)
+    types: list[Any] = field(default_factory=list)
+    constants: dict[bytes, str] = field(default_factory=dict)
+    inside: int = 0
+    steps: int = 0
+    """Nodes of subgraphs that are written: those whose results are not known, and all."""
+
+    @abstractmethod
+    def write(self, node: "onnx.NodeProto") -> None:
+        """Write a node, or what it becomes."""
+
+    @abstractmethod
+    def remember(self, tensor: "onnx.TensorProto") -> None:
+        """Store a constant."""
+
+    def state(self) -> tuple[int, int, int, int]:
+        """What ``restore`` goes back to."""
+        return len(self.nodes), len(self.types), self.inside, self.steps
+
+    def restore(self, state: tuple[int, int, int, int]) -> None:
+        """Forget the nodes written since; what nothing reads any more does no harm."""
+        nodes, types, self.inside, self.steps = state
+        del self.nodes[nodes:], self.types[types:]
+
+    def fresh(self, name: str) -> str:
+        """A name like ``name`` that nothing has."""
+        found = next(n for i in count() if (n := f"{name}.{i}" if i else name) not in self.names)
+        self.names.add(found)
+        return found
+
+    def constant(self, value: Any, name: str) -> str:
+        """The name of a stored array."""
+        from onnx import numpy_helper
+
+        return self.hold(numpy_helper.from_array(np.asarray(value)), name)
+
+    def hold(self, tensor: "onnx.TensorProto", name: str) -> str:
+        """The name of a stored tensor; equal ones are one."""
+        made = type(tensor)()
+        made.CopyFrom(tensor)
+        made.name = ""
+        key = made.SerializeToString()
+        if key not in self.constants:
+            made.name = self.constants[key] = self.fresh(name)
+            self.remember(made)
+        return self.constants[key]
+
+    def emit(self, kind: str, given: Sequence[str], made: str, **attributes: Any) -> str:
+        """Write a new node; return its output."""
+        from onnx import helper
+
+        self.names.add(made)
+        self.write(helper.make_node(kind, list(given), [made], **attributes))
+        return made
+
+    def axes_of(self, kind: str, given: str, made: str, axis: int) -> str:
+        """Write a Squeeze or an Unsqueeze of one axis."""
+        if self.version < 13:
+            return self.emit(kind, [given], made, axes=[axis])
+        return self.emit(kind, [given, self.constant([axis], "axis")], made)
+
+    def part(self, of: str, axis: int, index: int, made: str) -> str:
+        """Write element ``index`` of ``axis``, an axis that the result does not have."""
+        bounds: tuple[list[int], ...] = ([index], [index + 1], [axis])
+        cut = self.fresh(f"{made}:cut")
+        if self.version < 10:
+            names = ("starts", "ends", "axes")
+            self.emit("Slice", [of], cut, **dict(zip(names, bounds, strict=True)))
+        else:
+            stored = [self.constant(np.asarray(b, np.int64), "bound") for b in bounds]
+            self.emit("Slice", [of, *stored], cut)
+        return self.axes_of("Squeeze", cut, made, axis)
+
+    def value(self, name: str) -> Array | None:
+        """The value of a tensor, where it is known."""
+        return self.known.values.get(name)
+
+    def single(self, name: str, what: str) -> Any:
+        """The one number of a tensor; :class:`NotKnownError` where it is not known."""
+        value = self.value(name)
+        if value is None or value.size != 1:
+            raise NotKnownError(f"{what} is known at run time only")
+        return value.reshape(()).item()
+
+    def result(self, parts: Sequence[str], axis: int, made: str, what: str) -> None:
+        """Write the whole of what the turns of a loop made."""
+        if not parts:
+            raise NotKnownError(f"{what} has no elements, as its loop never runs")
+        whole = [self.axes_of("Unsqueeze", p, self.fresh(f"{p}:row"), axis) for p in parts]
+        self.emit("Concat", whole, made, axis=axis)
+
+
+@dataclass
+class _Body:
+    """A subgraph to be written once or more; ``varying``: what may differ from turn to turn."""
+
+    expansion: Expansion
+    graph: "onnx.GraphProto"
+    prefix: str
+    lasting: dict[str, str] = field(default_factory=dict)
+    """The new names of what is the same at every turn."""
+
+    def __post_init__(self) -> None:
+        varying = {value.name for value in self.graph.input}
+        self.fixed: list[bool] = []
+        for node in self.graph.node:
+            reads = {*node.input, *outer_reads(node)}
+            self.fixed.append(node.op_type not in _DRAWN and not reads & varying)
+            if not self.fixed[-1]:
+                varying.update(node.output)
+        for tensor in self.graph.initializer:
+            self.lasting[tensor.name] = self.expansion.hold(tensor, f"{self.prefix}/{tensor.name}")
+        if self.graph.sparse_initializer:
+            raise NotKnownError("its subgraph stores sparse constants")
+
+    def turn(self, given: Mapping[str, str], turn: str = "") -> list[str]:
+        """Write the nodes with its inputs as ``given``; return where its outputs are."""
+        first = not turn or turn == "0"
+        names = {**self.lasting, **given}
+        for node, fixed in zip(self.graph.node, self.fixed, strict=True):
+            if fixed and not first:
+                continue
+            made = type(node)()
+            made.CopyFrom(node)
+            place = f"{self.prefix}/{turn}/" if turn and not fixed else f"{self.prefix}/"
+            own = {n: self.expansion.fresh(place + n) for n in node.output if n}
+            rename(made, {**names, **own})
+            names.update(own)
+            if fixed:
+                self.lasting.update(own)
+            self.expansion.write(made)
+            self._bounded(own.values())
+        self._state_types(names)
+        return [names.get(value.name, value.name) for value in self.graph.output]
+
+    def _bounded(self, made: Iterable[str]) -> None:
+        """Count a node; refuse a network that is too long."""
+        to = self.expansion
+        to.steps += 1
+        to.inside += any(name not in to.known.values for name in made)
+        if to.inside > MOST_WRITTEN_OUT or to.steps > MOST_FOLLOWED:
+            raise NotKnownError(
+                f"written out, it is more than {MOST_WRITTEN_OUT:,} operators, or "
+                f"{MOST_FOLLOWED:,} with its counters and conditions"
+            )
+
+    def _state_types(self, names: Mapping[str, str]) -> None:
+        """Keep the whole shapes that the subgraph states, where nothing else says them."""
+        for value in (*self.graph.value_info, *self.graph.output):
+            name = names.get(value.name, value.name)
+            if self.expansion.known.shape(name) is not None or name not in self.expansion.names:
+                continue
+            if KnownValues({name: value.type}).shape(name) is None:
+                continue
+            self.expansion.known.types[name] = value.type
+            self.expansion.types.append(type(value)(name=name, type=value.type))
+
+
+def _graph(node: "onnx.NodeProto", name: str) -> Any:
+    found = next((a.g for a in node.attribute if a.name == name), None)
+    if found is None:
+        raise NotKnownError(f"it has no subgraph {name}")
+    return found
+
+
+def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
+    """An If: the branch that is taken, or both and a choice."""
+    branches = [_graph(node, name) for name in ("then_branch", "else_branch")]
+    value = to.value(node.input[0])
+    if value is not None and value.size == 1:
+        branches = branches[:1] if value.reshape(()).item() else branches[1:]
+    if any(len(branch.output) != len(node.output) for branch in branches):
+        raise NotKnownError("a branch has another number of results")
+    sides = ("then", "else") if len(branches) > 1 else ("taken",)
+    made = [
+        _Body(to, branch, f"{node.output[0]}:{side}").turn({})
+        for branch, side in zip(branches, sides, strict=True)
+    ]
+    for results, output in zip(zip(*made, strict=True), node.output, strict=True):
+        if len(results) == 1:
+            to.emit("Identity", results, output)
+        else:
+            _check_alike(to, node.input[0], results)
+            to.emit("Where", [node.input[0], *results], output)
+
+
+def _check_alike(to: Expansion, condition: str, results: Sequence[str]) -> None:
+    """Refuse a choice of what differs in type or shape; both must be known."""
+    shapes = [to.known.shape(name) for name in results]
+    kinds = {to.known.types[n].tensor_type.elem_type for n in results if n in to.known.types}
+    asked = to.known.shape(condition)
+    if to.version < 9 or None in shapes or len(set(shapes)) > 1 or len(kinds) > 1:
+        raise NotKnownError(
+            "its condition is known at run time only, and its branches make other shapes or types"
+        )
+    if asked is None or len(asked) > len(shapes[0] or ()) or any(e != 1 for e in asked):
+        raise NotKnownError("its condition is not one boolean that is known before it runs")
+
+
+def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
+    """A Loop of a known count: its body as often, each turn reading what the last one left."""
+    limit, condition, *carried = (*node.input, "", "")[: max(2, len(node.input))]
+    most = to.single(limit, "how often it runs") if limit else None
+    goes_on = bool(to.single(condition, "whether it runs")) if condition else True
+    body = _Body(to, _graph(node, "body"), node.output[0])
+    entries = [value.name for value in body.graph.input]
+    rows: list[list[str]] = [[] for _ in node.output[len(carried) :]]
+    if len(entries) != 2 + len(carried) or len(body.graph.output) != 1 + len(node.output):
+        raise NotKnownError("its body has another number of inputs or outputs")
+    turn = 0
+    while goes_on and (most is None or turn < most):
+        held = (to.constant(np.int64(turn), f"turn{turn}"), to.constant(np.bool_(True), "goes_on"))
+        found = body.turn(dict(zip(entries, (*held, *carried), strict=True)), str(turn))
+        again, carried, made = found[0], found[1 : 1 + len(carried)], found[1 + len(carried) :]
+        for row, name in zip(rows, made, strict=True):
+            row.append(name)
+        goes_on = bool(to.single(again, "whether it runs again"))
+        turn += 1
+        if turn > MOST_FOLLOWED:
+            raise NotKnownError(f"it runs more than {MOST_FOLLOWED:,} times")
+    for name, output in zip(carried, node.output, strict=False):
+        if output:
+            to.emit("Identity", [name], output)
+    for row, output in zip(rows, node.output[len(carried) :], strict=True):
+        if output:
+            to.result(row, 0, output, f"its result {output!r}")
+
+
+def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
+    """A Scan: its body once for each element along the axes that it scans."""
+    if to.version < 9:
+        raise NotKnownError("in its form before opset 9; export with opset 9 or later")
+    scan = _Scan.of(to, node)
+    body = _Body(to, _graph(node, "body"), node.output[0])
+    entries = [value.name for value in body.graph.input]
+    carried = list(node.input[: scan.states])
+    rows: list[list[str]] = [[] for _ in node.output[scan.states :]]
+    if len(entries) != len(node.input) or len(body.graph.output) != len(node.output):
+        raise NotKnownError("its body has another number of inputs or outputs")
+    for turn in range(scan.turns):
+        parts = list(scan.parts(to, turn))
+        found = body.turn(dict(zip(entries, (*carried, *parts), strict=True)), str(turn))
+        carried, made = found[: scan.states], found[scan.states :]
+        for row, name in zip(rows, made, strict=True):
+            row.append(name)
+    for name, output in zip(carried, node.output, strict=False):
+        if output:
+            to.emit("Identity", [name], output)
+    for index, (row, output) in enumerate(zip(rows, node.output[scan.states :], strict=True)):
+        if output:
+            to.result(*scan.whole(to, index, row), output, f"its result {output!r}")
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What a Scan scans: names, axes and directions of inputs; axes and directions of results."""
+
+    states: int
+    inputs: tuple[tuple[str, int, bool], ...]
+    outputs: tuple[tuple[int, bool], ...]
+    turns: int
+
+    @staticmethod
+    def of(to: Expansion, node: "onnx.NodeProto") -> "_Scan":
+        held = {a.name: list(a.ints) for a in node.attribute}
+        count = next((int(a.i) for a in node.attribute if a.name == "num_scan_inputs"), 0)
+        states = len(node.input) - count
+        names, made = node.input[states:], len(node.output) - states
+        if not 0 < count <= len(node.input) or made < 0:
+            raise NotKnownError("it scans nothing")
+
+        def of_each(name: str, number: int) -> list[int]:
+            found = held.get(name) or [0] * number
+            if len(found) != number:
+                raise NotKnownError(f"its {name} are not {number}")
+            return found
+
+        shapes = [to.known.shape(name) for name in names]
+        axes = of_each("scan_input_axes", count)
+        if any(s is None or not -len(s) <= a < len(s) for s, a in zip(shapes, axes, strict=True)):
+            raise NotKnownError("the shape of what it scans is known at run time only")
+        placed = [a % len(s or ()) for s, a in zip(shapes, axes, strict=True)]
+        turns = {(s or ())[a] for s, a in zip(shapes, placed, strict=True)}
+        if len(turns) > 1:
+            raise NotKnownError("what it scans has different extents")
+        backwards = [bool(d) for d in of_each("scan_input_directions", count)]
+        turned = [bool(d) for d in of_each("scan_output_directions", made)]
+        inputs = tuple(zip(names, placed, backwards, strict=True))
+        outputs = tuple(zip(of_each("scan_output_axes", made), turned, strict=True))
+        return _Scan(states, inputs, outputs, turns.pop())
+
+    def parts(self, to: Expansion, turn: int) -> Iterator[str]:
+        """Write what a turn reads of each input."""
+        for name, axis, backwards in self.inputs:
+            index = self.turns - 1 - turn if backwards else turn
+            yield to.part(name, axis, index, to.fresh(f"{name}/{index}"))
+
+    def whole(self, to: Expansion, index: int, row: list[str]) -> tuple[list[str], int]:
+        """The parts of a result in their order, and the axis along which they lie."""
+        axis, backwards = self.outputs[index]
+        if axis < 0:
+            shape = to.known.shape(row[0]) if row else None
+            if shape is None:
+                raise NotKnownError("the shape of what it makes is known at run time only")
+            axis += len(shape) + 1
+        return (row[::-1] if backwards else row), axis
+
+
+EXPAND: Mapping[str, Callable[[Expansion, Any], None]] = {
+    "If": _branch,
+    "Loop": _loop,
+    "Scan": _scan,
+}
+"""What writes out each operator that runs subgraphs."""

@@ -1,0 +1,38 @@
+"""ONNX's LayerNormalization, all of its results, with scales that are broadcast."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.relax._onnx_values import Attributes, dtype_of, shape_of
+
+
+def layer_norm(
+    bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
+) -> Any:
+    """``(x - mean) / sqrt(variance + epsilon)`` times a scale, plus a bias; mean and 1 / sqrt."""
+    x, scale, bias = (*inputs, None)[:3]
+    shape, dtype = shape_of(x), dtype_of(x)
+    axis, epsilon = attributes.get("axis", -1) % len(shape), attributes.get("epsilon", 1e-5)
+    axes, inner = list(range(axis, len(shape))), shape[axis:]
+    if all(part is None or shape_of(part) == inner for part in (scale, bias)):
+        zeros = relax.const(np.zeros(inner, dtype))
+        made = relax.op.nn.layer_norm(x, scale, zeros if bias is None else bias, axes, epsilon)
+    else:
+        ones, zeros = (relax.const(np.full(inner, value, dtype)) for value in (1, 0))
+        plain = bb.emit(relax.op.nn.layer_norm(x, ones, zeros, axes, epsilon))
+        made = relax.op.multiply(plain, scale)
+        if bias is not None:
+            made = relax.op.add(bb.emit(made), bias)
+    made = bb.emit(made)
+    if shape_of(made) != shape:
+        raise UnsupportedError("a scale larger than what it scales")
+    if attributes["tvm_custom"]["num_outputs"] == 1:
+        return made
+    mean = bb.emit(relax.op.mean(x, axes, keepdims=True))
+    spread = bb.emit(relax.op.variance(x, axes, keepdims=True))
+    inverse = bb.emit(relax.op.rsqrt(bb.emit(relax.op.add(spread, relax.const(epsilon, dtype)))))
+    return relax.Tuple([made, mean, inverse])
