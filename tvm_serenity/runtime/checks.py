@@ -18,8 +18,9 @@ from tvm_serenity.runtime.vm import Run, run
 from tvm_serenity.tvm_targets import with_plain_loops
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
+from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.kernels import Checked, cases, validate_kernels
-from tvm_serenity.validation.network import Judge, Verdict, judged
+from tvm_serenity.validation.network import Verdict, judged
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
 from tvm_serenity.validation.tolerances import FUSED
 

@@ -18,7 +18,9 @@ from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME
 SUFFIXES = (".tflite", ".onnx", ".pt2")
 """Files of models that have a runtime of their own."""
 _FLOAT32, _INT8, _UINT8 = 0, 9, 3
-_QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul")
+_OF_BYTES = ("QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger", "QGemm")
+"""Nodes that sum products of bytes."""
+_QUANTISED = ("DequantizeLinear", "DynamicQuantizeLinear", *_OF_BYTES)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,17 @@ def rule_for(path: Path) -> RuntimeRule:
             return RuntimeRule("qlinear", _within(step))
         return RuntimeRule(runtime, HALF if _is_half(path) else ONNXRUNTIME)
     return RuntimeRule(runtime, FLOAT)
+
+
+def multiplies_bytes(model: Path | bytes) -> bool:
+    """Return whether an ONNX model has nodes that sum products of bytes."""
+    import io
+
+    import onnx
+
+    file = io.BytesIO(model) if isinstance(model, bytes) else str(model)
+    graph = onnx.load(file, load_external_data=False).graph
+    return any(node.op_type in _OF_BYTES for node in graph.node)
 
 
 def _within(step: float) -> Tolerance:
