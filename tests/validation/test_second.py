@@ -8,8 +8,10 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
+from tvm_serenity.operators import mean
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
@@ -141,9 +143,12 @@ def test_tflm_is_asked_where_litert_differs(tmp_path: Path) -> None:
 def test_build_asks_the_second_reference_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.cli.run import answer, serenity
-
     monkeypatch.setattr(rules, "runtime_for", lambda *_: "litert")
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
     assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
+    right = mean.multiplier
+    monkeypatch.setattr(mean, "multiplier", lambda ratio: right(ratio * 1.05))
+    wrong = serenity(*words, "-o", tmp_path / "wrong")
+    assert wrong.returncode == 1
+    assert "operator SUM 'sum_0:y'; TFLM says" in " ".join(wrong.stderr.split())
