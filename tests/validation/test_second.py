@@ -90,12 +90,32 @@ def test_orders_of_sums_of_large_numbers_are_all_right(tmp_path: Path) -> None:
     assert "operator LayerNormalization" in wrong.text()
 
 
+def test_results_that_jump_are_not_excused_by_rounding(tmp_path: Path) -> None:
+    """Numbers cut off at whole ones, one too low, and stored steps one off."""
+    node = pytest.importorskip("onnx").helper.make_node("Floor", ["x"], ["y"])
+    judge = judge_for(str(onnx_file(tmp_path / "floor.onnx", [node], (64,), {})))
+    assert judge is not None
+    x = np.arange(64, dtype=np.float32)
+    assert judged(judge, [([x], [x])]).outcome == "identical"
+    assert judged(judge, [([x], [x - (x == 7)])]).outcome == "wrong"
+    pytest.importorskip("ai_edge_litert")
+    step = np.float32(0.5)
+    stored = [T((64,), "float32", name="x"), T((64,), "int8", float(step)), T((64,), "float32")]
+    nodes = [Node("QUANTIZE", [0], [1]), Node("DEQUANTIZE", [1], [2])]
+    path = tmp_path / "steps.tflite"
+    path.write_bytes(tflite(stored, nodes, [0], [2]))
+    x = (x / 2 + 0.25).astype(np.float32)  # between two steps
+    right = (np.floor(x / step + 0.5) * step).astype(np.float32)
+    assert judged(Judge("litert", path), [([x], [right])]).outcome == "identical"
+    assert judged(Judge("litert", path), [([x], [right - step * (x == x[7])])]).outcome == "wrong"
+
+
 @pytest.mark.parametrize("kind", ["onnx", "torch"])
 def test_floats_are_judged_by_their_error_against_float64(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results nearer to float64 than the runtime's are not wrong; others are."""
-    monkeypatch.setattr(doubt, "NUDGES", 0)
+    monkeypatch.setattr(doubt, "NUDGES", ())
     if kind == "onnx":
         judge = judge_for(str(normalised(tmp_path / "norm.onnx")))
     else:

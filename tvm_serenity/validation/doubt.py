@@ -16,19 +16,20 @@ import numpy as np
 from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import Tolerance
-from tvm_serenity.validation.rules import multiplies_bytes
-from tvm_serenity.validation.tolerances import DYNAMIC, HALF
+from tvm_serenity.validation.rules import multiplies_bytes, stores_steps
+from tvm_serenity.validation.tolerances import HALF
 
 Run = tuple[Sequence[Array], Sequence[Array]]
 """Inputs as the runtime has them, and its outputs."""
 QLINEAR, PLAIN, EXACT = "qlinear", "onnxruntime", "exact"
 TIMES = 2.0
 """How often further a third way may be from one of both than the other is."""
-NUDGE = 2.0**-20
-"""Of an input, in either direction: as much as a sum of a thousand terms in float32 loses."""
-NUDGES = 2
+NUDGES = (2.0**-20, 2.0**-20, 2.0**-22, 2.0**-22)
+"""Of an input, in either direction: the largest is what a sum of a thousand float32 terms loses."""
 TIMES_NUDGED = 4.0
 """How often further than on nudged inputs results may be."""
+JUMPS = 0.5
+"""Results that a fourth of a nudge moves by more than this share of what a nudge does are steps."""
 
 
 def widened(
@@ -66,30 +67,33 @@ def conditioned(
     """Return ``tolerance``, or more where rounding the inputs of a float network shows that much.
 
     The runtime computes ``runs``, each from the states of the one before, again on inputs that are
-    a little off; the last one counts. Networks that round to steps keep their tolerance: a step is
-    not an error of rounding. So do those without float inputs.
+    a little off; the last one counts. Networks that round to steps keep their tolerance, and so do
+    those whose results jump: that is no error of rounding.
     """
     inputs, outputs = runs[-1]
-    rounds = runtime == QLINEAR or tolerance.relative in (DYNAMIC.relative, HALF.relative)
+    rounds = stores_steps(model, runtime) or tolerance.relative == HALF.relative
     if rounds or not any(a.dtype.kind == "f" for a in inputs):
         return tolerance
-    floats, rng = 0.0, np.random.default_rng(0)
+    moved, rng = dict.fromkeys(NUDGES, 0.0), np.random.default_rng(0)
     with suppress(RefereeError), Referee() as referee:
         referee.open(runtime, model)
-        for _ in range(NUDGES):
+        for nudge in NUDGES:
             for number, (given, _) in enumerate(runs):
                 ask = referee.step if number else referee.run
-                found = ask([_nudged(a, rng) for a in given]).outputs
+                found = ask([_nudged(a, nudge, rng) for a in given]).outputs
             pairs = zip(outputs, found, strict=True)
-            floats = max([floats, *(_largest(a, b) for a, b in pairs if a.dtype.kind == "f")])
+            apart = [_largest(a, b) for a, b in pairs if a.dtype.kind == "f"]
+            moved[nudge] = max([moved[nudge], *apart])
+    most, least = (moved[f(NUDGES)] for f in (max, min)) if NUDGES else (0.0, 0.0)
+    floats = 0.0 if least > JUMPS * most else most
     return replace(tolerance, absolute=max(tolerance.absolute, TIMES_NUDGED * floats))
 
 
-def _nudged(array: Array, rng: np.random.Generator) -> Array:
+def _nudged(array: Array, nudge: float, rng: np.random.Generator) -> Array:
     """An input with each of its floats a little off."""
     if array.dtype.kind != "f":
         return array
-    return np.asarray(array * (1 + NUDGE * rng.choice([-1.0, 1.0], array.shape)), array.dtype)
+    return np.asarray(array * (1 + nudge * rng.choice([-1.0, 1.0], array.shape)), array.dtype)
 
 
 def _largest(one: Array, other: Array) -> float:

@@ -17,7 +17,7 @@ from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME
 
 SUFFIXES = (".tflite", ".onnx", ".pt2")
 """Files of models that have a runtime of their own."""
-_FLOAT32, _INT8, _UINT8 = 0, 9, 3
+_FLOAT32, _INT8, _UINT8, _INT16 = 0, 9, 3, 7
 _OF_BYTES = ("QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger", "QGemm")
 """Nodes that sum products of bytes."""
 _QUANTISED = ("DequantizeLinear", "DynamicQuantizeLinear", *_OF_BYTES)
@@ -58,6 +58,16 @@ def multiplies_bytes(model: Path | bytes) -> bool:
     file = io.BytesIO(model) if isinstance(model, bytes) else str(model)
     graph = onnx.load(file, load_external_data=False).graph
     return any(node.op_type in _OF_BYTES for node in graph.node)
+
+
+def stores_steps(model: Path | bytes, runtime: str) -> bool:
+    """Return whether a network rounds to steps of a scale on its way."""
+    if runtime not in ("litert", "tflm"):
+        return runtime == "qlinear"
+    data = model if isinstance(model, bytes) else model.read_bytes()
+    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    types = {t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)}
+    return bool(types & {_INT8, _UINT8, _INT16})
 
 
 def _within(step: float) -> Tolerance:
