@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 
 from tvm_serenity.referees import Referee
 from tvm_serenity.validation.doubt import TIMES, widened
-from tvm_serenity.validation.network import Judge, judged
+from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.network import judged
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
 

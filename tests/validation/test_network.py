@@ -19,7 +19,8 @@ from tvm_serenity.cli import compiling, main  # noqa: E402
 from tvm_serenity.cli.models import ModelSource  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.validation.given import given_inputs  # noqa: E402
-from tvm_serenity.validation.network import Judge, judge_for, judge_program, judged  # noqa: E402
+from tvm_serenity.validation.judge import Judge  # noqa: E402
+from tvm_serenity.validation.network import judge_for, judge_program, judged  # noqa: E402
 
 
 def small_file(folder: Path) -> Path:

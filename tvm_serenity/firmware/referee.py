@@ -10,23 +10,35 @@ import numpy as np
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.referees import Answer, Referee, RefereeError, consulted
-from tvm_serenity.validation.doubt import widened
+from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import has_runtime, rule_for
+from tvm_serenity.validation.settling import settled
 from tvm_serenity.validation.tolerances import FLOAT
 
 OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
 """Keys: the referee's outputs, the steps whose tensor it has itself, why it has none, tolerance."""
+SAID = "litert_said"
+"""Key: which operator makes what TVM has wrong, and what a second reference says of it."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Outputs of one run from the first states, and all tensors the runtime keeps, by index."""
+    """Outputs of one run from the first states, and all tensors the runtime keeps, by index.
+
+    ``judge`` is the runtime that answered, ``inputs`` what it was given.
+    """
 
     outputs: list[Array]
     tensors: Mapping[int, Array]
     note: str = ""
-    tolerance: Tolerance = FLOAT
+    judge: Judge | None = None
+    inputs: Sequence[Array] = ()
+
+    def shaped(self, ours: Sequence[Array]) -> list[Array]:
+        """Return the outputs under the shapes of ours."""
+        pairs = zip(self.outputs, ours, strict=False)
+        return [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
 
 
 def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
@@ -67,22 +79,25 @@ def recorded_runs(
     try:
         rule = rule_for(path)
         runtime, found = consulted(rule.runtime, path, ask, keep=keep)
-        given = [(own, list(answer.outputs)) for own, answer in found]
-        allowed = widened(rule.tolerance, runtime, path, given)
     except (RefereeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
-    return [Recorded(list(a.outputs), a.tensors, tolerance=allowed) for _, a in found]
+    judge = Judge(runtime, path, rule.tolerance, follow=False)
+    return [Recorded(list(a.outputs), a.tensors, "", judge, own) for own, a in found]
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
-    """Return the referee's outputs under the shapes of ours, and its note."""
-    if found.note:
+    """Return the referee's outputs under the shapes of ours, how far ours may be, and its note.
+
+    ``outputs`` are TVM's. Where these differ and are not wrong, what is built may be as far.
+    """
+    if found.judge is None:
         return {NOTE: np.array(found.note)}
-    pairs = zip(found.outputs, outputs, strict=False)
-    shaped = [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
-    allowed = found.tolerance
+    shaped = found.shaped(outputs)
+    verdict = settled(found.judge, [(found.inputs, shaped)], [outputs[: len(shaped)]])
+    allowed = verdict.tolerance
     numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
-    return {**{f"{OUTPUT}{i}": array for i, array in enumerate(shaped)}, ALLOWED: numbers}
+    said = {SAID: np.array(verdict.said)} if verdict.said else {}
+    return {**{f"{OUTPUT}{i}": array for i, array in enumerate(shaped)}, ALLOWED: numbers, **said}
 
 
 def tolerance_in(reference: Mapping[str, Any]) -> Tolerance:

@@ -10,12 +10,8 @@ from tvm_serenity.referees.values import Array
 if TYPE_CHECKING:
     import onnxruntime
 
-_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(float16)": "float16",
-    "tensor(bool)": "bool",
-}
+_DTYPES = {"float": "float32", "double": "float64"}
+"""ONNX's names of types that numpy calls otherwise."""
 
 
 class OnnxRuntime:
@@ -26,9 +22,10 @@ class OnnxRuntime:
 
         del keep
         options = onnxruntime.SessionOptions()
-        if optimised:  # sums of bytes' products do not saturate at 16 bits, on any processor
-            options.add_session_config_entry("session.x64quantprecision", "1")
-        else:
+        # sums of bytes' products must not saturate at 16 bits, on any processor; without its
+        # optimisations onnxruntime does not heed this (validation.rules)
+        options.add_session_config_entry("session.x64quantprecision", "1")
+        if not optimised:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
@@ -53,6 +50,7 @@ class OnnxRuntime:
 def entry(described: "onnxruntime.NodeArg") -> tuple[Any, ...]:
     """Return ``(name, shape, dtype, 0)``; extents that are not known are -1."""
     kind = described.type
-    dtype = _DTYPES.get(kind, kind.removeprefix("tensor(").removesuffix(")"))
+    name = kind.removeprefix("tensor(").removesuffix(")")
+    dtype = _DTYPES.get(name, name)
     shape = tuple(e if isinstance(e, int) else -1 for e in described.shape)
     return described.name, shape, dtype, 0

@@ -28,7 +28,9 @@ _PACKAGES = {
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
     "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
     "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
+    "exact": ("onnx's reference evaluator", "pip install 'tvm-serenity[onnx]'"),
     "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
+    "double": ("PyTorch in float64", "pip install 'tvm-serenity[torch]'"),
 }
 
 
@@ -88,8 +90,10 @@ class Referee:
         self.close()
 
     def open(self, runtime: str, model: bytes | Path, *, keep: bool = False) -> None:
-        """Load ``model`` with ``runtime`` ("litert", "tflm", "onnxruntime", "torch", or
-        "qlinear": onnxruntime with its optimisations).
+        """Load ``model`` with ``runtime``, a name of ``worker.RUNTIMES``.
+
+        "qlinear" is onnxruntime with its optimisations, "exact" onnx's reference evaluator in
+        float64, "double" PyTorch in float64.
 
         ``keep``: all tensors can be read after a run, where the runtime can. Raises
         :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.

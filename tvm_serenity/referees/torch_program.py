@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 
 class TorchProgram:
-    """A ``.pt2`` file as ``torch.export.save`` writes it; ``model`` is its path or its bytes."""
+    """A ``.pt2`` file as ``torch.export.save`` writes it; ``model`` is its path or its bytes.
 
-    def __init__(self, model: bytes | str, keep: bool) -> None:
+    ``double``: in float64, whatever its floats are.
+    """
+
+    def __init__(self, model: bytes | str, keep: bool, double: bool = False) -> None:
         import io
 
         import torch
@@ -23,7 +26,10 @@ class TorchProgram:
         torch.set_num_threads(1)
         self.torch = torch
         self.program = torch.export.load(io.BytesIO(model) if isinstance(model, bytes) else model)
+        self.double = double
         self.module = self.program.module()
+        if double:
+            self.module = self.module.double()
 
     def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """Return ``(name, shape, dtype, 0)`` of each input, and nothing of the outputs."""
@@ -34,11 +40,15 @@ class TorchProgram:
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``."""
         with self.torch.no_grad():
-            found = self.module(*(self.torch.from_numpy(np.array(array)) for array in inputs))
+            found = self.module(*map(self._given, inputs))
         flat, _ = self.torch.utils._pytree.tree_flatten(found)
         return [part.detach().numpy() for part in flat], {}
 
     step = run
+
+    def _given(self, array: Array) -> "torch.Tensor":
+        given = self.torch.from_numpy(np.array(array))
+        return given.double() if self.double and given.is_floating_point() else given
 
 
 def _entry(name: str, value: "torch.Tensor") -> tuple[Any, ...]:

@@ -37,6 +37,18 @@ def _qlinear(model: bytes | str, keep: bool) -> Any:
     return OnnxRuntime(model, keep, optimised=True)
 
 
+def _exact(model: bytes | str, keep: bool) -> Any:
+    from tvm_serenity.referees.onnx_exact import OnnxExact
+
+    return OnnxExact(model, keep)
+
+
+def _double(model: bytes | str, keep: bool) -> Any:
+    from tvm_serenity.referees.torch_program import TorchProgram
+
+    return TorchProgram(model, keep, double=True)
+
+
 def _torch(model: bytes | str, keep: bool) -> Any:
     from tvm_serenity.referees.torch_program import TorchProgram
 
@@ -48,7 +60,9 @@ RUNTIMES: dict[str, Callable[[Any, bool], Any]] = {
     "tflm": _tflm,
     "onnxruntime": _onnxruntime,
     "qlinear": _qlinear,
+    "exact": _exact,
     "torch": _torch,
+    "double": _double,
 }
 """What opens a model, by the runtime's name: takes the file's bytes (or path) and ``keep``."""
 

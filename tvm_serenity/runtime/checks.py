@@ -19,7 +19,8 @@ from tvm_serenity.runtime.vm import Run, run
 from tvm_serenity.validation.compiling import reference_target
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
-from tvm_serenity.validation.network import Judge, Verdict, judged
+from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.network import Verdict, judged
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
 from tvm_serenity.validation.tolerances import FUSED
 

@@ -1,18 +1,17 @@
 """The whole network against the model's own runtime, which computes in a process of its own."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.referees import Referee, RefereeError, consulted
-from tvm_serenity.referees.process import LIMIT_S
-from tvm_serenity.validation.doubt import widened
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.report import Difference, Tolerance, first_difference
+from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
-from tvm_serenity.validation.tolerances import FLOAT
+from tvm_serenity.validation.settling import settled
 
 if TYPE_CHECKING:
     import torch
@@ -22,18 +21,11 @@ NAMES["qlinear"] = "onnxruntime (integer operators)"
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A runtime by name, the file (or its bytes) it loads, and how far floats may be apart."""
-
-    runtime: str
-    model: Path | bytes
-    tolerance: Tolerance = FLOAT
-    limit_s: float = LIMIT_S
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """What a referee said: ``outcome`` is identical, accepted, wrong, or absent (with a reason)."""
+    """What a referee said: ``outcome`` is identical, accepted, wrong, or absent (with a reason).
+
+    ``second``: what a second reference says, where the first one was not agreed with.
+    """
 
     referee: str
     outcome: str
@@ -42,6 +34,8 @@ class Verdict:
     tolerance: str = ""
     reason: str = ""
     difference: Difference | None = None
+    operator: str = ""
+    second: str = ""
 
     def text(self) -> str:
         """Return it in words."""
@@ -50,11 +44,11 @@ class Verdict:
         if self.outcome == "identical":
             return f"bit-identical to {self.referee}"
         if self.outcome == "accepted":
-            return (
-                f"at most {self.max_abs_error:.3g} from {self.referee} (accepted: {self.tolerance})"
-            )
+            why = self.second or f"accepted: {self.tolerance}"
+            return f"at most {self.max_abs_error:.3g} from {self.referee} ({why})"
         assert self.difference is not None
-        return f"wrong against {self.referee}: {self.difference.text()}"
+        parts = [self.difference.text(), self.operator, self.second]
+        return f"wrong against {self.referee}: {'; '.join(part for part in parts if part)}"
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -90,7 +84,6 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
     than the judge has are states. A judge that is not installed, refuses the model, dies or takes
     too long is absent: its reason says which.
     """
-    name, allowed = NAMES[judge.runtime], judge.tolerance
 
     def ask(referee: Referee) -> list[tuple[list[Array], list[Array]]]:
         answers = []
@@ -102,21 +95,23 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
 
     try:
         runtime, answers = consulted(judge.runtime, judge.model, ask, limit_s=judge.limit_s)
-        name = NAMES[runtime]
-        pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
-        if any(first_difference(want, have, allowed) is not None for want, have in pairs):
-            allowed = widened(allowed, runtime, judge.model, answers)
     except (RefereeError, MissingPartError) as error:
-        return Verdict(name, "absent", reason=str(error))
-    worst, same = 0.0, True
-    for number, (want, have) in enumerate(pairs, start=1):
-        wrong, apart = first_difference(want, have, allowed), first_difference(want, have)
-        same = same and apart is None
-        worst = max(worst, 0.0 if apart is None else _largest(want, have))
-        if wrong is not None:
-            return Verdict(name, "wrong", number, worst, allowed.text(), "", wrong)
-    outcome = "identical" if same else "accepted"
-    return Verdict(name, outcome, len(runs), worst, allowed.text())
+        return Verdict(NAMES[judge.runtime], "absent", reason=str(error))
+    pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
+    shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
+    found = settled(replace(judge, runtime=runtime), shaped, [have for _, have in pairs])
+    worst = max((_largest(want, have) for want, have in pairs), default=0.0)
+    same = all(first_difference(want, have) is None for want, have in pairs)
+    return Verdict(
+        NAMES[runtime],
+        "wrong" if found.difference else "identical" if same else "accepted",
+        found.number + 1 if found.difference else len(runs),
+        worst,
+        found.tolerance.text(),
+        difference=found.difference,
+        operator=found.operator,
+        second=found.second,
+    )
 
 
 def _paired(outputs: Sequence[Array], results: Sequence[Array]) -> tuple[list[Array], list[Array]]:

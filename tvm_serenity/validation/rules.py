@@ -16,8 +16,10 @@ from tvm_serenity.referees import runtime_for
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME, QDQ, QDQ_STEPS
 
-_FLOAT32, _INT8, _UINT8 = 0, 9, 3
-_QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul")
+_FLOAT32, _INT8, _UINT8, _INT16 = 0, 9, 3, 7
+_OF_BYTES = ("QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger", "QGemm")
+"""Nodes that sum products of bytes."""
+_QUANTISED = ("DequantizeLinear", "DynamicQuantizeLinear", *_OF_BYTES)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,27 @@ def rule_for(path: Path) -> RuntimeRule:
             return RuntimeRule("qlinear", _within(step))
         return RuntimeRule(runtime, HALF if _is_half(graph) else ONNXRUNTIME)
     return RuntimeRule(runtime, FLOAT)
+
+
+def multiplies_bytes(model: Path | bytes) -> bool:
+    """Return whether an ONNX model has nodes that sum products of bytes."""
+    import io
+
+    import onnx
+
+    file = io.BytesIO(model) if isinstance(model, bytes) else str(model)
+    graph = onnx.load(file, load_external_data=False).graph
+    return any(node.op_type in _OF_BYTES for node in graph.node)
+
+
+def stores_steps(model: Path | bytes, runtime: str) -> bool:
+    """Return whether a network rounds to steps of a scale on its way."""
+    if runtime not in ("litert", "tflm"):
+        return runtime == "qlinear"
+    data = model if isinstance(model, bytes) else model.read_bytes()
+    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    types = {t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)}
+    return bool(types & {_INT8, _UINT8, _INT16})
 
 
 def _within(step: float) -> Tolerance:

@@ -13,7 +13,9 @@ from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.referee import (
     ALLOWED,
     NOTE,
+    SAID,
     STEPS,
+    Recorded,
     as_reference,
     confirmed_steps,
     recorded,
@@ -56,15 +58,15 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 
 def more_references(
     made: Compiled, model: str | None, count: int
-) -> list[tuple[list[Array], dict[str, Array]]]:
+) -> list[tuple[list[Array], Recorded]]:
     """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
 
-    Shapes are the runtime's. Inputs it has no answer to are left out.
+    Inputs it has no answer to are left out.
     """
     drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
     answers = recorded_runs(model, drawn, keep=False)
     pairs = zip(drawn, answers, strict=True)
-    return [(inputs, as_reference(a, a.outputs)) for inputs, a in pairs if not a.note]
+    return [(inputs, answer) for inputs, answer in pairs if not answer.note]
 
 
 def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
@@ -89,7 +91,9 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
         named = {f"output{i}": array for i, array in enumerate(outputs)}
         for key, array in {**named, **as_reference(answer, outputs)}.items():
             found.setdefault(key, []).append(array)
-    once = {key: arrays[0] for key, arrays in found.items() if key in (NOTE, ALLOWED)}
+    once = {key: arrays[0] for key, arrays in found.items() if key in (NOTE, SAID)}
+    if ALLOWED in found:
+        once[ALLOWED] = np.max(found[ALLOWED], axis=0)
     return {
         "input0": stream,
         **expected_windows(program, [arrays for arrays, _ in runs]),

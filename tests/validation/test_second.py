@@ -1,0 +1,174 @@
+"""A runtime that is wrong accuses nobody, and what is wrong with ours is found all the same."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from tests.cli.run import answer, serenity
+from tests.conformance.writer import Node, T, tflite
+from tests.firmware.projects import needs_host
+from tvm_serenity.operators import mean
+from tvm_serenity.validation import doubt, rules
+from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.network import judge_for, judge_program, judged
+
+Array = Any
+
+
+def onnx_file(path: Path, nodes: list[Any], shape: tuple[int, ...], held: dict[str, Array]) -> Path:
+    """Write a network of one float input ``x`` and one float result ``y``."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    h, kind = onnx.helper, onnx.TensorProto.FLOAT
+    tensors = [onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in held.items()]
+    x, y = h.make_tensor_value_info("x", kind, shape), h.make_tensor_value_info("y", kind, None)
+    graph = h.make_graph(nodes, "net", [x], [y], tensors)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def dynamic(path: Path, weights: Array) -> Path:
+    """A dense layer whose input is stored in bytes while it runs."""
+    h = pytest.importorskip("onnx").helper
+    nodes = [
+        h.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        h.make_node("MatMulInteger", ["q", "w", "z"], ["whole"], name="product"),
+        h.make_node("Cast", ["whole"], ["float"], to=1),
+        h.make_node("Mul", ["float", "s"], ["y"], name="scaled"),
+    ]
+    return onnx_file(path, nodes, (1, 32), {"w": weights})
+
+
+def test_sums_of_bytes_that_saturate_are_not_ours(tmp_path: Path) -> None:
+    weights = np.full((32, 4), 127, np.int8)
+    path = dynamic(tmp_path / "dynamic.onnx", weights)
+    x = np.linspace(0, 1, 32, dtype=np.float32)[None] + 1
+    scale = np.float32(2 / 255)
+    right = np.round(x / scale).astype(np.int32) @ weights.astype(np.int32) * scale
+    judge = judge_for(str(path))
+    assert judge is not None
+    verdict = judged(judge, [([x], [right.astype(np.float32)])])
+    assert verdict.outcome in ("identical", "accepted"), verdict.text()
+    saturated = right.astype(np.float32) * np.float32(0.6)
+    verdict = judged(judge, [([x], [saturated])])
+    assert verdict.outcome == "wrong"
+    for part in ("operator Mul 'scaled'", f"expected {right[0, 0]:g}", "float64 says"):
+        assert part in verdict.text()
+
+
+WIDTH = 32
+
+
+def normalised(path: Path) -> Path:
+    node = pytest.importorskip("onnx").helper.make_node("LayerNormalization", ["x", "w"], ["y"])
+    return onnx_file(path, [node], (4, WIDTH), {"w": np.ones(WIDTH, np.float32)})
+
+
+def one_after_the_other(x: Array, epsilon: float = 1e-5) -> Array:
+    """The normalisation with sums of float32 in one order, which is not onnxruntime's."""
+    total = np.add.accumulate(x, -1, dtype=np.float32)[..., -1:] / np.float32(WIDTH)
+    off = x - total
+    spread = np.add.accumulate(off * off, -1, dtype=np.float32)[..., -1:] / np.float32(WIDTH)
+    return off / np.sqrt(spread + np.float32(epsilon))
+
+
+def test_orders_of_sums_of_large_numbers_are_all_right(tmp_path: Path) -> None:
+    judge = judge_for(str(normalised(tmp_path / "norm.onnx")))
+    assert judge is not None
+    rng = np.random.default_rng(0)
+    large = (rng.uniform(-2, 2, (4, WIDTH)) + 1e5).astype(np.float32)
+    verdict = judged(judge, [([large], [one_after_the_other(large)])])
+    assert verdict.outcome == "accepted"
+    assert verdict.max_abs_error > judge.tolerance.relative * 4
+    small = rng.uniform(-0.1, 0.1, (4, WIDTH)).astype(np.float32)
+    wrong = judged(judge, [([small], [one_after_the_other(small, 1e-4)])])
+    assert wrong.outcome == "wrong"
+    assert "operator LayerNormalization" in wrong.text()
+
+
+def test_results_that_jump_are_not_excused_by_rounding(tmp_path: Path) -> None:
+    """Numbers cut off at whole ones, one too low, and stored steps one off."""
+    node = pytest.importorskip("onnx").helper.make_node("Floor", ["x"], ["y"])
+    judge = judge_for(str(onnx_file(tmp_path / "floor.onnx", [node], (64,), {})))
+    assert judge is not None
+    x = np.arange(64, dtype=np.float32)
+    assert judged(judge, [([x], [x])]).outcome == "identical"
+    assert judged(judge, [([x], [x - (x == 7)])]).outcome == "wrong"
+    pytest.importorskip("ai_edge_litert")
+    step = np.float32(0.5)
+    stored = [T((64,), "float32", name="x"), T((64,), "int8", float(step)), T((64,), "float32")]
+    nodes = [Node("QUANTIZE", [0], [1]), Node("DEQUANTIZE", [1], [2])]
+    path = tmp_path / "steps.tflite"
+    path.write_bytes(tflite(stored, nodes, [0], [2]))
+    x = (x / 2 + 0.25).astype(np.float32)  # between two steps
+    right = (np.floor(x / step + 0.5) * step).astype(np.float32)
+    assert judged(Judge("litert", path), [([x], [right])]).outcome == "identical"
+    assert judged(Judge("litert", path), [([x], [right - step * (x == x[7])])]).outcome == "wrong"
+
+
+@pytest.mark.parametrize("kind", ["onnx", "torch"])
+def test_floats_are_judged_by_their_error_against_float64(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results nearer to float64 than the runtime's are not wrong; others are."""
+    monkeypatch.setattr(doubt, "NUDGES", ())
+    if kind == "onnx":
+        judge = judge_for(str(normalised(tmp_path / "norm.onnx")))
+    else:
+        torch = pytest.importorskip("torch")
+        example = (torch.zeros(4, WIDTH),)
+        judge = judge_program(torch.export.export(torch.nn.LayerNorm(WIDTH), example))
+    assert judge is not None
+    x = (np.random.default_rng(0).uniform(-2, 2, (4, WIDTH)) + 1e5).astype(np.float32)
+    wide = x.astype(np.float64)
+    exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    verdict = judged(judge, [([x], [exact.astype(np.float32)])])
+    assert verdict.outcome == "accepted"
+    assert "in float64 says" in verdict.text()
+    assert judged(judge, [([x], [(exact + 0.02).astype(np.float32)])]).outcome == "wrong"
+
+
+def sums(folder: Path) -> Path:
+    """An int8 SUM, which LiteRT's reference kernel takes for one of uint8."""
+    pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("tflite_micro")
+    tensors = [
+        T((1, 4, 5), "int8", 0.1, 3, name="x"),
+        T((1,), "int32", data=np.array([1], np.int32)),
+        T((1, 1, 5), "int8", 0.2, 3, name="y"),
+    ]
+    path = folder / "sum.tflite"
+    path.write_bytes(tflite(tensors, [Node("SUM", [0, 1], [2], {"keepDims": True})], [0], [2]))
+    return path
+
+
+def test_tflm_is_asked_where_litert_differs(tmp_path: Path) -> None:
+    judge = Judge("litert", sums(tmp_path))
+    x = np.full((1, 4, 5), 90, np.int8)
+    right = np.full((1, 1, 5), 127, np.int8)
+    verdict = judged(judge, [([x], [right])])
+    assert verdict.outcome == "accepted"
+    assert "TFLM says 127, ours 127" in verdict.text()
+    verdict = judged(judge, [([x], [right - 1])])
+    assert verdict.outcome == "wrong"
+    assert "is 126" in verdict.text()
+    assert verdict.text().endswith("operator SUM 'sum_0:y'; TFLM says 127")
+
+
+@needs_host
+def test_build_asks_the_second_reference_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "runtime_for", lambda *_: "litert")
+    words = ("build", sums(tmp_path), "--board", "mps3-an547")
+    assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
+    assert serenity("verify", tmp_path / "made", "--host").returncode == 0
+    right = mean.multiplier
+    monkeypatch.setattr(mean, "multiplier", lambda ratio: right(ratio * 1.05))
+    wrong = serenity(*words, "-o", tmp_path / "wrong")
+    assert wrong.returncode == 1
+    assert "operator SUM 'sum_0:y'; TFLM says" in " ".join(wrong.stderr.split())

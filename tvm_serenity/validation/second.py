@@ -1,0 +1,116 @@
+"""A second opinion where results differ from a runtime's: a runtime can be wrong, too.
+
+The second reference shares no kernel with the first. Floats are judged by their error against
+float64: ours are not wrong where they are as near to it as they must be to the runtime, nor where
+they are nearer to it than the runtime is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tvm_serenity.errors import MissingPartError, SerenityError
+from tvm_serenity.frontends import READERS
+from tvm_serenity.referees import Referee, RefereeError
+from tvm_serenity.validation.inputs import Array
+from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.report import Difference, Tolerance
+
+SECOND = {"onnxruntime": "exact", "qlinear": "exact", "torch": "double", "litert": "tflm"}
+"""The reference that is asked where results differ from those of a runtime."""
+NAMES = {
+    "exact": "onnx's reference evaluator in float64",
+    "double": "PyTorch in float64",
+    "tflm": "TFLM",
+}
+ROUNDED = 0.02
+"""Of the largest number: a runtime that is further from float64 does not round, it is wrong."""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a second reference has as outputs of each run, or why it has none."""
+
+    reference: str
+    outputs: tuple[tuple[Array, ...], ...]
+    reason: str = ""
+
+    def of(self, run: int, difference: Difference) -> str:
+        """Return in words what it says of the element that differs in a run."""
+        if self.reason:
+            return f"no second reference ({self.reason})"
+        array = self.outputs[run][difference.output]
+        if difference.index and np.ndim(array) == len(difference.index):
+            return f"{self.reference} says {float(array[difference.index]):g}"
+        return f"{self.reference} has shape {tuple(np.shape(array))}, type {array.dtype}"
+
+
+def second_opinion(judge: Judge, runs: Sequence[Sequence[Array]]) -> Opinion | None:
+    """Return what the second reference of a judge's runtime makes of the inputs of each run.
+
+    None: the runtime has no second reference.
+    """
+    other = SECOND.get(judge.runtime)
+    if other is None:
+        return None
+    found = []
+    try:
+        with Referee(judge.limit_s) as referee:
+            referee.open(other, judge.model)
+            for number, inputs in enumerate(runs):
+                ask = referee.step if number and judge.follow else referee.run
+                found.append(ask(list(inputs)).outputs)
+    except (RefereeError, MissingPartError) as error:
+        return Opinion(NAMES[other], (), str(error))
+    return Opinion(NAMES[other], tuple(found))
+
+
+def excuses(
+    second: Sequence[Array], theirs: Sequence[Array], ours: Sequence[Array], allowed: Tolerance
+) -> bool:
+    """Return whether a second reference sides with ``ours`` against a runtime's results."""
+    return all(
+        _excuses(s.reshape(o.shape), t, o, allowed) if s.size == o.size == t.size else False
+        for s, t, o in zip(second, theirs, ours, strict=False)
+    )
+
+
+def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance) -> bool:
+    if ours.dtype.kind not in "fiu":
+        return bool(np.array_equal(second, ours))
+    if ours.dtype.kind != "f" and second.dtype.kind != ours.dtype.kind:
+        return False
+    own, limit = error(second, ours), allowed.allowed(second)
+    if own <= limit or ours.dtype.kind != "f":
+        return own <= limit
+    finite = np.abs(second[np.isfinite(second)].astype(np.float64))
+    rival = error(second, theirs)
+    return own <= rival <= ROUNDED * float(finite.max(initial=0.0))
+
+
+def error(exact: Array, found: Array) -> float:
+    """Return the largest error of ``found``; NaN and infinity must be where ``exact`` has them."""
+    wide, got = exact.astype(np.float64), found.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where((wide == got) | ((wide != wide) & (got != got)), 0.0, np.abs(wide - got))
+    return float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
+
+
+def maker(model: Path | bytes, output: int) -> str:
+    """Return the operator that makes an output of a model, in words; "" where it is not known.
+
+    ``model``: a file, or the bytes of an exported program.
+    """
+    path = model if isinstance(model, Path) else Path("program.pt2")
+    try:
+        data = model.read_bytes() if isinstance(model, Path) else model
+        graph = READERS[path.suffix.lower()](path, data, {}).graph
+    except (SerenityError, OSError, KeyError):
+        return ""
+    if output >= len(graph.outputs):
+        return ""
+    tensor = graph.outputs[output]
+    made = next((op for op in graph.ops if tensor in op.outputs), None)
+    return "" if made is None else f"operator {made.kind} {made.name!r}"
