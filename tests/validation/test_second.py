@@ -12,6 +12,7 @@ from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity.operators import mean
+from tvm_serenity.quantize import fixed
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
@@ -167,7 +168,7 @@ def test_build_asks_the_second_reference_too(
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
     assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
-    right = mean.multiplier
+    right = fixed.multiplier
     monkeypatch.setattr(mean, "multiplier", lambda ratio: right(ratio * 1.05))
     wrong = serenity(*words, "-o", tmp_path / "wrong")
     assert wrong.returncode == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tvm_serenity.errors import MissingPartError, SerenityError
-from tvm_serenity.frontends import READERS
+from tvm_serenity.frontends import format_at
 from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.judge import Judge
@@ -106,8 +106,11 @@ def maker(model: Path | bytes, output: int) -> str:
     path = model if isinstance(model, Path) else Path("program.pt2")
     try:
         data = model.read_bytes() if isinstance(model, Path) else model
-        graph = READERS[path.suffix.lower()](path, data, {}).graph
-    except (SerenityError, OSError, KeyError):
+        form = format_at(path)
+        graph = None if form is None else form.read(path, data, {}).graph
+    except (SerenityError, OSError):
+        return ""
+    if graph is None:
         return ""
     if output >= len(graph.outputs):
         return ""
