@@ -50,9 +50,10 @@ def beginning(head: bytes) -> Format | None:
     return next((form for form in FORMATS if form.begins(head)), None)
 
 
-def suffixes(formats: Sequence[Format] = FORMATS) -> str:
-    """Return the suffixes of formats as a list in words."""
-    return ", ".join(suffix for form in formats for suffix in form.suffixes)
+def suffixes(formats: Sequence[Format] | None = None) -> str:
+    """Return the suffixes of formats, by default of all, as a list in words."""
+    listed = FORMATS if formats is None else formats
+    return ", ".join(suffix for form in listed for suffix in form.suffixes)
 
 
 def operation(model: Any, name: str, said: str) -> Any:
