@@ -16,6 +16,7 @@ from tvm_serenity.cycles.core import core_names
 from tvm_serenity.cycles.estimate import claim_of
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import isa, toolchain
+from tvm_serenity.firmware.emit.buildfiles import toolchain_file
 from tvm_serenity.firmware.isa import Extensions, check_compiler
 from tvm_serenity.firmware.tir.cost import prices_of, unit_of
 from tvm_serenity.firmware.tir.llvm import check_core, llvm_target
@@ -185,3 +186,30 @@ def test_the_core_of_the_page_is_the_one_that_comes_with_the_package(tmp_path: P
     (tmp_path / "m85.toml").write_text(of_core)
     assert board(str(tmp_path / "mine.toml")).gcc == board("nrf52840-dk").gcc
     assert core_model("m85.toml", tmp_path).variants == core_model("cortex-m85").variants
+
+
+RISCV = """
+name = "rv32imc"
+title = "A core of another kind"
+source = "the test"
+[isa]
+instructions = []
+compiler = "riscv64-unknown-elf-gcc"
+gcc = "-march=rv32imc -mabi=ilp32"
+llvm_triple = "riscv32-unknown-none-elf"
+"""
+
+
+def test_a_core_of_another_kind_has_kernels_in_c_and_its_own_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rv.toml").write_text(RISCV)
+    found = board(written(tmp_path, "rv.toml"))
+    assert Extensions.of(found.core) == isa.PLAIN
+    assert (found.core.prices, found.core.cycles, unit_of(found.core.prices)) == ("", "", "")
+    said = toolchain_file(found)
+    assert "set(CMAKE_C_COMPILER riscv64-unknown-elf-gcc)" in said
+    assert "set(CMAKE_SYSTEM_PROCESSOR riscv64)" in said
+    assert 'set(CMAKE_C_FLAGS_INIT "-march=rv32imc -mabi=ilp32")' in said
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check_compiler(found)  # one that is missing refuses nothing

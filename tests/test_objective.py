@@ -161,7 +161,7 @@ def test_what_a_candidate_has_not_is_a_value(shared: Path) -> None:
     graph = random_graph(random.Random(1), 5)
     found = measure(graph, rows=True, board="nucleo-l4r5zi")
     assert isinstance(found.rows_arena_bytes, InputError)
-    assert "Graph: rows without kernels is for .tflite files" in str(found.rows_arena_bytes)
+    assert "Graph: rows are those" in str(found.rows_arena_bytes)
     assert isinstance(found.on_board, InputError)
     assert "a Graph: programs are made of files" in str(found.on_board)
     file = str(shared / "models" / FILES[0])

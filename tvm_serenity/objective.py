@@ -104,7 +104,8 @@ def _or_error(work: Callable[[], T]) -> T | SerenityError:
 def _rows_arena(network: Candidate, time_limit_s: float | None) -> int:
     file = load(network) if isinstance(network, str | os.PathLike) else None
     said = type(network).__name__ if file is None else str(network)
-    split: Network = operation(file, "rows", f"{said}: rows without kernels")(file)
+    why = f"{said}: rows are those of the operators of {{files}} files"
+    split: Network = operation(file, "rows", why)(file)
     check_splittable(split)
     with within(time_limit_s):
         return choose(split, limits=Limits.within(limit_left())).best.arena_bytes

@@ -41,8 +41,9 @@ def interface_command(
       serenity interface mcunet.tflite -o mcunet-stored.tflite
       serenity fit mcunet-stored.tflite --board microbit
     """
-    stored_interface = operation(model, "interface", f"{model}: interface")
-    operation(output, "interface", f"{output}: interface")
+    said = f"{model}: interface writes {{files}} files, of {{files}} files"
+    stored_interface = operation(model, "interface", said)
+    operation(output, "interface", said)
     load(model)  # says what is wrong with a file that is none
     data = Path(model).read_bytes()
     with show.progress(f"interface of {model}"):

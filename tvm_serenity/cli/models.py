@@ -12,8 +12,7 @@ from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import parsed
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.quantize.choices import OFF
-
-ZOO = "zoo:"
+from tvm_serenity.zoo import ZOO
 
 
 @dataclass(frozen=True)

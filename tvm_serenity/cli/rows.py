@@ -240,7 +240,7 @@ def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModu
     opened = source(model, dims)
     if graph_only:
         file = opened.file()
-        read: Network = operation(file, "rows", f"{model}: --graph")(file)
+        read: Network = operation(file, "rows", f"{model}: --graph reads {{files}} files")(file)
         return read
     opened.check_operators()  # before TVM, whose import takes seconds
     from tvm_serenity.relax.pipeline import Steps, prepared

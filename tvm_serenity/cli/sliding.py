@@ -113,8 +113,9 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
 
 def _causal(model: str, output: str) -> tuple[int, ModelSource]:
     """Write the network that looks back instead of padding; the rows of its window before."""
-    causal = operation(model, "causal", f"{model}: --causal")
-    operation(output, "causal", f"{output}: --causal")
+    said = f"{model}: --causal writes {{files}} files, of {{files}} files"
+    causal = operation(model, "causal", said)
+    operation(output, "causal", said)
     found = causal(Path(model).read_bytes(), model)
     write_bytes(Path(output), found.data)
     return found.before, source(output)

@@ -29,7 +29,7 @@ def check_request(plan_for: str, opened: ModelFile, choices: Meaning) -> None:
     """Raises :class:`InputError` where a file or its meaning cannot carry the plan asked for."""
     if plan_for not in PLANS:
         raise InputError(f"--plan {plan_for!r}: there is {', '.join(PLANS)}")
-    operation(opened, "offline_plan", f"{opened.path}: --plan {plan_for}")
+    operation(opened, "offline_plan", f"{opened.path}: --plan {plan_for} is for {{files}} files")
     if choices != Meaning():
         raise InputError(
             "TFLM runs every operator of the file: leave out --alias-copies, --fold-concat, "

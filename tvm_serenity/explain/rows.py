@@ -59,7 +59,9 @@ def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Cla
 
 
 def _splittable(file: ModelFile) -> Network:
-    read = operation(file, "rows", "an explanation by rows (serenity rows reads kernels, too)")
+    read = operation(
+        file, "rows", "only {files} files are read here, serenity rows reads kernels too"
+    )
     network: Network = read(file)
     check_splittable(network)
     return network

@@ -43,6 +43,7 @@ from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
+from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.compiled import Compiled
@@ -112,7 +113,7 @@ def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin)
 
 def _stem(file: str) -> str:
     """The name of a model's file, or of a built-in network without its parameters."""
-    return Path(file.removeprefix("zoo:").partition("?")[0]).stem
+    return Path(file.removeprefix(ZOO).partition("?")[0]).stem
 
 
 @contextmanager

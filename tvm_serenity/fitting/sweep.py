@@ -27,6 +27,7 @@ from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.sweeps import PointFile, Row
+from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Maker
@@ -104,7 +105,7 @@ class ModelOnBoards:
         except SerenityError as error:
             yield from (self.row(board, why_not=str(error)) for board in boards)
             return
-        name = identifier(Path(self.model.removeprefix("zoo:").partition("?")[0]).stem)
+        name = identifier(Path(self.model.removeprefix(ZOO).partition("?")[0]).stem)
         known: dict[str, Any] = {}
         for board in boards:
             started = time.perf_counter()

@@ -24,6 +24,7 @@ from tvm_serenity.frontends.formats import (
 )
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import assumed
+from tvm_serenity.zoo import ZOO
 
 __all__ = [
     "FORMATS",
@@ -95,6 +96,11 @@ HEAD_BYTES = 16
 
 
 def _read(path: Path) -> tuple[Format, bytes]:
+    if str(path).startswith(ZOO):
+        raise InputError(
+            f"{path}: a built-in network is no file; commands and firmware.build take it by this "
+            "name, tvm_serenity.zoo.build returns its Relax module"
+        )
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.zoo import darts, liberis_lane, mobilenet_v2, nasnet, randwire, swiftnet
-from tvm_serenity.zoo.entry import ZooEntry, ZooParameter
+from tvm_serenity.zoo.entry import ZOO, ZooEntry, ZooParameter
 
 if TYPE_CHECKING:
     from tvm import IRModule
 
-__all__ = ["NAMES", "ZooEntry", "ZooParameter", "build"]
+__all__ = ["NAMES", "ZOO", "ZooEntry", "ZooParameter", "build"]
 
 NAMES: dict[str, ZooEntry] = {
     entry.name: entry
@@ -33,7 +33,7 @@ def build(spec: str) -> IRModule:
     bindings of their own. The same spec gives the same module and the same weights.
     InputError where the name, a parameter or a value is not one that is allowed.
     """
-    name, _, query = spec.removeprefix("zoo:").partition("?")
+    name, _, query = spec.removeprefix(ZOO).partition("?")
     if name not in NAMES:
         raise InputError(f"the zoo has no network {name!r}: allowed are {', '.join(NAMES)}")
     entry = NAMES[name]

@@ -9,6 +9,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import ModelFile, format_of, load
 from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:
     import torch
@@ -18,8 +19,6 @@ Model: TypeAlias = (
     "str | os.PathLike[str] | ModelFile | tvm.IRModule | torch.export.ExportedProgram"
 )
 """A file or what ``load`` returned for it, "zoo:NAME", or a network as TVM or PyTorch hold it."""
-ZOO = "zoo:"
-"""What the name of a built-in network begins with."""
 
 
 def opened(model: "Model", settings: Settings) -> tuple[Any, str | None]:

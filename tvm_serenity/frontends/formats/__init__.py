@@ -50,20 +50,22 @@ def beginning(head: bytes) -> Format | None:
     return next((form for form in FORMATS if form.begins(head)), None)
 
 
-def suffixes(formats: Sequence[Format] = FORMATS) -> str:
-    """Return the suffixes of formats as a list in words."""
-    return ", ".join(suffix for form in formats for suffix in form.suffixes)
+def suffixes(formats: Sequence[Format] | None = None) -> str:
+    """Return the suffixes of formats, by default of all, as a list in words."""
+    listed = FORMATS if formats is None else formats
+    return ", ".join(suffix for form in listed for suffix in form.suffixes)
 
 
-def operation(model: Any, name: str, what: str) -> Any:
+def operation(model: Any, name: str, said: str) -> Any:
     """Return what only some formats have: the field ``name`` of the record of ``model``'s.
 
-    ``model``: what ``load`` returned, or the path of a file. Raises :class:`InputError` where its
-    format has it not, or it has none: ``what`` asks for it, and the formats that have it are named.
+    ``model``: what ``load`` returned, or the path of a file. Raises :class:`InputError` with
+    ``said`` where its format has it not, or it has none; ``{files}`` there stands for the suffixes
+    of those that have it.
     """
     form = format_at(model) if isinstance(model, str | os.PathLike) else format_of(model)
     found = getattr(form, name, None)
     if found is None:
-        able = [one for one in FORMATS if getattr(one, name) is not None]
-        raise InputError(f"{what} is for {suffixes(able)} files")
+        able = suffixes([one for one in FORMATS if getattr(one, name) is not None])
+        raise InputError(said.replace("{files}", able))
     return found
