@@ -19,9 +19,7 @@ MOST = 2
 ELSEWHERE = {
     "frontends/_importable.py": "what TVM's importers convert, held against them by a test",
     "frontends/_onnx_fold.py": "what onnx's evaluator is trusted with while shapes are inferred",
-    "frontends/_tflite_extents.py": "how shapes follow from shapes, where a batch is replaced",
     "frontends/_tflite_schema.py": "the numbers of all operators in the file's schema",
-    "frontends/_tflite_known.py": "what counts and conditions of loops are evaluated by",
     "frontends/_tflite_unrolled.py": "what keeps state, which nothing inside of a loop may",
     "frontends/relax/_onnx_converters.py": "gaps of TVM's importer of ONNX, closed in Relax",
     "frontends/relax/_onnx_elements.py": "ONNX operators whose form in Relax is not TVM's",

@@ -9,8 +9,9 @@ from tvm_serenity import operators
 from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 
 _SHARED = """
-    __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed functions
-    needs pairs picked pieces plain record reductions running scene stored weighted windows
+    __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed extents
+    functions inferred needs pairs parts picked pieces plain record reductions running scene stored
+    weighted windows
 """
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""

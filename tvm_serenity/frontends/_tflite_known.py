@@ -1,40 +1,25 @@
 """What is known of the tensors of a ``.tflite`` graph that grows: forms, scales, small integers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
-from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, vector
+from tvm_serenity.frontends._tflite_loop_shapes import Reshaped
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
     BufferField,
     TensorField,
 )
+from tvm_serenity.operators import operator
+from tvm_serenity.operators.inferred import values_of
+from tvm_serenity.operators.scene import Array
 
-Array = np.ndarray[Any, Any]
 _MOST_ELEMENTS = 64
 _QUANTIZATION_SCALES, _QUANTIZATION_ZEROS = 2, 3
 _KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
-_FOLDED: dict[str, Callable[..., Any]] = {
-    "ADD": np.add,
-    "SUB": np.subtract,
-    "MUL": np.multiply,
-    "MAXIMUM": np.maximum,
-    "MINIMUM": np.minimum,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "EQUAL": np.equal,
-    "NOT_EQUAL": np.not_equal,
-    "LOGICAL_AND": np.logical_and,
-    "LOGICAL_OR": np.logical_or,
-    "LOGICAL_NOT": np.logical_not,
-}
 
 
 class NotKnownError(Exception):
@@ -111,25 +96,15 @@ class KnownTensors:
         """Return what an operator makes of known integers, in its type; None where not known."""
         if _type(made) not in _KNOWN:
             return None
-        if kind in ("ADD", "SUB", "MUL") and options is not None and options.u8(0):
-            return None  # a fused activation
         try:
             values = [self.value(t) for t in given]
-            with np.errstate(all="ignore"):
-                found = _computed(kind, values, options or empty_table())
-        except (NotKnownError, TypeError, ValueError):
+        except NotKnownError:
             return None
+        found = values_of(operator(kind), values, options or empty_table())
         shape = made.ints(TensorField.SHAPE)
         if found is None or found.dtype != _KNOWN[_type(made)] or found.shape != shape:
             return None
         return found
-
-
-def _computed(kind: str, values: list[Array], options: Table) -> Array | None:
-    """What an operator makes of integers or booleans."""
-    if kind in _FOLDED:
-        return np.asarray(_FOLDED[kind](*values))
-    return vector(kind, values, options)
 
 
 def _type(table: Table) -> str:

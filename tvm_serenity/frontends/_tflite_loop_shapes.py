@@ -6,19 +6,14 @@ long they are is computed from the counter, so that the file knows no shape of t
 and the last one are empty.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table
-from tvm_serenity.frontends._tflite_extents import SHAPES, VALUES, Array, Extents, Shape
 from tvm_serenity.frontends._tflite_schema import TensorField
-from tvm_serenity.operators import operator
-
-COUNTED = ("CONCATENATION", "SLICE")
-"""Operators whose result has other extents at every turn of a loop."""
+from tvm_serenity.operators import inferred, operator
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.scene import Shape
 
 
 @dataclass(frozen=True)
@@ -36,30 +31,17 @@ def is_reshaped(tensor: object) -> bool:
     return tensor.shape != tensor.table.ints(TensorField.SHAPE)
 
 
-def vector(kind: str, values: Sequence[Array], options: Table) -> Array | None:
-    """Return what an operator makes of integers in scalars and vectors, which index others."""
-    if kind not in VALUES or any(v.dtype == np.bool_ for v in values):
-        return None
-    try:
-        found = np.asarray(VALUES[kind]([v.astype(np.int64) for v in values], options))
-    except (IndexError, TypeError, ValueError):
-        return None
-    return found.astype(values[0].dtype) if found.ndim < 2 else None
-
-
 def shape_of(kind: str, seen: Extents, made: Table, follows: bool) -> Shape | None:
     """Return the shape of a result that the file does not tell; None: as it is stored.
 
     ``follows``: an operand has another shape than is stored. Raises :class:`UnsupportedError`
     where it does and nothing says how the result's follows from it.
     """
-    unsaid = kind in COUNTED and -1 in made.ints(TensorField.SHAPE_SIGNATURE)
+    known = operator(kind)
+    unsaid = known.shapes.by_turn and -1 in made.ints(TensorField.SHAPE_SIGNATURE)
     if not follows and not unsaid:
         return None
-    rule = SHAPES.get(kind)
-    if rule is None and operator(kind).maps:
-        rule = SHAPES["CAST"] if len(seen.shapes) == 1 else None
-    found = None if rule is None else rule(seen)
+    found = inferred.shape_of(known, seen)
     if found is None and follows:
         name = made.string(TensorField.NAME)
         raise UnsupportedError(

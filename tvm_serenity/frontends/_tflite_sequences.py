@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import Table
-from tvm_serenity.frontends._tflite_extents import Array, Shape
+from tvm_serenity.operators.scene import Array, Shape
 
 _AXIS_OF_JOINED, _ACTIVATION_OF_JOINED = 0, 1
 

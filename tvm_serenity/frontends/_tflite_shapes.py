@@ -16,15 +16,6 @@ import numpy as np
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
-from tvm_serenity.frontends._tflite_extents import (
-    COMPUTED,
-    SHAPES,
-    VALUES,
-    Array,
-    Extents,
-    Shape,
-    alike,
-)
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
     BufferField,
@@ -32,6 +23,9 @@ from tvm_serenity.frontends._tflite_schema import (
     TensorField,
 )
 from tvm_serenity.operators import operator
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.inferred import shape_of, values_of
+from tvm_serenity.operators.scene import Array, Shape
 
 _MOST = 64
 """Elements of a vector of extents that is followed, at most."""
@@ -103,11 +97,12 @@ class _Following:
             self.known[made[0]] = np.array(self.shape(given[0]), np.int64)
             return
         values = [None if t < 0 else self.value(t) for t in given]
-        follow = VALUES.get(kind)
-        if follow is not None and all(v is not None for v in values):
-            self.known[made[0]] = np.asarray(follow([v for v in values if v is not None], options))
-            if made[0] not in self.changed and self.shape(made[0]) != self.known[made[0]].shape:
-                self.changed[made[0]] = self.known[made[0]].shape
+        whole = [v for v in values if v is not None]
+        found = values_of(operator(kind), whole, options) if len(whole) == len(values) else None
+        if found is not None:
+            self.known[made[0]] = found
+            if made[0] not in self.changed and self.shape(made[0]) != found.shape:
+                self.changed[made[0]] = found.shape
             return
         shape = self.shape_after(kind, given, made, options)
         if shape is not None:
@@ -122,13 +117,12 @@ class _Following:
         table = self.tensors[made[0]]
         follows = any(t in self.changed for t in given if t >= 0)
         unknown = -1 in table.ints(TensorField.SHAPE_SIGNATURE)[1:]
-        if not follows and not unknown and kind not in COMPUTED:
+        if not follows and not unknown and not operator(kind).shapes.computed:
             return None
-        rule = SHAPES.get(kind, alike if operator(kind).maps else None)
         shapes = [self.shape(t) if t >= 0 else () for t in given]
         values = [self.value(t) if t >= 0 else None for t in given]
         stored = table.ints(TensorField.SHAPE)
-        shape = None if rule is None else rule(Extents(shapes, values, options, stored))
+        shape = shape_of(operator(kind), Extents(shapes, values, options, stored))
         if shape is None and follows:
             name = table.string(TensorField.NAME)
             raise UnsupportedError(

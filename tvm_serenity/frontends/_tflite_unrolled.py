@@ -20,8 +20,7 @@ import numpy as np
 
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, empty_table
-from tvm_serenity.frontends._tflite_extents import Extents, Shape
-from tvm_serenity.frontends._tflite_known import Array, KnownTensors, NotKnownError
+from tvm_serenity.frontends._tflite_known import KnownTensors, NotKnownError
 from tvm_serenity.frontends._tflite_loop_shapes import Reshaped, is_reshaped, shape_of
 from tvm_serenity.frontends._tflite_schema import (
     ModelField,
@@ -32,6 +31,8 @@ from tvm_serenity.frontends._tflite_schema import (
 from tvm_serenity.frontends._tflite_sequences import Cut, Joined, Sequences
 from tvm_serenity.frontends.model_file import MOST_FOLLOWED, MOST_WRITTEN_OUT
 from tvm_serenity.operators import operator
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.scene import Array, Shape
 
 _DEEPEST = 8
 _READS = 256 * MOST_FOLLOWED

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.frontends._flatbuffer import Table
-from tvm_serenity.frontends._tflite_known import Array, NotKnownError
+from tvm_serenity.frontends._tflite_known import NotKnownError
 from tvm_serenity.frontends._tflite_loop_shapes import Reshaped
 from tvm_serenity.frontends._tflite_prefix import Kept, Prefix, Target
 from tvm_serenity.frontends._tflite_schema import (
@@ -24,6 +24,7 @@ from tvm_serenity.frontends._tflite_unrolled import (
     Unrolling,
 )
 from tvm_serenity.operators import operator
+from tvm_serenity.operators.scene import Array
 
 _NUMBER = {name: number for number, (name, _) in enumerate(TENSOR_TYPES)}
 _LOOPS = {"IF", "WHILE"}

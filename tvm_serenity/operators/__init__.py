@@ -87,6 +87,7 @@ MODULES = (
     "signal_rfft",
     "signal_stacker",
     "signal_window",
+    "slices",
     "softmax",
     "space_to_batch_nd",
     "split",

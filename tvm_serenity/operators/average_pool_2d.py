@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_serenity.kernels.records import AveragePool, Requantise
-from tvm_serenity.operators.parts import Integers, Layer, Rows, Storage
+from tvm_serenity.operators.extents import of_the_batch
+from tvm_serenity.operators.parts import Integers, Layer, Rows, Shapes, Storage
 from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import requantised
@@ -76,6 +77,7 @@ def _averages(op: AveragePool, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("AVERAGE_POOL_2D",),
+        shapes=Shapes(result=of_the_batch),
         relax=("nn.avg_pool2d",),
         relay=("nn.avg_pool2d",),
         rows=Rows(needs=pooled_by_rows, summed=True),

@@ -6,11 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.operators.extents import Extents
 from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import Need, Seen, rowwise, stacked
-from tvm_serenity.operators.parts import Integers, MemoryUse, Rows, Storage
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Shapes, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.scene import (
+    ALL,
+    Array,
+    Calls,
+    Expr,
+    OptionsTable,
+    Scene,
+    Shape,
+    Stored,
+)
 from tvm_serenity.quantize import tables
 
 _AXIS, _ACTIVATION = 0, 1
@@ -72,9 +82,28 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
     return stacked(op.height, op.sources)
 
 
+def _known(values: Sequence[Array], options: OptionsTable) -> Array:
+    return np.concatenate([np.atleast_1d(value) for value in values], options.i32(_AXIS))
+
+
+def _shape(seen: Extents) -> Shape | None:
+    """That of operands which are alike beside the axis."""
+    first = seen.shapes[0]
+    axis = seen.options.i32(_AXIS)
+    if not -len(first) <= axis < len(first):
+        return None
+    axis %= len(first)
+    around = {(*s[:axis], *s[axis + 1 :]) for s in seen.shapes}
+    if len(around) != 1 or any(len(s) != len(first) for s in seen.shapes):
+        return None
+    return (*first[:axis], sum(s[axis] for s in seen.shapes), *first[axis + 1 :])
+
+
 OPERATORS = (
     Operator(
         kinds=("CONCATENATION",),
+        shapes=Shapes(result=_shape, by_turn=True),
+        numbers=Numbers(known=_known),
         relax=("concat",),
         relay=("concatenate", "qnn.concatenate"),
         storage=Storage(use=MemoryUse.CONCAT, scratch=no_scratch),

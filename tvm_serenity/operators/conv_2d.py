@@ -5,7 +5,17 @@ from functools import partial
 
 from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
-from tvm_serenity.operators.parts import Integers, Layer, OnTheFly, Rows, Storage, Sums, WeightInput
+from tvm_serenity.operators.extents import of_the_batch
+from tvm_serenity.operators.parts import (
+    Integers,
+    Layer,
+    OnTheFly,
+    Rows,
+    Shapes,
+    Storage,
+    Sums,
+    WeightInput,
+)
 from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Shape
 
@@ -23,6 +33,7 @@ def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
 OPERATORS = (
     Operator(
         kinds=("CONV_2D",),
+        shapes=Shapes(result=of_the_batch),
         relax=("nn.conv2d",),
         relay=("nn.conv2d", "qnn.conv2d"),
         rows=Rows(needs=partial(by_rows, fields=_FIELDS)),

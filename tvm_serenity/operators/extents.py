@@ -26,9 +26,12 @@ class Extents:
         return None if found is None else [int(e) for e in found.reshape(-1)]
 
 
-def alike(seen: Extents) -> Shape:
-    """Return what the shapes of all operands are broadcast to."""
-    return tuple(np.broadcast_shapes(*seen.shapes))
+def alike(seen: Extents) -> Shape | None:
+    """Return what the shapes of all operands are broadcast to; None where they do not fit."""
+    try:
+        return tuple(np.broadcast_shapes(*seen.shapes))
+    except ValueError:
+        return None
 
 
 def as_the_first(seen: Extents) -> Shape:

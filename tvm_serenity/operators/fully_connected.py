@@ -1,5 +1,6 @@
 """FULLY_CONNECTED: a dense layer, rounded once in float64 as LiteRT's reference kernel is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
-from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Storage, Sums
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Shapes, Storage, Sums
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
@@ -25,7 +27,7 @@ from tvm_serenity.quantize.doubles import exact_single
 from tvm_serenity.quantize.fixed import multiplier
 
 _SOURCE, _WEIGHTS, _BIAS = range(3)
-_ACTIVATION, _ASYMMETRIC = 0, 3
+_ACTIVATION, _KEEP_DIMS, _ASYMMETRIC = 0, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +174,19 @@ def _reference_dynamic(op: DenseOnTheFly, x: Array, *_constants: Array) -> Array
     return (np.tanh(made) if op.activation else made).reshape(op.made)
 
 
+def _shape(seen: Extents) -> Shape | None:
+    if len(seen.shapes[_WEIGHTS]) != 2:
+        return None
+    units, width = seen.shapes[_WEIGHTS]
+    if seen.options.u8(_KEEP_DIMS):
+        return (*seen.shapes[_SOURCE][:-1], units)
+    return (math.prod(seen.shapes[_SOURCE]) // width, units)
+
+
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
+        shapes=Shapes(result=_shape),
         relax=("matmul",),
         layer=Layer(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
         library="convolution",

@@ -7,7 +7,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Calls, Expr, Scene
+from tvm_serenity.operators.scene import Array, Calls, Expr, OptionsTable, Scene
 
 _INDICES = 1
 _AXIS, _BATCH = 0, 1
@@ -56,11 +56,18 @@ def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
     return held
 
 
+def _known(values: Sequence[Array], options: OptionsTable) -> Array:
+    """``IndexError`` where an index is outside of its axis; numpy would count from the end."""
+    if options.i32(_BATCH) or (values[_INDICES] < 0).any():
+        raise IndexError("batches, or an index below 0")
+    return np.take(values[0], values[_INDICES], options.i32(_AXIS))
+
+
 OPERATORS = (
     Operator(
         kinds=("GATHER",),
         relax=("take",),
-        numbers=Numbers(form=_along_an_axis),
+        numbers=Numbers(form=_along_an_axis, known=_known),
         integers=Integers(moves=True),
     ),
     Operator(

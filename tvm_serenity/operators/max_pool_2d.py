@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Integers, Layer, Rows, Storage
+from tvm_serenity.operators.extents import of_the_batch
+from tvm_serenity.operators.parts import Integers, Layer, Rows, Shapes, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr
 from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
@@ -34,6 +35,7 @@ def _reference(op: Windows, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("MAX_POOL_2D",),
+        shapes=Shapes(result=of_the_batch),
         relax=("nn.max_pool2d",),
         relay=("nn.max_pool2d",),
         rows=Rows(needs=pooled_by_rows),

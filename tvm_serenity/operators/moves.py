@@ -1,27 +1,40 @@
 """Operators that move elements, or say where they are, and change none."""
 
-from tvm_serenity.operators.parts import Integers, MemoryUse, Storage
-from tvm_serenity.operators.record import Operator, no_scratch
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Shapes, Storage
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
 _MOVES = """
-    DEPTH_TO_SPACE FILL PACK SHAPE SLICE SPACE_TO_DEPTH UNPACK
+    DEPTH_TO_SPACE FILL SHAPE SPACE_TO_DEPTH UNPACK
 """
+_AXIS = 1
+"""Of PACK, as a field of its options."""
+
+
+def _packed(values: Sequence[Array], options: OptionsTable) -> Array:
+    return np.stack(list(values), options.i32(_AXIS))
+
+
+def _turned(seen: Extents) -> Shape | None:
+    order = seen.value(1)
+    return None if order is None else tuple(seen.shapes[0][axis] for axis in order)
 
 
 OPERATORS = (
     Operator(kinds=tuple(_MOVES.split()), integers=Integers(moves=True)),
+    Operator(kinds=("PACK",), numbers=Numbers(known=_packed), integers=Integers(moves=True)),
     Operator(kinds=("TOPK_V2",), relax=("topk",), integers=Integers(moves=True)),
     Operator(kinds=("BROADCAST_TO",), relax=("broadcast_to",), integers=Integers(moves=True)),
     Operator(kinds=("REVERSE_V2",), relax=("flip",), integers=Integers(moves=True)),
     Operator(kinds=("TILE",), relax=("repeat", "tile"), integers=Integers(moves=True)),
     Operator(
-        kinds=("STRIDED_SLICE",),
-        relax=("strided_slice",),
-        storage=Storage(use=MemoryUse.PART, scratch=no_scratch),
-        integers=Integers(moves=True),
-    ),
-    Operator(
         kinds=("TRANSPOSE",),
+        shapes=Shapes(result=_turned),
         relax=("permute_dims",),
         storage=Storage(use=MemoryUse.TURNED),
         integers=Integers(moves=True),

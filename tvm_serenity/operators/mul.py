@@ -46,6 +46,7 @@ OPERATORS = (
             relax="multiply",
             relay="multiply",
             real=np.multiply,
+            activation=_ACTIVATION,
             plain_cheap=True,
             free=True,
         ),

@@ -109,11 +109,13 @@ class Layer:
 class Elements:
     """What an operator on elements does to each.
 
-    ``real``: what it computes of numbers, on numpy arrays. ``adds``: the sum of its inputs.
-    ``cheap``: each reader may compute it again; ``plain_cheap``: on plain numbers.
+    ``real``: what it computes of numbers, on numpy arrays. ``activation``: the field of its options
+    that names an activation behind it. ``adds``: the sum of its inputs. ``cheap``: each reader may
+    compute it again; ``plain_cheap``: on plain numbers.
     """
 
     real: Callable[..., Array] | None = None
+    activation: int | None = None
     adds: bool = False
     cheap: bool = False
     plain_cheap: bool = False
@@ -140,8 +142,8 @@ class Numbers:
 
     ``form``: the expression, or an array where it is known; None where the importer lacks none or
     has it right: so may the function say of one operator. ``stored``: the form reads stored values
-    by itself. ``known``: what it makes of integers that the file tells, on numpy arrays of at most
-    one axis; of an operator on elements this is what it computes of any numbers (``elements.real``).
+    by itself. ``known``: what it makes of integers that the file tells, on numpy arrays; an error
+    of numpy says that they do not fit. An operator on elements has ``elements.real`` for that.
     """
 
     form: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | list[Expr] | None] | None = None
@@ -159,10 +161,10 @@ class Integers:
     numpy arrays, written from LiteRT's documented kernels; of an operator with states it returns
     these too, after the result.
     ``dynamic``: the same of one whose weights alone are quantised.
-    ``exact``: it is read whether its tensors are quantised or not. ``in_float``: the importer has it
-    in float too, which is read where that is asked for. ``moves``: it moves elements, stored ones
-    as they are. ``float_only``: LiteRT has none on quantised tensors, though the importer takes
-    them.
+    ``exact``: it is read whether its tensors are quantised or not. ``in_float``: the importer has
+    it in float too, which is read where that is asked for. ``moves``: it moves elements, stored
+    ones as they are. ``float_only``: LiteRT has none on quantised tensors, though the importer
+    takes them.
     """
 
     read: Callable[[Scene], Any] | None = None
@@ -180,8 +182,8 @@ class State:
     """What an operator keeps for the next run.
 
     ``inputs``: those that it leaves changed. ``keeps``: of one that is read, the states that its
-    file does not list, by the shapes of its inputs and its options: shape and type of each, zeros at
-    first; they count as further inputs. ``holds``: its one result is a state, which counts as a
+    file does not list, by the shapes of its inputs and its options: shape and type of each, zeros
+    at first; they count as further inputs. ``holds``: its one result is a state, which counts as a
     further input as it was before the run.
     """
 

@@ -110,6 +110,6 @@ OPERATORS = (
         relay=("cast",),
         rows=Rows(needs=on_elements),
         elements=Elements(plain_cheap=True),
-        numbers=Numbers(form=_cast),
+        numbers=Numbers(form=_cast, known=lambda values, _options: values[0]),
     ),
 )

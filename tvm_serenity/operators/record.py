@@ -28,8 +28,8 @@ class Operator:
     ``relay``: TVM's operators, by their names in Relax and Relay, of which what is said here of
     storage, layer and elements holds too.
 
-    All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Those of a ``.tflite`` file
-    have ``shapes``, a meaning on plain ``numbers`` and one in ``integers``, and ``state``.
+    All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Those of a ``.tflite``
+    file have ``shapes``, a meaning on plain ``numbers`` and one in ``integers``, and ``state``.
 
     ``library``: the kernels of ``firmware/library`` that serve it on a Cortex-M.
     ``calls``: it runs other subgraphs of the file. ``refused``: why there is no meaning to compute,
@@ -91,6 +91,7 @@ def elementwise(
     adds: bool = False,
     free: bool = False,
     real: Callable[..., Array] | None = None,
+    activation: int | None = None,
 ) -> Operator:
     """Return the record of an operator on elements; ``free``: its kernel asks for no scratch.
 
@@ -102,5 +103,7 @@ def elementwise(
         relay=tuple(relay.split()),
         storage=Storage(use=MemoryUse.ELEMENTWISE, scratch=no_scratch if free else None),
         rows=Rows(needs=on_elements),
-        elements=Elements(real=real, adds=adds, cheap=cheap, plain_cheap=plain_cheap),
+        elements=Elements(
+            real=real, activation=activation, adds=adds, cheap=cheap, plain_cheap=plain_cheap
+        ),
     )

@@ -11,13 +11,14 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import Integers, Numbers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
 from tvm_serenity.operators.running import wrapped
-from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, reshaped
+from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, OptionsTable, Scene, reshaped
 from tvm_serenity.quantize.fixed import Multiplier, multiplier, scaled_wide
 
+_KEEP_DIMS = 0
 _GREATEST = 14
 """Shifts to the left from here on leave no bit to round."""
 
@@ -59,9 +60,16 @@ def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
     )
 
 
+def _known(values: Sequence[Array], options: OptionsTable) -> Array:
+    axes = tuple(int(axis) for axis in values[1].reshape(-1))
+    kept = bool(options.u8(_KEEP_DIMS))
+    return np.asarray(np.prod(values[0], axes, values[0].dtype, keepdims=kept))
+
+
 OPERATORS = (
     Operator(
         kinds=("REDUCE_PROD",),
+        numbers=Numbers(known=_known),
         integers=Integers(read=_read, compute=_compute, reference=_reference),
     ),
 )

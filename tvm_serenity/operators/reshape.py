@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Storage
+import numpy as np
+
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Shapes, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
-from tvm_serenity.operators.scene import Calls, Expr, Scene
+from tvm_serenity.operators.scene import Array, Calls, Expr, OptionsTable, Scene, Shape
 
 _AXES = 0
+_EXTENTS = 0
 
 
 def _squeezed(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -33,6 +37,38 @@ def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None
     return calls.apply("reshape", values[0], result.shape)
 
 
+def _filled(seen: Extents) -> Shape | None:
+    """The extents, of which one may be -1; None where they do not fit."""
+    wanted, count = seen.value(1), prod(seen.shapes[0])
+    if wanted is None:
+        return None
+    rest = prod(e for e in wanted if e != -1)
+    shape = tuple(count // rest if e == -1 and rest else e for e in wanted)
+    return shape if prod(shape) == count else None
+
+
+def _with_axis(seen: Extents) -> Shape | None:
+    axis = seen.value(1)
+    if axis is None:
+        return None
+    shape = seen.shapes[0]
+    at = axis[0] % (len(shape) + 1)
+    return (*shape[:at], 1, *shape[at:])
+
+
+def _known_reshaped(values: Sequence[Array], options: OptionsTable) -> Array:
+    extents = values[1].reshape(-1) if len(values) > 1 else options.ints(_EXTENTS)
+    return values[0].reshape([int(extent) for extent in extents])
+
+
+def _known_squeezed(values: Sequence[Array], options: OptionsTable) -> Array:
+    return np.asarray(np.squeeze(values[0], options.ints(_AXES) or None))
+
+
+def _known_expanded(values: Sequence[Array], _options: OptionsTable) -> Array:
+    return np.expand_dims(values[0], int(values[1].reshape(-1)[0]))
+
+
 _VIEW = Operator(
     kinds=(),
     storage=Storage(use=MemoryUse.COPY, view=True, scratch=no_scratch),
@@ -40,10 +76,25 @@ _VIEW = Operator(
 )
 OPERATORS = (
     replace(
-        _VIEW, kinds=("RESHAPE",), relax=("reshape", "flatten"), numbers=Numbers(form=_reshaped)
+        _VIEW,
+        kinds=("RESHAPE",),
+        relax=("reshape", "flatten"),
+        shapes=Shapes(result=_filled, computed=True),
+        numbers=Numbers(form=_reshaped, known=_known_reshaped),
     ),
-    replace(_VIEW, kinds=("SQUEEZE",), relax=("squeeze",), numbers=Numbers(form=_squeezed)),
-    replace(_VIEW, kinds=("EXPAND_DIMS",), relax=("expand_dims",), numbers=Numbers(form=_expanded)),
+    replace(
+        _VIEW,
+        kinds=("SQUEEZE",),
+        relax=("squeeze",),
+        numbers=Numbers(form=_squeezed, known=_known_squeezed),
+    ),
+    replace(
+        _VIEW,
+        kinds=("EXPAND_DIMS",),
+        relax=("expand_dims",),
+        shapes=Shapes(result=_with_axis),
+        numbers=Numbers(form=_expanded, known=_known_expanded),
+    ),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), storage=Storage(use=MemoryUse.COPY)),
     Operator(
         kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"),

@@ -9,8 +9,9 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import RealSoftmax
 from tvm_serenity.operators.clamped import clamped
+from tvm_serenity.operators.extents import as_the_first
 from tvm_serenity.operators.functions import between
-from tvm_serenity.operators.parts import Integers, Numbers, Storage
+from tvm_serenity.operators.parts import Integers, Numbers, Shapes, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
 from tvm_serenity.quantize import lookups, tables
@@ -147,6 +148,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("SOFTMAX",),
+        shapes=Shapes(result=as_the_first),
         storage=Storage(scratch=no_scratch),
         numbers=Numbers(form=_plain),
         integers=Integers(read=_read, compute=_compute, reference=_reference),

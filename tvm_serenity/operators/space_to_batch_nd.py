@@ -5,12 +5,14 @@ quantised tensors with 0 instead of their zero point.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.parts import Integers, Numbers, Shapes
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Calls, Expr, Scene
+from tvm_serenity.operators.scene import Calls, Expr, Scene, Shape
 
 _BLOCKS, _EDGES = 1, 2
 
@@ -57,13 +59,38 @@ def _to_space(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("strided_slice", made, list(range(1, count + 1)), begin, end)
 
 
+def _batches(seen: Extents) -> Shape | None:
+    """Every block of an axis becomes a batch of its own."""
+    blocks, borders = seen.value(_BLOCKS), seen.value(_EDGES)
+    if blocks is None or borders is None:
+        return None
+    batch, *extents = seen.shapes[0]
+    padded = [extents[i] + borders[2 * i] + borders[2 * i + 1] for i in range(len(blocks))]
+    inner = [extent // block for extent, block in zip(padded, blocks, strict=True)]
+    return (batch * prod(blocks), *inner, *extents[len(blocks) :])
+
+
+def _space(seen: Extents) -> Shape | None:
+    """The blocks beside each other again, cut."""
+    blocks, cut = seen.value(_BLOCKS), seen.value(_EDGES)
+    if blocks is None or cut is None:
+        return None
+    batch, *extents = seen.shapes[0]
+    inner = [extents[i] * b - cut[2 * i] - cut[2 * i + 1] for i, b in enumerate(blocks)]
+    return (batch // prod(blocks), *inner, *extents[len(blocks) :])
+
+
 OPERATORS = (
     Operator(
         kinds=("SPACE_TO_BATCH_ND",),
+        shapes=Shapes(result=_batches, computed=True),
         numbers=Numbers(form=_to_batches),
         integers=Integers(moves=True),
     ),
     Operator(
-        kinds=("BATCH_TO_SPACE_ND",), numbers=Numbers(form=_to_space), integers=Integers(moves=True)
+        kinds=("BATCH_TO_SPACE_ND",),
+        shapes=Shapes(result=_space, computed=True),
+        numbers=Numbers(form=_to_space),
+        integers=Integers(moves=True),
     ),
 )

@@ -1,0 +1,40 @@
+"""What follows from what is known of an operator's inputs: integers of its result, or its shape."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_serenity.operators.extents import Extents, alike
+from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.scene import Array, OptionsTable, Shape
+
+_WHOLE = "iub"
+"""numpy's letters of integers and booleans."""
+
+
+def values_of(known: Operator, values: Sequence[Array], options: OptionsTable) -> Array | None:
+    """Return what an operator makes of integers or booleans; None where its record does not tell.
+
+    An operator on elements computes of them what it does of real numbers, where that is whole.
+    """
+    activation = known.elements.activation
+    if activation is not None and options.u8(activation):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            if known.numbers.known is not None:
+                found = np.asarray(known.numbers.known(values, options))
+            elif known.elements.real is not None:
+                found = np.asarray(known.elements.real(*values))
+            else:
+                return None
+    except (IndexError, TypeError, ValueError):  # the operands do not fit
+        return None
+    return found if found.dtype.kind in _WHOLE else None
+
+
+def shape_of(known: Operator, seen: Extents) -> Shape | None:
+    """Return the shape of an operator's result; None where its record does not tell."""
+    if known.shapes.result is not None:
+        return known.shapes.result(seen)
+    return alike(seen) if known.maps else None
