@@ -12,6 +12,7 @@ from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity.operators import mean
+from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
@@ -58,6 +59,29 @@ def test_sums_of_bytes_that_saturate_are_not_ours(tmp_path: Path) -> None:
     assert verdict.outcome == "wrong"
     for part in ("operator Mul 'scaled'", f"expected {right[0, 0]:g}", "float64 says"):
         assert part in verdict.text()
+
+
+def test_networks_that_share_a_zero_point_have_a_judge(tmp_path: Path) -> None:
+    """What onnxruntime is asked first fails to open them."""
+    h = pytest.importorskip("onnx").helper
+    nodes = [
+        h.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        h.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        h.make_node("DequantizeLinear", ["w", "s", "z"], ["f"]),
+        h.make_node("MatMul", ["d", "f"], ["m"]),
+        h.make_node("QuantizeLinear", ["m", "t", "z"], ["o"]),
+        h.make_node("DequantizeLinear", ["o", "t", "z"], ["y"]),
+    ]
+    weights = np.full((32, 4), 127, np.int8)
+    scales = {"s": np.float32(1 / 64), "t": np.float32(1 / 2), "z": np.int8(0)}
+    path = onnx_file(tmp_path / "shared.onnx", nodes, (1, 32), {"w": weights, **scales})
+    judge = judge_for(str(path))
+    assert judge is not None
+    x = np.linspace(-0.5, 1.5, 32, dtype=np.float32)[None]
+    total = np.rint(x * 64).astype(np.int32) @ weights.astype(np.int32) / 64**2
+    right = (np.clip(np.rint(total * 2), -128, 127) / 2).astype(np.float32)
+    assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
+    assert judged(judge, [([x], [right - 2])]).outcome == "wrong"
 
 
 WIDTH = 32
@@ -167,8 +191,7 @@ def test_build_asks_the_second_reference_too(
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
     assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
-    right = mean.multiplier
-    monkeypatch.setattr(mean, "multiplier", lambda ratio: right(ratio * 1.05))
+    monkeypatch.setattr(mean, "multiplier", lambda ratio: multiplier(ratio * 1.05))
     wrong = serenity(*words, "-o", tmp_path / "wrong")
     assert wrong.returncode == 1
     assert "operator SUM 'sum_0:y'; TFLM says" in " ".join(wrong.stderr.split())
