@@ -64,24 +64,27 @@ def test_sums_of_bytes_that_saturate_are_not_ours(tmp_path: Path) -> None:
 def test_networks_that_share_a_zero_point_have_a_judge(tmp_path: Path) -> None:
     """What onnxruntime is asked first fails to open them."""
     h = pytest.importorskip("onnx").helper
-    nodes = [
-        h.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        h.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        h.make_node("DequantizeLinear", ["w", "s", "z"], ["f"]),
-        h.make_node("MatMul", ["d", "f"], ["m"]),
-        h.make_node("QuantizeLinear", ["m", "t", "z"], ["o"]),
-        h.make_node("DequantizeLinear", ["o", "t", "z"], ["y"]),
-    ]
-    weights = np.full((32, 4), 127, np.int8)
-    scales = {"s": np.float32(1 / 64), "t": np.float32(1 / 2), "z": np.int8(0)}
-    path = onnx_file(tmp_path / "shared.onnx", nodes, (1, 32), {"w": weights, **scales})
+    nodes = [h.make_node("QuantizeLinear", ["x", "s", "z"], ["x.q"])]
+    for number, (given, made) in enumerate((("x", "m"), ("m", "y"))):
+        weights, scale = f"w{number}", "s" if given == "x" else "t"
+        nodes += [
+            h.make_node("DequantizeLinear", [f"{given}.q", scale, "z"], [f"{given}.d"]),
+            h.make_node("DequantizeLinear", [weights, "s", "z"], [f"{weights}.d"]),
+            h.make_node("MatMul", [f"{given}.d", f"{weights}.d"], [f"{made}.f"]),
+            h.make_node("QuantizeLinear", [f"{made}.f", "t", "z"], [f"{made}.q"]),
+        ]
+    nodes.append(h.make_node("DequantizeLinear", ["y.q", "t", "z"], ["y"]))
+    rng = np.random.default_rng(0)
+    w0, w1 = (rng.integers(-127, 128, (32, 32)).astype(np.int8) for _ in range(2))
+    held = {"s": np.float32(1 / 64), "t": np.float32(1 / 4), "z": np.int8(0), "w0": w0, "w1": w1}
+    path = onnx_file(tmp_path / "shared.onnx", nodes, (1, 32), held)
     judge = judge_for(str(path))
     assert judge is not None
-    x = np.linspace(-0.5, 1.5, 32, dtype=np.float32)[None]
-    total = np.rint(x * 64).astype(np.int32) @ weights.astype(np.int32) / 64**2
-    right = (np.clip(np.rint(total * 2), -128, 127) / 2).astype(np.float32)
+    x = rng.uniform(-1.5, 1.5, (1, 32)).astype(np.float32)
+    first = np.clip(np.rint(np.rint(x * 64) @ w0 / 64**2 * 4), -128, 127)
+    right = (np.clip(np.rint(first / 4 @ w1 / 64 * 4), -128, 127) / 4).astype(np.float32)
     assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
-    assert judged(judge, [([x], [right - 2])]).outcome == "wrong"
+    assert judged(judge, [([x], [right - 1])]).outcome == "wrong"
 
 
 WIDTH = 32
