@@ -6,6 +6,7 @@ import pytest
 tvm = pytest.importorskip("tvm")
 from tvm import relax, te, tirx  # noqa: E402
 
+from tvm_serenity.kernels import sixteen  # noqa: E402
 from tvm_serenity.validation.inputs import FILLS, Parameter, Range, input_sets  # noqa: E402
 from tvm_serenity.validation.ranges import (  # noqa: E402
     _Kernel,
@@ -145,3 +146,26 @@ def test_an_index_that_its_type_cannot_reach_is_no_error(dtype: str) -> None:
     out = te.compute((4,), lambda i: t[x[i].astype("int32") - far])
     found = parameter_ranges(te.create_prim_func([x, t, out]))
     assert set(found) <= {0}
+
+
+def test_functions_of_16_bits_are_tried_on_more_than_zero() -> None:
+    """Their tables have an element for every value; each sign's branch asks for the other half."""
+    shape, factor, shift = (4,), 24894, 15
+    kernels = [
+        sixteen.logistic(shape, factor, shift),
+        sixteen.tanh(shape, factor, shift),
+        sixteen.interpolated(shape),
+    ]
+    assert [parameter_ranges(kernel, {2: Range(0, 9)}) for kernel in kernels] == [{}] * 3
+
+
+def test_a_shift_of_too_many_bits_is_no_failure() -> None:
+    """Of a range that is tried: bits to shift by come from a tensor."""
+    x, bits = te.placeholder((4,), "int64", "x"), te.placeholder((4,), "int8", "bits")
+    one = tirx.const(1, "int64")
+    rounded = te.compute(
+        (4,), lambda i: x[i] + (one << (tirx.const(14, "int64") - bits[i].astype("int64")))
+    )
+    out = te.compute((4, 4), lambda y, z: TABLE[rounded[y], z])
+    found = parameter_ranges(te.create_prim_func([TABLE, x, bits, out]))
+    assert set(found) <= {1, 2}

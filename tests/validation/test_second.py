@@ -12,7 +12,7 @@ from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity.operators import mean
-from tvm_serenity.quantize import fixed
+from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
@@ -59,6 +59,32 @@ def test_sums_of_bytes_that_saturate_are_not_ours(tmp_path: Path) -> None:
     assert verdict.outcome == "wrong"
     for part in ("operator Mul 'scaled'", f"expected {right[0, 0]:g}", "float64 says"):
         assert part in verdict.text()
+
+
+def test_networks_that_share_a_zero_point_have_a_judge(tmp_path: Path) -> None:
+    """What onnxruntime is asked first fails to open them."""
+    h = pytest.importorskip("onnx").helper
+    nodes = [h.make_node("QuantizeLinear", ["x", "s", "z"], ["x.q"])]
+    for number, (given, made) in enumerate((("x", "m"), ("m", "y"))):
+        weights, scale = f"w{number}", "s" if given == "x" else "t"
+        nodes += [
+            h.make_node("DequantizeLinear", [f"{given}.q", scale, "z"], [f"{given}.d"]),
+            h.make_node("DequantizeLinear", [weights, "s", "z"], [f"{weights}.d"]),
+            h.make_node("MatMul", [f"{given}.d", f"{weights}.d"], [f"{made}.f"]),
+            h.make_node("QuantizeLinear", [f"{made}.f", "t", "z"], [f"{made}.q"]),
+        ]
+    nodes.append(h.make_node("DequantizeLinear", ["y.q", "t", "z"], ["y"]))
+    rng = np.random.default_rng(0)
+    w0, w1 = (rng.integers(-127, 128, (32, 32)).astype(np.int8) for _ in range(2))
+    held = {"s": np.float32(1 / 64), "t": np.float32(1 / 4), "z": np.int8(0), "w0": w0, "w1": w1}
+    path = onnx_file(tmp_path / "shared.onnx", nodes, (1, 32), held)
+    judge = judge_for(str(path))
+    assert judge is not None
+    x = rng.uniform(-1.5, 1.5, (1, 32)).astype(np.float32)
+    first = np.clip(np.rint(np.rint(x * 64) @ w0 / 64**2 * 4), -128, 127)
+    right = (np.clip(np.rint(first / 4 @ w1 / 64 * 4), -128, 127) / 4).astype(np.float32)
+    assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
+    assert judged(judge, [([x], [right - 1])]).outcome == "wrong"
 
 
 WIDTH = 32
@@ -168,8 +194,7 @@ def test_build_asks_the_second_reference_too(
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
     assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
-    right = fixed.multiplier
-    monkeypatch.setattr(mean, "multiplier", lambda ratio: right(ratio * 1.05))
+    monkeypatch.setattr(mean, "multiplier", lambda ratio: multiplier(ratio * 1.05))
     wrong = serenity(*words, "-o", tmp_path / "wrong")
     assert wrong.returncode == 1
     assert "operator SUM 'sum_0:y'; TFLM says" in " ".join(wrong.stderr.split())

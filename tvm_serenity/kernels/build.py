@@ -54,4 +54,9 @@ def written_for_any(
     parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None]
 ) -> tirx.PrimFunc:
     """Return a :func:`written` kernel that may be given any values, whatever it indexes."""
-    return written(parameters, body).with_attr(TOTAL, True)
+    return for_any(written(parameters, body))
+
+
+def for_any(kernel: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Return a kernel that may be given any values: what it indexes has an element for each."""
+    return kernel.with_attr(TOTAL, True)

@@ -11,7 +11,7 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tvm_serenity.kernels import fixed16
 from tvm_serenity.kernels.arithmetic import clamped, divided_by_power, i32, scaled
-from tvm_serenity.kernels.build import written
+from tvm_serenity.kernels.build import written_for_any
 from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.records import Gate as Gate
 from tvm_serenity.kernels.records import Lstm as Lstm
@@ -36,7 +36,7 @@ def lstm(spec: Lstm) -> tirx.PrimFunc:
     units, batch = spec.units, spec.batch
     hidden, cell = ((batch, units), spec.dtype), ((batch, units), "int16")
     samples = {"samples": ((256,), "int32")} if spec.dtype == "int16" else {}
-    return written(
+    return written_for_any(
         {
             "x": (spec.source_shape, spec.dtype),
             "weight": ((4, units, spec.inputs), "int8"),

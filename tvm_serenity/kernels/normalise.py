@@ -18,7 +18,7 @@ from tvm_serenity.kernels.arithmetic import (
     scaled,
     stored,
 )
-from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.kernels.fixed_pairs import inverse_of_half
 from tvm_serenity.kernels.sixteen import between
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
@@ -237,4 +237,5 @@ def softmax16(rows: int, columns: int, scale: float) -> Any:
         product = power[i, c].astype("int64") * inverse[i].astype("int64") + half
         return stored(tirx.shift_right(product, right).astype("int32"), 0, 0, 32767, "int16")
 
-    return prim_func([x, powers, inverses, te.compute((rows, columns), value, name="out")])
+    out = te.compute((rows, columns), value, name="out")
+    return for_any(prim_func([x, powers, inverses, out]))

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import clamped, f32, i32, scaled, stored
-from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
 
@@ -21,7 +21,7 @@ def elementwise(
     """Return the kernel ``(x, *tables, result)`` of ``value(x, *tables)``, ``x`` as int32."""
     x = te.placeholder(shape, source, "x")
     out = te.compute(shape, lambda *at: value(x(*at).astype("int32"), *tables), name="out")
-    return prim_func([x, *tables, out])
+    return for_any(prim_func([x, *tables, out]))
 
 
 def interpolated(shape: Shape) -> Any:

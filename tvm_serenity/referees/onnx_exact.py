@@ -5,7 +5,7 @@ be at odds (sums of bytes' products that saturate, sums of large numbers that ca
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class OnnxExact:
         self.inputs = [_entry(v) for v in found.graph.input if v.name not in held]
         self.outputs = [_entry(v) for v in found.graph.output]
         _widen(found.graph)
-        self.evaluator = ReferenceEvaluator(found)
+        self.evaluator = ReferenceEvaluator(found, new_ops=_steps())
 
     def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """Return ``(name, shape, dtype, 0)`` of each input and output; unknown extents are -1."""
@@ -47,6 +47,42 @@ class OnnxExact:
         return [np.asarray(array) for array in found], {}
 
     step = run
+
+
+def _steps() -> list[type[Any]]:
+    """The operators between floats and steps: the evaluator has those of opset 19 and later."""
+    from onnx.reference.op_run import OpRun
+
+    class DequantizeLinear(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Array, scale: Array, zero: Any = None, **given: Any) -> tuple[Array]:
+            scales = _along(scale, x.shape, given)
+            zeros = 0.0 if zero is None else _along(zero, x.shape, given).astype(np.float64)
+            return ((x.astype(np.float64) - zeros) * scales,)
+
+    class QuantizeLinear(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Array, scale: Array, zero: Any = None, **given: Any) -> tuple[Array]:
+            kind = np.dtype(np.uint8) if zero is None else zero.dtype
+            limits = np.iinfo(kind)  # of types that numpy has: others are refused
+            zeros = 0.0 if zero is None else _along(zero, x.shape, given).astype(np.float64)
+            steps = np.rint(x / _along(scale, x.shape, given)) + zeros
+            return (np.clip(steps, limits.min, limits.max).astype(kind),)
+
+    return [DequantizeLinear, QuantizeLinear]
+
+
+def _along(values: Array, shape: tuple[int, ...], given: Mapping[str, Any]) -> Array:
+    """Scales or zero points for each element: of a tensor, of channels or of blocks."""
+    array, axis = np.asarray(values), given.get("axis")
+    axis = 1 if axis is None else int(axis)
+    if array.size == 1 and array.ndim <= 1:
+        return array.reshape(())
+    if array.ndim == len(shape) > 1 or given.get("block_size"):
+        return np.repeat(array, -(-shape[axis] // array.shape[axis]), axis)
+    return array.reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
 
 
 def _entry(value: "onnx.ValueInfoProto") -> tuple[Any, ...]:

@@ -14,6 +14,16 @@ _DTYPES = {"float": "float32", "double": "float64"}
 """ONNX's names of types that numpy calls otherwise."""
 
 
+_WAYS: tuple[tuple[str, list[str]], ...] = (
+    ("ORT_ENABLE_ALL", []),
+    ("ORT_ENABLE_ALL", ["QDQS8ToU8Transformer"]),
+    ("ORT_ENABLE_BASIC", []),
+)
+"""Levels and what is left out, until one opens a model. ``session.x64quantprecision`` asks for a
+transformer that fails where two nodes read one zero point (1.32), and without it some operators of
+int8 have no kernel; the last level leaves floats between dequantise and quantise."""
+
+
 class OnnxRuntime:
     """An ``.onnx`` model; ``model`` is its bytes, or its path where data lies beside the file."""
 
@@ -21,17 +31,22 @@ class OnnxRuntime:
         import onnxruntime
 
         del keep
-        options = onnxruntime.SessionOptions()
-        # sums of bytes' products must not saturate at 16 bits, on any processor; without its
-        # optimisations onnxruntime does not heed this (validation.rules)
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        if not optimised:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        self.session = onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"]
-        )
+        ways = _WAYS if optimised else (("ORT_DISABLE_ALL", []),)
+        for number, (level, without) in enumerate(ways, start=1):
+            options = onnxruntime.SessionOptions()
+            # sums of bytes' products must not saturate at 16 bits, on any processor
+            options.add_session_config_entry("session.x64quantprecision", "1")
+            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
+            options.log_severity_level = 4
+            try:
+                self.session = onnxruntime.InferenceSession(
+                    model, options, ["CPUExecutionProvider"], disabled_optimizers=without
+                )
+                return
+            except Exception:  # it raises types of its own
+                if number == len(ways):
+                    raise
 
     def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """Return ``(name, shape, dtype, 0)`` of each input and output; unknown extents are -1."""

@@ -5,6 +5,7 @@ divisor is at least 1; what such a value is computed from must keep it there.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,9 @@ class _Kernel:
             low = min(max(tried.low, int(limits.min)), int(limits.max) - 1)
             high = max(low, min(tried.high, int(limits.max) - 1)) + 1
             analyzer.bind(variable, tvm.ir.Range(tirx.const(low, dtype), tirx.const(high, dtype)))
-        found = analyzer.const_int_bound(analyzer.simplify(value))
+        with suppress(tvm.error.InternalError):  # a shift by what no shift is: nothing is simpler
+            value = analyzer.simplify(value)
+        found = analyzer.const_int_bound(value)
         return Range(int(found.min_value), int(found.max_value))
 
 
