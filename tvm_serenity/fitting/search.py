@@ -68,7 +68,7 @@ def fitted(
     """
     goal, settings = goal or FitGoal(), settings or Settings()
     target = board if isinstance(board, Board) else known_board(board)
-    goal.check(target)
+    goal.check_board(target)
     _check_free(settings)
     started = time.perf_counter()
     settings.notify("reading the model")

@@ -1,9 +1,8 @@
-"""``serenity schedule --plan tflm``: order and offsets into a file for TensorFlow Lite Micro."""
+"""``schedule`` with a plan: order and offsets into a file for TensorFlow Lite Micro."""
 
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.cli.reduce import Meaning
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.model_file import ModelFile
@@ -21,20 +20,11 @@ from tvm_serenity.tflm.offline import (
 )
 from tvm_serenity.tflm.scratch import KERNELS, Margin, margin_of
 
-PLANS = ("tflm",)
 
-
-def check_request(plan_for: str, opened: ModelFile, choices: Meaning) -> None:
-    """Raises :class:`InputError` where a file or its meaning cannot carry the plan asked for."""
-    if plan_for not in PLANS:
-        raise InputError(f"--plan {plan_for!r}: there is {', '.join(PLANS)}")
+def check_file(opened: ModelFile) -> None:
+    """Raise :class:`InputError` where a file cannot carry a plan."""
     if not isinstance(opened, TfliteFile):
         raise InputError(f"{opened.path}: --plan tflm is for .tflite files")
-    if choices != Meaning():
-        raise InputError(
-            "TFLM runs every operator of the file: leave out --alias-copies, --fold-concat, "
-            "--in-place and --slice with --plan tflm"
-        )
 
 
 def plan_file(
@@ -101,17 +91,4 @@ def _json(
                 )
             ],
         },
-    }
-
-
-def plan_text(planned: dict[str, Any]) -> dict[str, str]:
-    """Return the lines that the command prints of a plan."""
-    scratch = planned["scratch"]
-    unknown = scratch["unknown_kinds"]
-    not_known = f"; not known for {', '.join(unknown)}" if unknown else ""
-    return {
-        "TFLM plan": f"{planned['planned']} tensors end at {planned['arena_bytes']:,} bytes "
-        f"({planned['arena_outcome']}), aligned to {planned['alignment_bytes']}",
-        "with scratch": f"{scratch['arena_bytes']:,} bytes with {scratch['kernels']} "
-        f"(+{scratch['margin_bytes']:,}; estimate{not_known})",
     }

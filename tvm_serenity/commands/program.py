@@ -1,0 +1,30 @@
+"""The memory that an ExecuTorch program has planned."""
+
+from typing import Any
+
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.frontends.pte_file import Allocated, PteFile
+
+
+def allocated(model: ModelFile) -> Allocated | None:
+    """Return what a program allocates, or None for another file."""
+    return model.allocated if isinstance(model, PteFile) else None
+
+
+def program_json(model: ModelFile) -> dict[str, Any]:
+    """Return ``program``, of an ExecuTorch program alone."""
+    found = allocated(model)
+    if found is None:
+        return {}
+    tensors = [
+        {"name": p.tensor, "memory": p.memory, "offset": p.offset, "bytes": p.size_bytes}
+        for p in found.places
+    ]
+    return {
+        "program": {
+            "method": found.method,
+            "methods": list(found.methods),
+            "memories": [{"memory": m, "bytes": size} for m, size in found.memories.items()],
+            "tensors": tensors,
+        }
+    }
