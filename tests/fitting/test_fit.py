@@ -227,8 +227,8 @@ def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> 
     [
         ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash"),
         ({"stream_input": "maybe"}, "--stream-input 'maybe': there are no, yes, either"),
-        ({"seconds": 0}, "--time-limit 0: more than 0"),
-        ({"jobs": 0}, "--jobs 0: more than 0"),
+        ({"seconds": 0}, "--time-limit 0: write a number of seconds above 0"),
+        ({"jobs": 0}, "--jobs 0: write a number from 1 on"),
     ],
 )
 def test_goals_are_refused_by_name(goal: dict[str, Any], words: str) -> None:

@@ -10,7 +10,6 @@ from tvm_serenity.cli.options import Model
 from tvm_serenity.cli.program import NEXT, program_facts
 from tvm_serenity.commands import program
 from tvm_serenity.commands.onnx_session import SessionFile
-from tvm_serenity.commands.rewrite import RewriteRun
 from tvm_serenity.commands.schedule import Scheduled, ScheduleOptions, given_peak, schedule
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_of
@@ -45,14 +44,14 @@ def schedule_command(model: Model, options: ScheduleOptions, shown: Shown) -> No
         show.print_json(found.json())
     elif isinstance(found, SessionFile):
         print_session(found)
-    elif isinstance(found, RewriteRun):
+    elif isinstance(found, Scheduled):
+        _print(found)
+    else:
         from tvm_serenity.cli.rewrite import print_rewriting
 
         print_rewriting(found)
-    else:
-        _print(found)
     if not isinstance(found, SessionFile) and found.interrupted:
-        show.end_interrupted("rewriting" if isinstance(found, RewriteRun) else "order")
+        show.end_interrupted("rewriting" if options.rewrite else "order")
 
 
 def _print(run: Scheduled) -> None:

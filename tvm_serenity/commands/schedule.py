@@ -4,14 +4,13 @@ import json as json_module
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.arena import ROUNDS, Joint, place_in_time, schedule_for_arena
 from tvm_serenity.commands import onnx_session, program
 from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, searching_s, silent
-from tvm_serenity.commands.rewrite import RewriteRun, rewrite, rewriting
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
@@ -39,6 +38,9 @@ from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule
 from tvm_serenity.transform import Reduced
+
+if TYPE_CHECKING:
+    from tvm_serenity.commands.rewrite import RewriteRun
 
 PEAK, ARENA = "peak", "arena"
 PLANS = ("tflm",)
@@ -162,7 +164,7 @@ class Scheduled:
 
 def schedule(
     model: str, options: ScheduleOptions | None = None, tell: Progress = silent
-) -> Scheduled | RewriteRun | onnx_session.SessionFile:
+) -> "Scheduled | RewriteRun | onnx_session.SessionFile":
     """Return the order of least peak of a model, after writing what the options name.
 
     Rewritten first, or optimised by a runtime, it is what that has to say instead. Raises
@@ -170,6 +172,8 @@ def schedule(
     """
     options = options or ScheduleOptions()
     if options.rewrite:
+        from tvm_serenity.commands.rewrite import rewrite, rewriting
+
         return rewrite(model, rewriting(options), tell)
     opened = source(model, options.dims, options.opaque).file()
     _check_suffix(opened, options.output)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.checks import Checked
@@ -10,7 +11,9 @@ from tvm_serenity.options.model import Dims, Integers, Opaque
 from tvm_serenity.options.output import BuildOutput
 from tvm_serenity.options.rows import BuildRows
 from tvm_serenity.options.speed import BuildSpeed
-from tvm_serenity.schedule import Options
+
+if TYPE_CHECKING:
+    from tvm_serenity.schedule import Options
 
 Notify = Callable[[str], None]
 
@@ -68,8 +71,10 @@ class Settings(
         return self.ram_bytes is None or arena_bytes + beside <= self.ram_bytes
 
     @property
-    def options(self) -> Options:
+    def options(self) -> "Options":
         """Options of the search for an order."""
+        from tvm_serenity.schedule import Options  # what refuses a model does without
+
         return Options(time_limit_s=self.time_limit_s)
 
     @property

@@ -219,6 +219,7 @@ def _is_given(value: Any, default: Any, refused: tuple[Any, ...]) -> bool:
 
 def spelled(one: Option, value: Any) -> str:
     """Return the option as it is written on the command line."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str) or one.unit == BYTES:
+    bare = isinstance(value, bool) or one.switch or one.unit == BYTES
+    if bare or not isinstance(value, int | float | str):
         return one.name
     return f"{one.name} {value:g}" if isinstance(value, float) else f"{one.name} {value}"
