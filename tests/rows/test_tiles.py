@@ -288,7 +288,7 @@ def test_the_command_says_what_is_computed_again(tmp_path: Path) -> None:
 
 @needs_board
 def test_fit_has_it_as_candidates() -> None:
-    found = fitted(module(), BOARDS[0], FitGoal(minimise="ram", recompute=3, seconds=60))
+    found = fitted(module(), BOARDS[0], FitGoal(minimise="ram", recompute=3, time_limit_s=60))
     works = {one.candidate.work for one in found.points}
     assert 1.0 in works
     assert max(works) > 1
@@ -298,7 +298,7 @@ def test_fit_has_it_as_candidates() -> None:
     assert chosen.candidate.work > 1
     assert "computed again" in chosen.how
     assert 0 < found.lower_bound_bytes <= min(one.arena_bytes for one in found.points)
-    without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", seconds=60)).chosen
+    without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert without is not None
     assert chosen.arena_bytes < without.arena_bytes
     build_chosen(found, Settings(name="net"))

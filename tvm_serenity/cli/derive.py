@@ -50,10 +50,11 @@ Handler = Callable[..., None]
 
 @dataclass(frozen=True)
 class Registered:
-    """A command and the function that parses, calls and shows."""
+    """A command and the function that parses, calls and shows; ``prefix``: what it belongs to."""
 
     name: str
     handler: Handler
+    prefix: str = ""
 
 
 REGISTERED: list[Registered] = []
@@ -69,7 +70,8 @@ def command(
     """
 
     def register(handler: Handler) -> Handler:
-        REGISTERED.append(Registered(name, handler))
+        prefix = "" if within is app else str(within.info.name)
+        REGISTERED.append(Registered(name, handler, prefix))
         within.command(name)(_flat(handler, required))
         return handler
 
@@ -164,22 +166,22 @@ def _info(one: Option) -> Any:
         more["parser"] = partial(_size, least=int(one.least or 0))
     return typer.Option(
         *names,
-        help=_help(one),
-        metavar=_metavar(one),
+        help=help_of(one),
+        metavar=metavar_of(one),
         rich_help_panel=one.group,
         envvar=one.variable or None,
         **more,
     )
 
 
-def _help(one: Option) -> str:
-    """The sentence that describes an option, with its values where nothing else names them."""
+def help_of(one: Option) -> str:
+    """Return the sentence that describes an option, with values that nothing else names."""
     named = one.metavar and one.choices
     return f"{one.help} One of: {', '.join(one.choices)}." if named else one.help
 
 
-def _metavar(one: Option) -> str | None:
-    """What help writes for the value."""
+def metavar_of(one: Option) -> str | None:
+    """Return what help writes for the value of an option, or None."""
     if one.metavar:
         return one.metavar
     number = METAVARS.get(one.unit, one.unit.upper())

@@ -74,7 +74,7 @@ class FitOptions(FitGoal, Dims, Opaque, Integers, Stack, Prefix, Directory, Chec
     @property
     def settings(self) -> Settings:
         """What all builds have in common."""
-        searched = ("stream_input", "ram_bytes", "recompute")
+        searched = ("stream_input", "ram_bytes", "recompute", "time_limit_s")
         common = values_of(self, Settings)
         return Settings(**{k: v for k, v in common.items() if k not in searched})
 
@@ -143,7 +143,7 @@ def _swept(models: Sequence[str], boards: Sequence[str], options: FitOptions) ->
 
     if options.stream_input == YES:
         raise InputError("--stream-input yes: a sweep takes no, or either")
-    seconds = PAIR_SECONDS if options.seconds is None else options.seconds
+    seconds = PAIR_SECONDS if options.time_limit_s is None else options.time_limit_s
     settings = replace(options.settings, time_limit_s=seconds / SEARCHES)
     found = [board_of(name) for name in boards]
     work = points(list(models), found, settings, seconds, options.stream_input != NO)

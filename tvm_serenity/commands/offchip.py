@@ -85,7 +85,7 @@ class OffchipOptions(Dims, TimeLimit, Sweeping):
 
     * ``capacities``: of on-chip memory. ``orders`` of ``ORDERS``, ``policy`` of ``POLICIES``.
       ``block_bytes``: moved at a time; None: whole tensors. ``memory``: write-back cache, or
-      software-managed. ``inputs``: where they start. ``weights``: whether they count.
+      software-managed. ``input_place``: where inputs start. ``weights``: whether they count.
     * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: SERENITY's figure 11.
     * ``order_for``: "traffic" finds an order of one model for ``capacity_bytes``, written to
       ``output``. ``effort``: accesses simulated in search of it, in millions. ``seed``: of that.
@@ -136,9 +136,9 @@ class OffchipOptions(Dims, TimeLimit, Sweeping):
         Memory.CACHE,
         Option(flag="--memory", help="Write-back cache, or software-managed.", group=Group.MEMORY),
     )
-    inputs: InputPlace = option(
+    input_place: InputPlace = option(
         InputPlace.OFF_CHIP,
-        Option(flag="--inputs", help="Where graph inputs start.", group=Group.MEMORY),
+        Option(flag="--input-place", help="Where graph inputs start.", group=Group.MEMORY),
     )
     weights: Weights = option(
         Weights.NONE,
@@ -209,7 +209,7 @@ class OffchipOptions(Dims, TimeLimit, Sweeping):
     @property
     def model(self) -> Model:
         """How memory works."""
-        return Model(block_of(self.block), self.memory, self.inputs, self.weights)
+        return Model(block_of(self.block), self.memory, self.input_place, self.weights)
 
     @property
     def search(self) -> SearchOptions:

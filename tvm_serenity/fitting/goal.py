@@ -31,8 +31,8 @@ class FitGoal(Recompute):
     """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
-    run, at most, on a board with a timing. ``seconds``: for the whole search, None: until all steps
-    of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``: builds
+    run, at most, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
+    steps of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``: builds
     by rows are tried with so many times the products of convolutions and dense layers, too.
     """
 
@@ -84,7 +84,7 @@ class FitGoal(Recompute):
             conflicts=(),
         ),
     )
-    seconds: float | None = option(
+    time_limit_s: float | None = option(
         None,
         differing(
             TIME_LIMIT,

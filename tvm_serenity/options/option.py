@@ -117,6 +117,17 @@ def described(group: type, name: str) -> Option:
     return options_of(group)[name]
 
 
+def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
+    """Return the conflicts of one field with other fields of ``group``, and values they have."""
+    known = options_of(group)
+    return tuple(
+        conflict
+        for conflict in known[name].conflicts
+        if conflict.other in known
+        and (not conflict.values or set(conflict.values) & set(known[conflict.other].choices))
+    )
+
+
 def defaults_of(group: type) -> Mapping[str, Any]:
     """Return the default of each option; ``MISSING`` where it has none."""
     return {f.name: _default(f) for f in _described(group)}
@@ -196,9 +207,9 @@ def refusals(asked: OptionGroup) -> Iterator[str]:
     known, defaults = options_of(type(asked)), defaults_of(type(asked))
     for name, one in known.items():
         value = getattr(asked, name)
-        for conflict in one.conflicts:
-            other = known.get(conflict.other)
-            if other is None or not _is_given(value, defaults[name], conflict.mine):
+        for conflict in conflicts_of(type(asked), name):
+            other = known[conflict.other]
+            if not _is_given(value, defaults[name], conflict.mine):
                 continue
             theirs = getattr(asked, conflict.other)
             free = (defaults[conflict.other], *conflict.unless)
@@ -206,11 +217,11 @@ def refusals(asked: OptionGroup) -> Iterator[str]:
                 both = f"{spelled(other, theirs)} does not take {spelled(one, value)}"
                 yield f"{both}: {conflict.why}; leave out {one.name} or {other.name}"
         for need in one.needs:
-            other = known.get(need.other)
-            if other is None or value == defaults[name]:
+            if need.other not in known or value == defaults[name]:
                 continue
             if getattr(asked, need.other) == defaults[need.other]:
-                yield f"{one.name} goes with {other.name}: {need.why}; give both or neither"
+                other = known[need.other].name
+                yield f"{one.name} goes with {other}: {need.why}; give both or neither"
 
 
 def _is_given(value: Any, default: Any, refused: tuple[Any, ...]) -> bool:
