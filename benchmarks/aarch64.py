@@ -97,7 +97,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     import tvm
 
-    from tvm_serenity.cli.models import source
+    from tvm_serenity.commands.models import source
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime.build import stock_kernels
     from tvm_serenity.validation.drawn import random_inputs
@@ -106,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         counter = plugin(Path(made))
         for model in sys.argv[1:] or MODELS:
-            opened = source(str(DATA / model), [])
+            opened = source(str(DATA / model))
             module = opened.module("off")
             inputs = random_inputs(module)
             for name, features in TARGETS.items():

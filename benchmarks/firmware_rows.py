@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.cli.rows import network_of
+from tvm_serenity.commands.rows import network_of
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.report import report
 from tvm_serenity.rows.choose import choose
@@ -37,7 +37,7 @@ BOARD = "mps2-an386"
 
 
 def least(path: Path, streamed: bool, limits: Limits) -> str:
-    found = choose(network_of(str(path), [], False), streamed=streamed, limits=limits).best
+    found = choose(network_of(str(path), {}, False), streamed=streamed, limits=limits).best
     found.check()
     return _arena(found)
 

@@ -98,7 +98,7 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
     import numpy as np
     import tvm
 
-    from tvm_serenity.cli.models import source
+    from tvm_serenity.commands.models import source
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime import library
     from tvm_serenity.runtime.pipeline import serenity_pipeline
@@ -106,7 +106,7 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
     from tvm_serenity.tvm_targets import native
     from tvm_serenity.validation.drawn import random_inputs
 
-    opened = source(model, [])
+    opened = source(model)
     inputs = random_inputs(opened.module("off"))
     np.savez(folder / "inputs.npz", *inputs)
     memory: dict[str, int] = {}

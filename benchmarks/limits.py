@@ -62,7 +62,7 @@ MODELS = (
     ("rewrite", "zoo:swiftnet-cell-a"),
     ("schedule", "zoo:swiftnet"),
     ("offchip", "zoo:swiftnet", "--orders", "given,rewrite,traffic", "--effort", "100000"),
-    ("compile", "zoo:swiftnet-cell-a", "--rows", "--no-check"),
+    ("compile", "zoo:swiftnet-cell-a", "--rows", "1", "--no-check"),
     ("compile", "zoo:swiftnet", "--rewrite", "--no-check"),
 )
 """Commands that read models."""

@@ -9,7 +9,7 @@ also compiled and run: what stock TVM allocates beside what our arena takes.
 import argparse
 from pathlib import Path
 
-from tvm_serenity.cli.models import source
+from tvm_serenity.commands.models import source
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.memory import live_ranges, peak_bytes
 from tvm_serenity.plan import Buffer, plan

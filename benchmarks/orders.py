@@ -15,7 +15,7 @@ from pathlib import Path
 import networkx as nx
 
 from tvm_serenity import zoo
-from tvm_serenity.cli.models import source
+from tvm_serenity.commands.models import source
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import dp

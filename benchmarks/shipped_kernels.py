@@ -117,13 +117,13 @@ def row(model: str, target: Any, trials: int, folder: Path) -> None:
     """Measure one model, print its row, and write what is kept."""
     from dataclasses import replace
 
-    from tvm_serenity.cli.models import source
+    from tvm_serenity.commands.models import source
     from tvm_serenity.kernels import measured
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.tuning.tune import distinct
     from tvm_serenity.validation.drawn import random_inputs
 
-    opened = source(model if model.startswith("zoo:") else str(DATA / model), [])
+    opened = source(model if model.startswith("zoo:") else str(DATA / model))
     inputs = random_inputs(opened.module("off"))
     usual = prepared_for_host(opened.module(), Steps(measured=measured.NONE), target)
     alone = in_turns(machines([usual], inputs))

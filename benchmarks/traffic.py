@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tvm_serenity.cli.offchip import read_of, versions_of
+from tvm_serenity.commands.offchip import read_of, versions_of
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip import (
     SearchOptions,
@@ -78,7 +78,7 @@ MODELS = (
 
 def cells(jobs: int, plot: str | None) -> None:
     """Figure 11: totals in KiB, and how much less than in the given order."""
-    networks = {name: versions_of(*read_of(spec, [], True)) for name, spec in CELLS.items()}
+    networks = {name: versions_of(*read_of(spec, {}, True)) for name, spec in CELLS.items()}
     rows = run_points(points_of(networks, Sweep(CAPACITIES, ORDERS)), jobs)
     if plot is not None:
         plot_reduction(rows, plot, "belady")
@@ -127,7 +127,7 @@ def orders(_jobs: int) -> None:
     gains: list[float] = []
     gaps: list[float] = []
     for name, spec in _networks():
-        graph = read_of(spec, [], False)[0]
+        graph = read_of(spec, {}, False)[0]
         peak = schedule(graph, options=Options(time_limit_s=20))
         least = peak_bytes(graph, peak.order)
         starts = {"given": range(len(graph.ops)), "serenity": peak.order}

@@ -118,7 +118,7 @@ def test_a_graph_too_large_for_the_time_left_keeps_its_order(
 def test_a_net_too_large_for_the_time_left_is_not_matched_and_an_order_is_placed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    command = import_module("tvm_serenity.cli.rewrite")
+    command = import_module("tvm_serenity.commands.rewrite")
     rules = import_module("tvm_serenity.rewrite.rewrite")
     looked, orders = list[object](), list[Sequence[int]]()
     regions, place = rules.regions, command.place_in_time

@@ -128,7 +128,7 @@ def test_a_command_imports_no_other(tmp_path: Path) -> None:
     modules, _ = imported("boards")
     found = {name for name in modules if name.startswith("tvm_serenity.cli.")}
     assert found == {
-        f"tvm_serenity.cli.{n}" for n in ("_app", "boards", "commands", "options", "show")
+        f"tvm_serenity.cli.{n}" for n in ("_app", "boards", "commands", "derive", "show")
     }
     assert not modules & set(SLOW)
 

@@ -75,10 +75,10 @@ def test_an_unwritable_output_leaves_nothing(net: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--method", "magic"], "unknown method 'magic'; there are auto"),
+        (["--method", "magic"], "--method 'magic': there are auto"),
         (["--slice", "0:5"], "slice 0:5 is not within its ops 0:0"),
         (["--slice", "x"], "write FIRST:LAST"),
-        (["--time-limit", "-1"], "time_limit_s must be 0 or more"),
+        (["--time-limit", "-1"], "--time-limit -1.0: write a number of seconds from 0 on"),
         (["--dim", "N"], "write NAME=SIZE"),
         (["--align", "0"], "lignment"),
         (["--frobnicate"], "No such option"),

@@ -5,9 +5,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
 
-from tvm_serenity.cli.sweeping import kept_on_interrupt
+from tvm_serenity.commands.sweeping import SweepInterrupted, kept_on_interrupt
 from tvm_serenity.sweeps import PointFile, Row, run_sweep
 
 
@@ -29,9 +28,9 @@ class Point:
 def test_what_ctrl_c_keeps_is_found_again(resumed: bool, tmp_path: Path) -> None:
     keep = PointFile(tmp_path / "kept.points", "points", ("name",))
     points = [Point("first"), Point("second", interrupts=True)]
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(SweepInterrupted) as ended:
         kept_on_interrupt(partial(run_sweep, points), keep, resumed)
-    assert ended.value.exit_code == 130
+    assert ended.value.exit_status == 130
     assert keep.load() == {"digest of first": [{"name": "first"}]}
     again = [Point("first", interrupts=True), Point("second")]  # the first one is not run again
     rows = kept_on_interrupt(partial(run_sweep, again), keep, resumed=True)

@@ -67,7 +67,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
     "rows": (
         ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),
-        ("rows", BLOCKS, "--bands", *AGAIN[1:]),
+        ("rows", BLOCKS, "--rows", *AGAIN[1:]),
     ),
     "rows---sliding": (
         ("rows", "conv.tflite", "--sliding", "2", "--curve", "--causal", "past.tflite"),
@@ -75,7 +75,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "compile": (
         ("compile", "conv.tflite", "-o", "library"),
-        ("compile", "conv.tflite", "--rows", "--no-check", "--time-limit", "0.1"),
+        ("compile", "conv.tflite", "--rows", "1", "--no-check", "--time-limit", "0.1"),
         ("compile", "conv.tflite", "--rewrite", "--no-check", "--time-limit", "0.1"),
         ("compile", "barren.tflite", "--no-check"),
         ("compile", "conv.tflite", "--target", "llvm", "--no-check", "--tuned", "forms.json"),

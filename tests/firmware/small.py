@@ -96,7 +96,7 @@ def build(
 
     A board in ``options`` comes after the default one, and wins.
     """
-    from tvm_serenity.cli.models import ModelSource
+    from tvm_serenity.commands.models import ModelSource
     from tvm_serenity.firmware import image
     from tvm_serenity.firmware.tir import opened
 

@@ -14,8 +14,9 @@ from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.frontends import load
-from tvm_serenity.frontends.opaque import laid, parsed
+from tvm_serenity.frontends.opaque import laid
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.options.model import workspaces_of
 
 VELA = "wild/person_detect_vela.tflite"
 MIXER = """\
@@ -124,11 +125,11 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--opaque mixr: .* custom ones: mixer"):
         load(path, opaque={"mixr": 1})
     with pytest.raises(InputError, match="given twice"):
-        parsed(["a=1", "a=2"])
+        workspaces_of(["a=1", "a=2"])
     for wrong in ("a", "=3", "a=x"):
         with pytest.raises(InputError):
-            parsed([wrong])
-    assert parsed(["a=b=1K", "c=0"]) == {"a=b": 1024, "c": 0}
+            workspaces_of([wrong])
+    assert workspaces_of(["a=b=1K", "c=0"]) == {"a=b": 1024, "c": 0}
 
 
 def test_nothing_else_runs_a_stand_in(tmp_path: Path) -> None:

@@ -203,14 +203,14 @@ def test_every_pair_is_verified_or_refused_by_name(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rows": 0}, "--rows '0': write a number of rows"),
+        ({"rows": 0}, "--rows 0: write a number of rows"),
         ({"rows": "x"}, "--rows 'x': write a number of rows"),
         ({"codegen": "x"}, "--codegen 'x': there are c, llvm"),
         ({"stack_bytes": -1}, "--stack -1"),
         ({"arena_limit_bytes": -1}, "--arena-limit -1"),
         ({"rows": 1, "ram_bytes": 100}, "leave nothing for tensors"),
         ({"rows": "off", "ram_bytes": 9_000}, "--rows off does not take --ram"),
-        ({"rows": "off", "stream_input": True}, "--rows off does not take --ram and --stream"),
+        ({"rows": "off", "stream_input": True}, "--rows off does not take --stream-input"),
     ],
 )
 def test_values_that_make_no_sense(options: Options, said: str) -> None:
@@ -222,7 +222,7 @@ def test_the_command_passes_every_option_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One run with every option that has a field; a field left at its default is a lost option."""
-    from tvm_serenity.cli.models import ModelSource
+    from tvm_serenity.commands.models import ModelSource
     from tvm_serenity.firmware import building
 
     class Passed(Exception):

@@ -21,7 +21,6 @@ from tests.firmware.projects import (
     project,
 )
 from tvm_serenity.boards import MemoryRegion, board
-from tvm_serenity.firmware.choices import FORMATS
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 from tvm_serenity.firmware.execute import host
 from tvm_serenity.firmware.forms import WRITERS
@@ -29,6 +28,7 @@ from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.firmware.toolchain import have, make
 from tvm_serenity.firmware.verify import difference
+from tvm_serenity.options.output import FORMATS
 
 MADE = {
     "mlf": ["net.tar"],

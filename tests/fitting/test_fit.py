@@ -47,7 +47,7 @@ def module() -> Any:
 
 @pytest.fixture(scope="module")
 def found(module: Any) -> Fitted:
-    return fitted(module, BOARD, FitGoal(minimise="ram", stream_input="either", seconds=120))
+    return fitted(module, BOARD, FitGoal(minimise="ram", stream_input="either", time_limit_s=120))
 
 
 @needs_board
@@ -73,8 +73,8 @@ def test_figures_are_those_of_the_builds_they_stand_for(module: Any, found: Fitt
 @needs_board
 def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     net = wide()
-    fast = fitted(net, BOARD, FitGoal(minimise="time", seconds=60)).chosen
-    small = fitted(net, BOARD, FitGoal(minimise="ram", seconds=60)).chosen
+    fast = fitted(net, BOARD, FitGoal(minimise="time", time_limit_s=60)).chosen
+    small = fitted(net, BOARD, FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert fast is not None
     assert small is not None
     assert fast.candidate.settings.fast
@@ -85,7 +85,7 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
 
 @pytest.mark.skipif(not installed(), reason="needs the cycles extra")
 def test_constants_are_in_ram_where_flash_is_slow() -> None:
-    found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", seconds=60))
+    found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", time_limit_s=60))
     assert found.chosen is not None
     program = found.chosen.candidate.made.program
     assert program.copied
@@ -176,7 +176,7 @@ def _beats(a: BuildFigures, b: BuildFigures) -> bool:
 
 
 def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
-    found = fitted(module, BOARD, FitGoal(seconds=0.01))
+    found = fitted(module, BOARD, FitGoal(time_limit_s=0.01))
     assert not found.complete
     assert found.chosen is not None
     assert found.lower_bound_bytes == 0
@@ -189,7 +189,7 @@ def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     from tvm_serenity.firmware.latency import latency
 
     target = board("nucleo-l4r5zi")
-    found = fitted(module, target, FitGoal(seconds=120, milliseconds=1e6))
+    found = fitted(module, target, FitGoal(time_limit_s=120, milliseconds=1e6))
     assert found.chosen is not None
     assert found.chosen.run is not None
     project = build_chosen(found, Settings(output=str(tmp_path / "m"), check=False))
@@ -215,7 +215,7 @@ def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
 
 
 def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> None:
-    found = fitted(str(model(AD)), "stm32vldiscovery", FitGoal(seconds=120))
+    found = fitted(str(model(AD)), "stm32vldiscovery", FitGoal(time_limit_s=120))
     assert [(one.how, one.fits, one.linked) for one in found.points] == [("whole", False, False)]
     assert found.complete
     assert found.chosen is None
@@ -227,8 +227,8 @@ def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> 
     [
         ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash"),
         ({"stream_input": "maybe"}, "--stream-input 'maybe': there are no, yes, either"),
-        ({"seconds": 0}, "--time-limit 0: more than 0"),
-        ({"jobs": 0}, "--jobs 0: more than 0"),
+        ({"time_limit_s": 0}, "--time-limit 0: write a number of seconds above 0"),
+        ({"jobs": 0}, "--jobs 0: write a number from 1 on"),
     ],
 )
 def test_goals_are_refused_by_name(goal: dict[str, Any], words: str) -> None:

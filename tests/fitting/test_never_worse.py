@@ -16,7 +16,7 @@ from tests.random_graphs import random_graph
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
-from tvm_serenity.cli.rows import network_of
+from tvm_serenity.commands.rows import network_of
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.tir.made import Maker
@@ -95,7 +95,7 @@ def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_slow_machine_finds_the_same(streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), [], True)
+    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), {}, True)
     limits, heights = Limits(effort=0.05), heights_of(network, 2)
     found = stream(network, heights, streamed=streamed, limits=limits)
     clock, real = iter(range(1 << 60)), time.monotonic

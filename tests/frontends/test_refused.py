@@ -15,7 +15,7 @@ from tvm_serenity.frontends.relax import to_relax
 
 _CODE = """
 import sys
-from tvm_serenity.cli.models import source
+from tvm_serenity.commands.models import source
 from tvm_serenity.errors import UnsupportedError
 try:
     source(sys.argv[1]).module()

@@ -31,11 +31,11 @@ def test_bad_options_are_refused() -> None:
 
 
 def test_a_rewritten_cell_reads_only_what_was_written() -> None:
-    from tvm_serenity.cli.offchip import read_of, versions_of
+    from tvm_serenity.commands.offchip import read_of, versions_of
     from tvm_serenity.offchip.order_search import SearchOptions
     from tvm_serenity.offchip.orders import ORDERS
 
-    network = versions_of(*read_of("zoo:swiftnet-cell-c", [], True))
+    network = versions_of(*read_of("zoo:swiftnet-cell-c", {}, True))
     assert network.rewritten is not None
     totals = {}
     for name in ("serenity", "rewrite"):

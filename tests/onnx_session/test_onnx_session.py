@@ -157,11 +157,11 @@ def test_the_lines_printed_open_the_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--for", "onnx"], "--for 'onnx': there is onnxruntime, onnxruntime-all"),
-        (["--for", "onnxruntime"], "name it with -o"),
-        (["--for", "onnxruntime", "-o", "y.onnx", "--in-place"], "goes without"),
-        (["--for", "onnxruntime", "-o", "y.onnx", "--plan", "tflm"], "goes without --plan"),
-        (["--for", "onnxruntime", "-o", "y.onnx", "--rewrite"], "goes without --rewrite"),
+        (["--for", "onnx"], "--for 'onnx': there are onnxruntime, onnxruntime-all"),
+        (["--for", "onnxruntime"], "--for goes with --output: it writes a file"),
+        (["--for", "onnxruntime", "-o", "y.onnx", "--in-place"], "does not take --in-place"),
+        (["--for", "onnxruntime", "-o", "y.onnx", "--plan", "tflm"], "does not take --plan"),
+        (["--for", "onnxruntime", "-o", "y.onnx", "--rewrite"], "does not take --for"),
     ],
 )
 def test_refusals(options: list[str], said: str, tmp_path: Path) -> None:

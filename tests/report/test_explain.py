@@ -120,7 +120,7 @@ def test_a_chain_gains_from_rows_alone(shared: Path) -> None:
     assert "the given one is proved best" in found.stdout
     assert "no order can go below" in found.stdout
     assert found.stdout.count("no gain, 55,296 bytes") == 5
-    assert "The most is gained by rows --bands 4 --graph: 29,184 bytes." in found.stdout
+    assert "The most is gained by rows --rows 4 --graph: 29,184 bytes." in found.stdout
     assert "467,840 bytes to spare" in found.stdout
 
 

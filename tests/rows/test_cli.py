@@ -11,7 +11,7 @@ RESNET = "mlperf_tiny/ic_resnet8_int8.tflite"
 
 def test_rows_in_json_with_checks() -> None:
     path = str(model(RESNET))
-    done = serenity("rows", path, "--graph", "--bands", "4", "--check", "--json")
+    done = serenity("rows", path, "--graph", "--rows", "4", "--check", "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0
     assert found["arena_bytes"] == found["lower_bound_bytes"] == 24576
@@ -33,11 +33,11 @@ def test_a_limit_out_of_reach_is_exit_1_with_the_least() -> None:
 def test_what_cannot_be_asked_for() -> None:
     path = str(model(RESNET))
     for arguments, message in (
-        (("rows", path, "--graph", "--bands", "0"), "--bands '0': write a number of rows"),
+        (("rows", path, "--graph", "--rows", "0"), "--rows 0: write a number of rows"),
         (("rows", path, "--graph", "--ram", "much"), "size 'much'"),
         (
             ("build", path, "--board", "microbit", "-o", "none", "--rows", "off", "--ram", "16K"),
-            "--rows off does not take --ram and --stream-input",
+            "--rows off does not take --ram",
         ),
         (
             ("build", path, "--board", "microbit", "-o", "none", "--rows", "-1"),

@@ -270,7 +270,7 @@ def test_a_bound_covers_every_choice_of_chains(streamed: bool) -> None:
 
 def test_the_command_says_what_is_computed_again(tmp_path: Path) -> None:
     blocks = "zoo:mobilenet-v2?layout=NHWC&size=32&width=0.35&classes=2&quantised=1"
-    given = ["rows", blocks, "--bands", "1", "--time-limit", "2", "--recompute", "1.5"]
+    given = ["rows", blocks, "--rows", "1", "--time-limit", "2", "--recompute", "1.5"]
     certificate = str(tmp_path / "bands.json")
     ran = CliRunner().invoke(app, [*given, "--json", "--check", "--certificate", certificate])
     assert ran.exit_code == 0, ran.output
@@ -283,12 +283,12 @@ def test_the_command_says_what_is_computed_again(tmp_path: Path) -> None:
     assert json.loads(checked.stdout)["lower_bound_bytes"] <= answer["arena_bytes"]
     for option in ("--graph", "--curve"):
         refused = CliRunner().invoke(app, [*given, option])
-        assert f"--recompute does not take {option}" in str(refused.exception)
+        assert f"--recompute 1.5 does not take {option}" in str(refused.exception)
 
 
 @needs_board
 def test_fit_has_it_as_candidates() -> None:
-    found = fitted(module(), BOARDS[0], FitGoal(minimise="ram", recompute=3, seconds=60))
+    found = fitted(module(), BOARDS[0], FitGoal(minimise="ram", recompute=3, time_limit_s=60))
     works = {one.candidate.work for one in found.points}
     assert 1.0 in works
     assert max(works) > 1
@@ -298,7 +298,7 @@ def test_fit_has_it_as_candidates() -> None:
     assert chosen.candidate.work > 1
     assert "computed again" in chosen.how
     assert 0 < found.lower_bound_bytes <= min(one.arena_bytes for one in found.points)
-    without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", seconds=60)).chosen
+    without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert without is not None
     assert chosen.arena_bytes < without.arena_bytes
     build_chosen(found, Settings(name="net"))

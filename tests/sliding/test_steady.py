@@ -208,7 +208,7 @@ def test_steps_that_strides_do_not_divide(tmp_path: Path) -> None:
 def test_refusals() -> None:
     kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
     assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
-    assert "--graph does not go with --sliding" in refused("rows", kws, "--sliding", "2", "--graph")
+    assert "--sliding 2 does not take --graph" in refused("rows", kws, "--sliding", "2", "--graph")
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
     assert "keeps 7 states itself" in refused("rows", svdf, "--sliding", "2")
     flat = str(model("mlperf_tiny/ad01_int8.tflite"))

@@ -135,7 +135,7 @@ def test_bad_input_names_what_is_wrong(
         ("--mlp 5 --density 0.5", "write WIDTHxDEPTH"),
         ("--mlp 5x2", "needs --density"),
         ("", "choose one network"),
-        ("--mlp 5x2 --edges net.txt", "choose one network"),
+        ("--mlp 5x2 --edges net.txt", "--mlp 5x2 does not take --edges net.txt"),
         ("--mlp 5x2 --density 2", "above 0, at most 1"),
         ("--edges /nowhere/net.txt", "cannot be read"),
         ("--onnx /nowhere/net.onnx --density 0.5", "cannot be read"),

@@ -16,7 +16,7 @@ from tvm import relax  # noqa: E402
 from tests.cli.run import process_state  # noqa: E402
 from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import compiling, main  # noqa: E402
-from tvm_serenity.cli.models import ModelSource  # noqa: E402
+from tvm_serenity.commands.models import ModelSource  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.validation.given import given_inputs  # noqa: E402
 from tvm_serenity.validation.judge import Judge  # noqa: E402

@@ -6,24 +6,25 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tvm_serenity.boards import Board, board, names
-from tvm_serenity.cli import app, show
-from tvm_serenity.cli.options import Json
+from tvm_serenity.boards import Board
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
+from tvm_serenity.commands.boards import boards
+from tvm_serenity.options.output import Shown
+
+BoardName = Annotated[
+    str | None, typer.Argument(metavar="[BOARD]", help="One board, or a .toml file.")
+]
 
 
-@app.command("boards")
-def boards_command(
-    board_name: Annotated[
-        str | None, typer.Argument(metavar="[BOARD]", help="One board, or a .toml file.")
-    ] = None,
-    json: Json = False,
-) -> None:
+@command("boards")
+def boards_command(board_name: BoardName = None, *, shown: Shown) -> None:
     """List the boards that are known, or show one.
 
     A file of your own, in the same form, is given by its path: serenity boards my-board.toml.
     """
-    found = [board(name) for name in (names() if board_name is None else [board_name])]
-    if json:
+    found = boards(board_name)
+    if shown.json:
         show.print_json({b.name: _json(b) for b in found})
         return
     if board_name is not None:

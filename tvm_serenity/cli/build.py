@@ -1,112 +1,42 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tvm_serenity.boards import board
-from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import (
-    Dims,
-    InPlace,
-    Json,
-    Model,
-    Opaque,
-    Recompute,
-    Sliding,
-    StreamInput,
-    TimeLimit,
-    WriteOver,
-    sized,
-)
-from tvm_serenity.cli.quantized import Channels, DynamicRange, said_of_channels
+from tvm_serenity.cli import show
+from tvm_serenity.cli.channels import said_of_channels
+from tvm_serenity.cli.derive import command
+from tvm_serenity.cli.options import Board, Model
+from tvm_serenity.commands.models import source
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.choices import FLASH, FORMATS, NEEDED, PROJECT, STACK_BYTES
-from tvm_serenity.quantize.choices import FOLD, OFF
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.options.option import Option, option
+from tvm_serenity.options.output import PROJECT, Shown
+from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
 
-Rows = Annotated[
-    str,
-    typer.Option(
-        "--rows",
-        metavar="N|auto|needed|off",
-        help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit whole; "
-        "needed: then first in place, rewritten, over; off: whole.",
-    ),
-]
-Fast = Annotated[
-    bool, typer.Option("--fast", help="Take faster kernels whose workspace needs a larger arena.")
-]
-Constants = Annotated[
-    str,
-    typer.Option(
-        "--constants",
-        metavar="flash|ram",
-        help="ram: copied there at start, for boards whose flash is slower than the core.",
-    ),
-]
-BuildRam = Annotated[int | None, sized("RAM in all, stack included.", "--ram")]
-NoCheck = Annotated[
-    bool, typer.Option("--no-check", help="Do not compare what is built with TVM and the model.")
-]
 
+@dataclass(frozen=True, kw_only=True)
+class ShownBuild(Shown):
+    """``why``: the kernel of each operator, too."""
 
-@app.command("build")
-def build_command(
-    model: Model,
-    board_name: Annotated[
-        str, typer.Option("--board", metavar="NAME", help="A known board, or a .toml file.")
-    ],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="DIR", help="Write the project here.")
-    ],
-    name: Annotated[
-        str | None, typer.Option(help="Prefix of the C names. [default: the file's name]")
-    ] = None,
-    codegen: Annotated[str, typer.Option(help="Kernels as C sources, or compiled by llvm.")] = "c",
-    quantized: Annotated[
-        str, typer.Option(help="auto: integer kernels where the model is quantised; off: float.")
-    ] = "auto",
-    dynamic_range: DynamicRange = "litert",
-    channels: Channels = FOLD,
-    rewrite: Annotated[
-        bool, typer.Option("--rewrite", help="Rewrite subgraphs for a lower peak first.")
-    ] = False,
-    in_place: InPlace = False,
-    write_over: WriteOver = False,
-    fast: Fast = False,
-    constants: Constants = FLASH,
-    order: Annotated[str, typer.Option(help="best, or given: the model's own order.")] = "best",
-    arena_limit: Annotated[int | None, sized("Refuse an arena above this.")] = None,
-    stack: Annotated[int, sized("Stack to keep free.")] = STACK_BYTES,
-    external_arena: Annotated[
-        bool, typer.Option("--external-arena", help="The caller passes the arena: re-entrant.")
-    ] = False,
-    rows: Rows = NEEDED,
-    ram: BuildRam = None,
-    stream_input: StreamInput = False,
-    sliding: Sliding = None,
-    recompute: Recompute = None,
-    formats: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = PROJECT,
-    force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
-    no_check: NoCheck = False,
-    dim: Dims = None,
-    opaque: Opaque = None,
-    time_limit: TimeLimit = None,
-    why: Annotated[
-        bool,
-        typer.Option(
-            "--why", help="Say which kernel each operator has, its cycles, and why no other."
+    why: bool = option(
+        False,
+        Option(
+            flag="--why", help="Say which kernel each operator has, its cycles, and why no other."
         ),
-    ] = False,
-    json: Json = False,
-) -> None:
+    )
+
+
+@command("build", required=("output",))
+def build_command(model: Model, board_name: Board, options: Settings, shown: ShownBuild) -> None:
     """Build firmware for MODEL: quantise, order, plan, write C, and check that it fits the board.
 
     Without a runtime and without malloc: DIR receives NAME_model.h and NAME_model.c (the C
@@ -119,63 +49,40 @@ def build_command(
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
         serenity build person.tflite --board microbit -o person
     """
-    opened, target = source(model, dim or (), opaque or ()), board(board_name)
-    from tvm_serenity.firmware.settings import Settings
-
-    settings = Settings(
-        name=name,
-        dims=opened.dims,
-        opaque=opened.opaque,
-        rows=rows,
-        ram_bytes=ram,
-        stream_input=stream_input,
-        sliding=sliding,
-        recompute=recompute,
-        order=order,
-        in_place=in_place,
-        write_over=write_over,
-        fast=fast,
-        constants=constants,
-        rewrite="all" if rewrite else "",
-        quantized=quantized,
-        dynamic_range=dynamic_range,
-        channels=channels,
-        codegen=codegen,
-        external_arena=external_arena,
-        arena_limit_bytes=arena_limit,
-        stack_bytes=stack,
-        format=formats,
-        output=output,
-        force=force,
-        check=not no_check,
-        time_limit_s=time_limit,
-    )
-    opened.check_operators(quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity.firmware.building import build
+    target = board(board_name)
+    opened = source(model, options.dims, options.opaque)
+    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+    from tvm_serenity import firmware
 
     show.warn_without_core()
     try:
         with show.progress(f"building {model}") as said:
-            project = build(opened.to_build(), target, replace(settings, notify=said.step))
+            project = firmware.build(opened.to_build(), target, replace(options, notify=said.step))
     except FitError as error:
-        if json:
+        if shown.json:
             show.print_json(error.facts)
         else:
             show.facts(f"{model} {error}", _refused(error.facts))
         raise typer.Exit(1) from None
+    _show(model, project, options, shown)
+
+
+def _show(model: str, project: "Project", options: Settings, shown: ShownBuild) -> None:
+    """Print what was built, with its estimate and its kernels where they are asked for."""
     from tvm_serenity.cli import kernel_choices, latency_line
 
-    if json and not why:
+    if shown.json and not shown.why:
         show.print_json(project.facts)
         return
     found = latency_line.estimated(project)
-    if json:
+    if shown.json:
         show.print_json({**project.facts, "choices": kernel_choices.priced(project, found)})
         return
     rows_said = {**_built(project), **latency_line.rows(found)}
-    rows_said["next"] = advice(formats, output, project.metadata["name"])
-    show.facts(f"{model} on {target.name}: {output}", rows_said)
-    if why:
+    output = str(options.output)
+    rows_said["next"] = advice(options.format, output, project.metadata["name"])
+    show.facts(f"{model} on {project.metadata['board']}: {output}", rows_said)
+    if shown.why:
         kernel_choices.show_choices(kernel_choices.priced(project, found), found)
 
 

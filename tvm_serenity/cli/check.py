@@ -1,32 +1,23 @@
 """``serenity check``: verify a certificate without the search that made it."""
 
-import json as json_module
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model
-from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.errors import InputError
-from tvm_serenity.files import read_text
-from tvm_serenity.rows.bound import FORMAT, check_bound
-from tvm_serenity.schedule.certificate import Confirmed, check_certificate
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
+from tvm_serenity.cli.options import Model
+from tvm_serenity.commands.check import CheckOptions, check
+from tvm_serenity.options.output import Shown
 
-MAX_FILE_BYTES = 2**30
+Certificate = Annotated[
+    str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule or rows --certificate.")
+]
 
 
-@app.command("check")
+@command("check")
 def check_command(
-    model: Model,
-    certificate: Annotated[
-        str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule or rows --certificate.")
-    ],
-    dim: Dims = None,
-    json: Json = False,
+    model: Model, certificate: Certificate, options: CheckOptions, shown: Shown
 ) -> None:
     """Verify a certificate: the order's peak, and the bound that no order can be below.
 
@@ -37,10 +28,8 @@ def check_command(
     when that takes too long, by the reference in Python: the verdict says which. Exit status 2
     where a claim is wrong.
     """
-    claims = read_certificate(certificate)
-    with show.progress(f"checking {certificate}"):
-        found = _confirmed(model, certificate, claims, dim or ())
-    if json:
+    found = check(model, certificate, options, show.progress)
+    if shown.json:
         show.print_json(
             {
                 "model": model,
@@ -60,40 +49,3 @@ def check_command(
             "bound": f"{found.lower_bound_bytes:,} bytes, {bound}: {found.how}",
         },
     )
-
-
-def _confirmed(
-    model: str, certificate: str, claims: Mapping[str, Any], dims: Sequence[str]
-) -> Confirmed:
-    """What is confirmed of an order's certificate, or of one for all bands of rows."""
-    if claims.get("format") == FORMAT:
-        from tvm_serenity.cli.rows import network_of
-
-        how = bool(claims.get("graph_only")), bool(claims.get("recompute"))
-        return check_bound(network_of(model, list(dims), *how), claims)
-    options = claims.get("options", {})
-    if not isinstance(options, Mapping):
-        raise InputError(f"{certificate}: its options are not an object")
-    choices = meaning(
-        bool(options.get("alias_copies")),
-        bool(options.get("fold_concat")),
-        bool(options.get("in_place")),
-        options.get("slice"),
-    )
-    graph = choices.apply(source(model, dims).file().graph).graph
-    return check_certificate(graph, claims)
-
-
-def read_certificate(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file; :class:`InputError` where it is none."""
-    try:
-        if Path(path).stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-        claims = json_module.loads(read_text(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON ({error})") from None
-    if not isinstance(claims, dict):
-        raise InputError(f"{path}: is not a certificate")
-    return claims

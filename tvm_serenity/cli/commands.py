@@ -8,7 +8,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "boards": ("boards",),
     "build": ("build",),
     "check": ("check",),
-    "compile": ("compiling",),
+    "compile": ("compile",),
     "explain": ("explain",),
     "fit": ("fit",),
     "inspect": ("inspect",),

@@ -1,33 +1,18 @@
 """``serenity inspect``: the live profile, step by step."""
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
-from tvm_serenity.cli import app, program, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import (
-    Alias,
-    Dims,
-    Fold,
-    InPlace,
-    Json,
-    Model,
-    Opaque,
-    Slice,
-    TimeLimit,
-)
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
+from tvm_serenity.cli.options import Model
 from tvm_serenity.cli.profile_chart import profile_chart
-from tvm_serenity.cli.reduce import meaning
-from tvm_serenity.deadline import within
-from tvm_serenity.memory import Profile, profile
-from tvm_serenity.plots import check_plot
-from tvm_serenity.report.figure import plot_profiles
-from tvm_serenity.schedule import METHODS, Options, schedule
+from tvm_serenity.cli.program import program_facts
+from tvm_serenity.commands.inspect import InspectOptions, inspect
+from tvm_serenity.memory import Profile
+from tvm_serenity.options.output import Shown
 from tvm_serenity.transform import Reduced
 
 BAR = 40
@@ -37,79 +22,23 @@ MOST_LIVE = 200
 """Tensors that make the peak, largest first, of which so many are printed."""
 
 
-@app.command("inspect")
-def inspect_command(
-    model: Model,
-    method: Annotated[str, typer.Option(help=f"Whose order: {', '.join(METHODS)}.")] = "given",
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE.svg|png|pdf", help="Draw given and best order.")
-    ] = None,
-    compact: Annotated[
-        bool, typer.Option("--compact", help="Given and best order as charts of a few lines.")
-    ] = False,
-    time_limit: TimeLimit = None,
-    alias_copies: Alias = False,
-    fold_concat: Fold = False,
-    in_place: InPlace = False,
-    slice_text: Slice = None,
-    dim: Dims = None,
-    opaque: Opaque = None,
-    json: Json = False,
-) -> None:
+@command("inspect")
+def inspect_command(model: Model, options: InspectOptions, shown: Shown) -> None:
     """Show what is in memory at every step of MODEL, and what makes the peak.
 
     [dim]Examples[/dim]
       serenity inspect model.tflite --compact
       serenity inspect model.tflite --plot profile.svg
     """
-    check_plot(plot)
-    choices = meaning(alias_copies, fold_concat, in_place, slice_text)
-    opened = source(model, dim or (), opaque or ()).file()
-    reduced = choices.apply(opened.graph)
-    with within(time_limit), show.progress("ordering") as report:
-        options = Options(progress=report)
-        found = schedule(reduced.graph, method, options)
-        best = (
-            schedule(reduced.graph, "auto", options)
-            if (plot is not None or compact) and method == "given"
-            else found
-        )
-    shown = profile(reduced.graph, found.order)
-    both = {
-        "given order": profile(reduced.graph),
-        "best order": profile(reduced.graph, best.order),
-    }
-    if plot is not None:
-        plot_profiles(Path(model).name, both, plot)
-    if json:
-        said = _json(model, reduced, shown, first=choices.first or 0)
-        show.print_json({**said, **program.program_json(opened)})
-    elif compact:
-        _print_compact(model, reduced, both)
+    found = inspect(model, options, show.progress)
+    if shown.json:
+        show.print_json(found.json())
+    elif options.compact:
+        _print_compact(model, found.reduced, found.both)
     else:
-        _print(model, reduced, shown, first=choices.first or 0)
-        if facts := program.program_facts(opened):
+        _print(model, found.reduced, found.shown, found.first)
+        if facts := program_facts(found.opened):
             show.facts("ExecuTorch", facts)
-
-
-def _json(model: str, reduced: Reduced, shown: Profile, first: int) -> dict[str, object]:
-    return {
-        "model": model,
-        "ops": reduced.nodes,
-        "peak_bytes": shown.peak_bytes,
-        "peak_step": shown.peak_step,
-        "state_bytes": reduced.graph.state_bytes,
-        "constant_bytes": reduced.graph.constant_bytes,
-        "steps": [
-            {
-                "op": first + reduced.ops[step.op],
-                "name": reduced.graph.ops[step.op].name,
-                "live_bytes": step.live_bytes,
-                "live": [shown.ranges[i].name for i in live],
-            }
-            for step, live in zip(shown.steps, shown.live_sets(), strict=True)
-        ],
-    }
 
 
 def _print_compact(model: str, reduced: Reduced, profiles: Mapping[str, Profile]) -> None:

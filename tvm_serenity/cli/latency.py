@@ -1,49 +1,36 @@
 """``serenity latency``: milliseconds of a firmware project, or of an ELF, on a board."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from tvm_serenity.boards import Board, board
-from tvm_serenity.cli import app, show
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.latency_line import line
-from tvm_serenity.cli.options import Json
-from tvm_serenity.cycles.board import COUNTS
-from tvm_serenity.cycles.emulate import installed, require
-from tvm_serenity.cycles.estimate import CycleEstimate, claim_of, cycles_of
-from tvm_serenity.cycles.static import STATIC
-from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.blocks import priced_alone, static_estimate
-from tvm_serenity.firmware.latency import latency
-from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.firmware.verify import run_qemu
+from tvm_serenity.commands.latency import InstructionCount, LatencyOptions, as_json, latency
+from tvm_serenity.cycles.estimate import CycleEstimate
+from tvm_serenity.options.option import Option, option
+from tvm_serenity.options.output import Shown
 
 MOST_PARTS = 12
 
+Built = Annotated[
+    str, typer.Argument(metavar="DIR|ELF", help="What serenity build wrote, or a program.")
+]
 
-@app.command("latency")
-def latency_command(
-    path: Annotated[
-        str, typer.Argument(metavar="DIR|ELF", help="What serenity build wrote, or a program.")
-    ],
-    board_name: Annotated[
-        str | None,
-        typer.Option("--board", metavar="NAME", help="A board, or a .toml. [default: DIR's]"),
-    ] = None,
-    clock: Annotated[
-        int | None, typer.Option("--clock", metavar="MHz", help="[default: the board's]", min=1)
-    ] = None,
-    function: Annotated[
-        str, typer.Option("--function", metavar="NAME", help="What to measure in an ELF.")
-    ] = "main",
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Cycles of each function, too.")
-    ] = False,
-    json: Json = False,
-) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class ShownLatency(Shown):
+    """``profile``: cycles of each function, too."""
+
+    profile: bool = option(False, Option(flag="--profile", help="Cycles of each function, too."))
+
+
+@command("latency")
+def latency_command(path: Built, options: LatencyOptions, shown: ShownLatency) -> None:
     """Say what one run takes on a board, in milliseconds, without the board.
 
     The program is emulated and every instruction priced: by a table of the core and a model of the
@@ -55,93 +42,31 @@ def latency_command(
         serenity latency kws
         serenity latency app.elf --board nucleo-l4r5zi --function infer --profile
     """
-    project = load(path) if Path(path).is_dir() else None
-    if project is None and board_name is None:
-        raise InputError("--board: an ELF does not say which board it is for")
-    target = board(board_name if board_name is not None else str(_board(project)))
-    if claim_of(target) == COUNTS or not installed():
-        _counts(path, project, target, json)
-        return
-    with show.progress(f"pricing {path}"):
-        if project is not None:
-            found = latency(project, target, clock)
+    found = latency(path, options, show.progress)
+    if isinstance(found, InstructionCount):
+        if shown.json:
+            show.print_json(found.json())
         else:
-            found = cycles_of(path, target, function, clock_mhz=clock)
-    if json:
+            _print_count(path, found)
+    elif shown.json:
         show.print_json(as_json(found))
     else:
-        _print(path, found, profile)
+        _print(path, found, shown.profile)
 
 
-def _board(project: Project | None) -> str:
-    assert project is not None
-    return str(project.metadata["board"])
-
-
-def _counts(path: str, project: Project | None, target: Board, json: bool) -> None:
-    """What is left without a timing: what QEMU counts, priced by the core's table alone."""
-    if project is None or target.qemu is None or target.name != project.metadata["board"]:
-        require()
-        raise InputError(
-            f"{target.name}: no [timing], and no QEMU machine to count instructions on"
-        )
-    cycles = None
-    if priced_alone(target):
-        count, cycles = static_estimate(project, target)
-    else:
-        found = run_qemu(project, project.reference_inputs(), traced=False).instructions
-        assert found is not None
-        count = found
-    claim = COUNTS if cycles is None else STATIC
-    data: dict[str, Any] = {"board": target.name, "claim": claim, "instructions": count}
-    rows = {"class": claim, "instructions": f"{count:,} emulated by QEMU, not cycles"}
-    if cycles is not None:
-        mhz = target.core.clock_mhz
-        low, high = (c / mhz / 1e3 for c in cycles)
-        data |= {"core": target.core.name, "clock_mhz": mhz, "cycles": list(cycles)}
-        data["milliseconds"] = [low, high]
+def _print_count(path: str, found: InstructionCount) -> None:
+    core = found.board.core
+    rows = {
+        "class": found.claim,
+        "instructions": f"{found.instructions:,} emulated by QEMU, not cycles",
+    }
+    if found.cycles is not None and found.milliseconds is not None:
         rows["cycles"] = (
-            f"{cycles[0]:,} to {cycles[1]:,}: blocks by the table of {target.core.cycles}"
+            f"{found.cycles[0]:,} to {found.cycles[1]:,}: blocks by the table of {core.cycles}"
         )
-        rows["time"] = f"{low:.3g} to {high:.3g} ms at {mhz} MHz, where no memory waits"
-    if json:
-        show.print_json(data)
-    else:
-        show.facts(f"{path} on {target.name}", rows)
-
-
-def as_json(found: CycleEstimate) -> dict[str, Any]:
-    """Return an estimate as ``--json`` prints it; times in milliseconds, energy in microjoules."""
-    return {
-        "board": found.board,
-        "core": found.core,
-        "claim": found.claim,
-        "clock_mhz": found.clock_mhz,
-        "function": found.function,
-        "instructions": found.instructions,
-        "cycles": list(found.cycles),
-        "milliseconds": list(found.milliseconds),
-        "error_percent": found.error_percent,
-        "expected_ms": list(found.expected_ms),
-        "shares": dict(found.shares),
-        "loads": dict(found.loads),
-        "caches": {name: {"hits": h, "misses": m} for name, (h, m) in found.caches.items()},
-        "operators": [_part(p, found) for p in found.operators],
-        "functions": [_part(p, found) for p in found.functions],
-        "compiler": found.compiler,
-        "flags": found.flags,
-        "microjoules": None if found.microjoules is None else list(found.microjoules),
-        "sources": list(found.sources),
-    }
-
-
-def _part(part: Any, found: CycleEstimate) -> dict[str, Any]:
-    return {
-        "name": part.name,
-        "calls": part.calls or None,
-        "instructions": part.instructions,
-        "milliseconds": list(found.in_milliseconds(part.cycles)),
-    }
+        low, high = found.milliseconds
+        rows["time"] = f"{low:.3g} to {high:.3g} ms at {core.clock_mhz} MHz, where no memory waits"
+    show.facts(f"{path} on {found.board.name}", rows)
 
 
 def _print(path: str, found: CycleEstimate, profile: bool) -> None:

@@ -1,45 +1,12 @@
-"""``serenity schedule --for onnxruntime``: a file, its session options, and what a run takes."""
+"""``serenity schedule``: what is printed of files for onnxruntime, and of data beside a file."""
 
-import shutil
-import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tvm_serenity.cli import show
-from tvm_serenity.errors import InputError, SerenityError
-from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import FORMATS, format_of, left_beside, load, save
-from tvm_serenity.frontends.formats import suffixes
+from tvm_serenity.commands.onnx_session import SessionFile
+from tvm_serenity.frontends import format_of, left_beside
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.memory import peak_bytes
-from tvm_serenity.onnx_session import (
-    LEVELS,
-    SESSION_OPTIONS,
-    as_allocated,
-    can_measure,
-    measure,
-    optimise,
-    options_path,
-    session_json,
-    snippet,
-)
-from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
-from tvm_serenity.transform import Reduced
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the command was asked for beside the model."""
-
-    output: str | None
-    method: str
-    options: Options
-    check: bool
-    json: bool
-    others: tuple[str, ...] = ()
-    """Options given that do not go with ``--for``."""
+from tvm_serenity.onnx_session import snippet
 
 
 def said_of(opened: ModelFile) -> str:
@@ -55,93 +22,9 @@ def say_what_to_copy(opened: ModelFile, output: str) -> None:
         show.console.print(f"its data is in another file: copy {source} to {target}")
 
 
-def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Asked) -> None:
-    """Optimise ``opened``, order what comes out, write and measure it, print what was found."""
-    if runtime not in LEVELS:
-        raise InputError(f"--for {runtime!r}: there is {', '.join(LEVELS)}")
-    form = format_of(opened)
-    if form is None or form.runtime != runtime:
-        able = suffixes([one for one in FORMATS if one.runtime == runtime])
-        raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
-    if asked.others:
-        raise InputError(f"--for {runtime} goes without {', '.join(asked.others)}")
-    if asked.output is None:
-        raise InputError(f"--for {runtime} writes a file: name it with -o")
-    target = Path(asked.output)
-    with tempfile.TemporaryDirectory() as folder:
-        optimised, ordered = (Path(folder) / f"{name}.onnx" for name in ("optimised", "ordered"))
-        _beside(opened, Path(folder))
-        with show.progress("onnxruntime optimises the file") as line:
-            optimise(opened.path, optimised, LEVELS[runtime])
-            file = _read(opened, optimised, dims)
-            reduced = as_allocated(file.graph)
-            line.step(f"ordering {len(reduced.graph.ops)} ops")
-            found = schedule(reduced.graph, asked.method, asked.options)
-            if asked.check:
-                check_schedule(reduced.graph, found.order, found.peak_bytes)
-            save(file, reduced.expand(found.order), ordered)
-            measured = None
-            if can_measure():
-                line.step("running both")
-                measured = asdict(measure(opened.path, optimised, ordered, dims))
-            write_bytes(target, ordered.read_bytes())
-            write_bytes(options_path(target), session_json())
-    result = _json(runtime, str(opened.path), reduced, found, target, measured)
-    result["data_files"] = list(left_beside(opened, target))
-    if asked.json:
-        show.print_json(result)
-    else:
-        _print(result, opened)
-
-
-def _beside(opened: ModelFile, folder: Path) -> None:
-    """Put the files that hold data of a model into ``folder``, where its copies look for them."""
-    for name in getattr(opened, "data_files", ()):
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            shutil.copyfile(opened.path.parent / name, place)
-        except OSError as error:
-            reason = error.strerror or error
-            raise InputError(
-                f"{opened.path}: its data in {name!r} cannot be read: {reason}"
-            ) from None
-
-
-def _read(opened: ModelFile, optimised: Path, dims: Mapping[str, int]) -> ModelFile:
-    try:
-        return load(optimised, dims)
-    except SerenityError as error:
-        why = str(error).removeprefix(f"{optimised}: ")
-        raise type(error)(f"{opened.path}, as onnxruntime optimises it: {why}") from None
-
-
-def _json(
-    runtime: str,
-    model: str,
-    reduced: Reduced,
-    found: Schedule,
-    target: Path,
-    measured: dict[str, Any] | None,
-) -> dict[str, Any]:
-    return {
-        "model": model,
-        "for": runtime,
-        "ops": reduced.nodes,
-        "given_peak_bytes": peak_bytes(reduced.graph),
-        "peak_bytes": found.peak_bytes,
-        "lower_bound_bytes": found.lower_bound_bytes,
-        "outcome": str(found.outcome),
-        "order": list(reduced.expand(found.order)),
-        "seconds": found.seconds,
-        "session_options": dict(SESSION_OPTIONS),
-        "measured": measured,
-        "output": str(target),
-        "options_file": str(options_path(target)),
-    }
-
-
-def _print(result: dict[str, Any], opened: ModelFile) -> None:
+def print_session(found: SessionFile) -> None:
+    """Print what was written for onnxruntime, and what it takes."""
+    result, opened = found.figures, found.opened
     measured = result["measured"]
     rows = {
         "predicted": f"{result['peak_bytes']:,} bytes, in the order before "

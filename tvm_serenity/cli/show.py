@@ -87,13 +87,8 @@ def bytes_text(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def placed_bytes(placed: "Plan") -> int | None:
-    """Return the arena of a placement; None where Ctrl-C came before there was one."""
-    return placed.arena_bytes if placed.is_placed else None
-
-
 def arena_text(placed: "Plan") -> str:
-    """Return the same with thousands separated, in words where there is none."""
+    """Return the arena of a placement with thousands separated, in words where there is none."""
     return bytes_text(placed.arena_bytes) if placed.is_placed else "not placed"
 
 

@@ -1,127 +1,15 @@
 """``serenity rows --sliding``: what a step of a window that moves along a stream takes."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import show
-from tvm_serenity.cli.models import ModelSource, source
-from tvm_serenity.deadline import within
-from tvm_serenity.errors import InputError, WrongResultError
-from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends.formats import operation
-from tvm_serenity.rows.limits import Limits
-
-if TYPE_CHECKING:
-    from tvm_serenity.relax.sliding import SlidingModule
-    from tvm_serenity.sliding.choose import StepPoint
+from tvm_serenity.commands.sliding import SlidingFound
 
 
-def sliding_command(
-    model: str,
-    step: int,
-    dims: list[str],
-    *,
-    causal: str | None,
-    ram: int | None,
-    curve_too: bool,
-    time_limit: float | None,
-    check: bool,
-    run: bool,
-    json: bool,
-    others: Mapping[str, object],
-) -> None:
-    """Find and print one step of ``step`` rows; ``others`` are options it does not go with.
-
-    ``causal``: where to write the network that looks back instead, which is then looked at.
-    ``run``: on 50 windows, each compared with the whole network and the model's own runtime.
-    ``ram``: the step of least work whose arena takes no more; ``curve_too``: all that none beats.
-    """
-    for option, value in others.items():
-        if value not in (None, False):
-            raise InputError(f"{option} does not go with --sliding: a step has bands of one row")
-    opened = source(model, dims)
-    opened.check_operators()  # before TVM, whose import takes seconds
-    before = None
-    if causal is not None:
-        before, opened = _causal(model, causal)
-    from tvm_serenity.relax.attributes import first_values
-    from tvm_serenity.relax.pipeline import Steps, prepared
-    from tvm_serenity.relax.rows_read import read_rows
-    from tvm_serenity.relax.rows_reads import operations, row_reads
-    from tvm_serenity.relax.sliding import as_module
-    from tvm_serenity.sliding import moved, sliding_step
-    from tvm_serenity.sliding.check import check_windows
-    from tvm_serenity.sliding.choose import curve, within_bytes
-    from tvm_serenity.sliding.described import described_point, described_step
-
-    module = opened.module()
-    first = first_values(module["main"])
-    rows = read_rows(prepared(module, Steps(layout="last"), "llvm").plain, model)
-    reads = row_reads(rows)
-    show.warn_without_core()
-    with within(time_limit), show.progress(f"a step of {model}") as report:
-        limits, counts = Limits.within(time_limit, report), operations(rows)
-        window = moved(rows.network, step, reads, len(first))
-        found = sliding_step(window.steady(), limits)
-        points: tuple[StepPoint, ...] = ()
-        if curve_too or (ram is not None and found.arena_bytes > ram):
-            points = curve(window, counts, limits)
-            chosen = points[0] if ram is None else within_bytes(points, ram) or points[-1]
-            found = chosen.step
-    met = ram is None or found.arena_bytes <= ram
-    for one in (found, *(point.step for point in points)) if check else ():
-        one.streaming.check()
-        check_windows(one, reads)
-    result = described_step(found, counts)
-    result["causal"] = None if before is None else {"written": causal, "window_before": before}
-    result["run"] = _run(as_module(rows, found, first), opened.spec) if run else None
-    if json:
-        shown = [described_point(point) for point in points if curve_too]
-        show.print_json({"model": model, **result, "met": met, "curve": shown, "checked": check})
-    else:
-        _print(model, result, [point for point in points if curve_too])
-    if not met:
-        raise typer.Exit(1)
-
-
-def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
-    """Windows on the Relax VM; :class:`WrongResultError` for one that differs."""
-    from tvm_serenity.runtime.stream import run_windows
-    from tvm_serenity.validation.network import judge_for, judged
-
-    found = run_windows(made)
-    if found.differ:
-        windows = len(found.windows)
-        raise WrongResultError(
-            f"{model}: {found.differ} of {windows} windows differ from the whole network"
-        )
-    judge = judge_for(model)
-    said: dict[str, Any] = {"windows": len(found.windows), "referee": None}
-    if judge is not None:
-        runs = [([x], y) for x, y in zip(found.windows, found.outputs, strict=True)]
-        verdict = judged(judge, runs)
-        if verdict.outcome == "wrong":
-            raise WrongResultError(f"{model}: {verdict.text()}")
-        said["referee"] = verdict.text()
-    return said
-
-
-def _causal(model: str, output: str) -> tuple[int, ModelSource]:
-    """Write the network that looks back instead of padding; the rows of its window before."""
-    said = f"{model}: --causal writes {{files}} files, of {{files}} files"
-    causal = operation(model, "causal", said)
-    operation(output, "causal", said)
-    found = causal(Path(model).read_bytes(), model)
-    write_bytes(Path(output), found.data)
-    return found.before, source(output)
-
-
-def _print(model: str, result: dict[str, Any], points: "list[StepPoint]") -> None:
+def print_step(found: SlidingFound) -> None:
+    """Print what a step takes, and the steps that none beats where they are asked for."""
+    model, result, points = found.model, found.figures, found.points
     facts = {
         "step": f"{result['step']} of {result['window']} rows; "
         f"the first window is full after {result['steps_to_fill']} steps",

@@ -1,65 +1,20 @@
 """``serenity sparse order``: an order of connections with few I/Os."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tvm_serenity.cli import show
-from tvm_serenity.cli.sparse import (
-    Density,
-    Edges,
-    Json,
-    Memory,
-    Mlp,
-    NamedNetwork,
-    Onnx,
-    Output,
-    Seed,
-    TimeLimit,
-    sparse_app,
-    subject,
-)
-from tvm_serenity.deadline import within
-from tvm_serenity.sparse import FFNN, Policy
-from tvm_serenity.sparse.edges import write_edges
-from tvm_serenity.sparse.orders import (
-    CONSTRUCTED,
-    ORDERS,
-    Annealing,
-    Ordered,
-    OrderOptions,
-    Progress,
-    order,
-)
-from tvm_serenity.sparse.orders.result import TIME
-from tvm_serenity.sparse.phases import phase_bound
-from tvm_serenity.sparse.simulate import policy_of
+from tvm_serenity.cli.derive import command
+from tvm_serenity.cli.sparse import sparse_app
+from tvm_serenity.commands.sparse_network import NamedNetwork
+from tvm_serenity.commands.sparse_order import SparseOrderOptions, order
+from tvm_serenity.options.output import Shown
+from tvm_serenity.sparse.orders import Ordered, Progress
 
 
-@sparse_app.command("order")
-def order_command(
-    mlp: Mlp = None,
-    density: Density = None,
-    seed: Seed = 0,
-    onnx: Onnx = None,
-    edges: Edges = None,
-    memory: Memory = 100,
-    policy: Annotated[str, typer.Option(help=f"Of {', '.join(Policy)}.")] = "min",
-    method: Annotated[str, typer.Option("--order", help=f"Of {', '.join(ORDERS)}.")] = "auto",
-    time_limit: TimeLimit = None,
-    iterations: Annotated[
-        int, typer.Option(min=0, metavar="T", help="Of annealing, at most.")
-    ] = 1_000_000,
-    bound: Annotated[
-        bool, typer.Option("--bound", help="Work out a lower bound of this very network, too.")
-    ] = False,
-    json: Json = False,
-    output: Output = None,
-) -> None:
+@command("order", within=sparse_app)
+def order_command(options: SparseOrderOptions, shown: Shown) -> None:
     """Order the connections of a sparse network for few reads and writes.
 
     Fast memory holds M values: one connection, M - 1 neurons. No order needs
@@ -74,61 +29,13 @@ def order_command(
 
     Ctrl-C ends the search with the best order so far; it is printed and saved.
     """
-    asked = subject(mlp, onnx, edges, density, seed)
-    with within(time_limit), _progress(asked) as told:
-        settings = OrderOptions(
-            memory,
-            policy_of(policy),
-            seed,
-            time_limit,
-            Annealing(iterations),
-            told,
-        )
-        start = order(asked.net, settings, "two-optimal")
-        found = _ordered(asked.net, settings, method, start)
-    if output is not None:
-        write_edges(asked.net, found.order, output)
-    result = {
-        "network": asked.name,
-        **asked.facts(),
-        "memory": memory,
-        "policy": str(settings.policy),
-        "seed": seed,
-        "bounds": asked.bounds(),
-        **({"phase_bound": {"total": phase_bound(asked.net, memory)}} if bound else {}),
-        "start": {**asdict(start.traffic), "total": start.total},
-        "result": _result(asked, found),
-        "seconds": round(found.seconds, 6),
-        "output": output,
-    }
-    if json:
-        show.print_json(result)
+    done = order(options, _progress)
+    if shown.json:
+        show.print_json(done.json())
     else:
-        _print(asked, result, found)
-    if found.limit == "interrupt":
-        print("serenity: interrupted; this is the best order so far", file=sys.stderr)
-        raise typer.Exit(130)
-
-
-def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> Ordered:
-    """The order that was asked for; ``start``, two-optimal, where no other is made in time."""
-    if method == start.method:
-        return start
-    if method not in CONSTRUCTED and settings.clock(net)() < 0:
-        return replace(start, limit=TIME)
-    return order(net, settings, method)
-
-
-def _result(asked: NamedNetwork, found: Ordered) -> dict[str, Any]:
-    return {
-        "order": found.method,
-        "reads": found.traffic.reads,
-        "writes": found.traffic.writes,
-        "total": found.total,
-        "ratio": round(found.total / asked.bounds()["total"], 6),
-        "limit": found.limit or None,
-        "statistics": found.statistics,
-    }
+        _print(done.network, done.json(), done.found)
+    if done.found.limit == "interrupt":
+        show.end_interrupted("order")
 
 
 def _print(asked: NamedNetwork, result: dict[str, Any], found: Ordered) -> None:

@@ -1,24 +1,16 @@
 """``serenity verify``: every tensor of a firmware project against TVM and LiteRT."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tvm_serenity.cli import app, show
-from tvm_serenity.cli.options import Json
-from tvm_serenity.cli.run import Directory
-from tvm_serenity.errors import WrongResultError
-from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.result import load
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
+from tvm_serenity.cli.options import Directory
+from tvm_serenity.commands.verify import VerifyOptions, verify
+from tvm_serenity.options.output import Shown
 
 
-@app.command("verify")
-def verify_command(
-    directory: Directory,
-    host: Annotated[bool, typer.Option("--host", help="Only on the host.")] = False,
-    qemu: Annotated[bool, typer.Option("--qemu", help="Only in QEMU.")] = False,
-    json: Json = False,
-) -> None:
+@command("verify")
+def verify_command(directory: Directory, options: VerifyOptions, shown: Shown) -> None:
     """Run DIR on the host and in QEMU and compare every tensor, when it is written.
 
     The reference is stock TVM's: its kernels on memory of their own, recorded by serenity build;
@@ -28,27 +20,12 @@ def verify_command(
     number, and as much of the output's from the runtime's. Exit status 1 when they differ, 2 when
     DIR is no project. Instructions are emulated ones, not cycles.
     """
-    project = load(directory)
-    both = host == qemu
-    with show.progress("running and comparing every tensor"):
-        found = report(project, on_host=host or both, on_qemu=qemu or both)
-    if json:
-        show.print_json(found)
+    found = verify(directory, options, show.progress)
+    if shown.json:
+        show.print_json(found.json())
     else:
-        _print(project.metadata["name"], found)
-    for where in ("host", "qemu"):
-        part = found[where]
-        if part is not None and not part["accepted"]:
-            raise WrongResultError(f"{directory}, {where}: {_first(part)}")
-
-
-def _first(part: dict[str, Any]) -> str:
-    """What is wrong first."""
-    if part["first_difference"] is not None:
-        return f"first wrong tensor: {part['first_difference']}"
-    if part["litert_difference"] is not None:
-        return f"wrong against the model's runtime: {part['litert_difference']}"
-    return "an output changes when tensors are traced"
+        _print(found.name, found.figures)
+    found.accept()
 
 
 def _print(name: str, found: dict[str, Any]) -> None:

@@ -2,18 +2,20 @@
 
 from rich.table import Table
 
-from tvm_serenity import zoo
-from tvm_serenity.cli import app, show
-from tvm_serenity.cli.options import Json
+from tvm_serenity.cli import show
+from tvm_serenity.cli.derive import command
+from tvm_serenity.commands.zoo import zoo
+from tvm_serenity.options.output import Shown
 
 
-@app.command("zoo")
-def zoo_command(json: Json = False) -> None:
+@command("zoo")
+def zoo_command(shown: Shown) -> None:
     """List the built-in networks and their parameters.
 
     Use one as zoo:NAME or zoo:NAME?param=value&param=value.
     """
-    if json:
+    networks = zoo()
+    if shown.json:
         show.print_json(
             {
                 name: {
@@ -23,7 +25,7 @@ def zoo_command(json: Json = False) -> None:
                         p.name: {"default": p.default, "help": p.help} for p in entry.params
                     },
                 }
-                for name, entry in zoo.NAMES.items()
+                for name, entry in networks.items()
             }
         )
         return
@@ -31,10 +33,10 @@ def zoo_command(json: Json = False) -> None:
     table.add_column("name", no_wrap=True)
     table.add_column("what it is")
     table.add_column("parameters (default)")
-    for name, entry in zoo.NAMES.items():
+    for name, entry in networks.items():
         own = ", ".join(f"{p.name}={p.default}" for p in entry.own)
         table.add_row(f"zoo:{name}", entry.description, own)
     show.console.print(table)
-    entry = next(iter(zoo.NAMES.values()))
+    entry = next(iter(networks.values()))
     common = {p.name: f"{p.default}: {p.help}" for p in entry.params if p not in entry.own}
     show.facts("every network also takes", common)

@@ -13,11 +13,11 @@ from tvm_serenity.boards import Board
 from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
 from tvm_serenity.explain.measures import Measure
-from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.firmware.fit import fit
 from tvm_serenity.firmware.memory import place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.plan import Plan, PlanOptions, find_conflict, plan
 from tvm_serenity.schedule import Schedule
 

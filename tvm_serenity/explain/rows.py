@@ -30,7 +30,7 @@ TIME_LIMIT_S = 5.0
 
 def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure | Claim:
     """Return what bands of :data:`BAND_ROWS` rows make of a model, or why it has none."""
-    how = f"rows --bands {BAND_ROWS} --graph"
+    how = f"rows --rows {BAND_ROWS} --graph"
     try:
         network = _splittable(file)
     except InputError as error:

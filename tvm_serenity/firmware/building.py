@@ -20,7 +20,6 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
-from tvm_serenity.firmware.choices import PROJECT
 from tvm_serenity.firmware.emit.project import (
     METADATA,
     Files,
@@ -43,6 +42,7 @@ from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
+from tvm_serenity.options.output import PROJECT
 from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:

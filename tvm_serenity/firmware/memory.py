@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tvm_serenity.boards import Board, MemoryRegion
-from tvm_serenity.firmware.choices import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
 

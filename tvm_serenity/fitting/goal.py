@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError
-from tvm_serenity.sizes import check_work_factor
+from tvm_serenity.options.option import (
+    BYTES,
+    MILLISECONDS,
+    Group,
+    Option,
+    differing,
+    option,
+)
+from tvm_serenity.options.rows import STREAM_INPUT, Recompute
+from tvm_serenity.options.speed import JOBS, TIME_LIMIT
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.measure import BuildFigures
@@ -18,44 +27,75 @@ ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitGoal:
+class FitGoal(Recompute):
     """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
-    run, at most, on a board with a timing. ``seconds``: for the whole search, None: until all steps
-    of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``: builds
-    by rows are tried with so many times the products of convolutions and dense layers, too.
+    run, at most, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
+    steps of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``:
+    builds by rows are tried with so many times the products of convolutions and dense layers, too.
     """
 
-    minimise: str = TIME
-    ram_bytes: int | None = None
-    flash_bytes: int | None = None
-    milliseconds: float | None = None
-    stream_input: str = NO
-    recompute: float | None = None
-    seconds: float | None = None
-    jobs: int = 2
+    minimise: str = option(
+        TIME,
+        Option(
+            flag="--minimise",
+            help="What the best build has least of.",
+            group=Group.MEMORY,
+            choices=OBJECTIVES,
+        ),
+    )
+    ram_bytes: int | None = option(
+        None,
+        Option(
+            flag="--ram",
+            help="RAM in all, stack included.",
+            group=Group.MEMORY,
+            unit=BYTES,
+            least=1,
+        ),
+    )
+    flash_bytes: int | None = option(
+        None,
+        Option(
+            flag="--flash",
+            help="Flash in all, code included.",
+            group=Group.MEMORY,
+            unit=BYTES,
+            least=1,
+        ),
+    )
+    milliseconds: float | None = option(
+        None,
+        Option(
+            flag="--ms",
+            help="Milliseconds of one run, at most.",
+            group=Group.SPEED,
+            unit=MILLISECONDS,
+            above=0,
+        ),
+    )
+    stream_input: str = option(
+        NO,
+        differing(
+            STREAM_INPUT,
+            help="Whether input rows arrive one by one: another way to call the network.",
+            choices=tuple(ARRIVALS),
+            conflicts=(),
+        ),
+    )
+    time_limit_s: float | None = option(
+        None,
+        differing(
+            TIME_LIMIT,
+            help="For the whole search; in a sweep, for a pair (there: 60).",
+            least=None,
+            above=0,
+        ),
+    )
+    jobs: int = option(2, differing(JOBS, help="Programs linked or run at a time."))
 
-    def __post_init__(self) -> None:
-        for option, value, allowed in (
-            ("--minimise", self.minimise, OBJECTIVES),
-            ("--stream-input", self.stream_input, tuple(ARRIVALS)),
-        ):
-            if value not in allowed:
-                raise InputError(f"{option} {value!r}: there are {', '.join(allowed)}")
-        for option, limit in (
-            ("--ram", self.ram_bytes),
-            ("--flash", self.flash_bytes),
-            ("--ms", self.milliseconds),
-            ("--time-limit", self.seconds),
-            ("--jobs", self.jobs),
-        ):
-            if limit is not None and not limit > 0:
-                raise InputError(f"{option} {limit}: more than 0")
-        if self.recompute is not None:
-            check_work_factor(self.recompute)
-
-    def check(self, board: Board) -> None:
+    def check_board(self, board: Board) -> None:
         """Raise :class:`InputError` where nothing about ``board`` can answer the goal."""
         if self.milliseconds is not None and board.timing is None:
             raise InputError(f"--ms: {board.name} has no [timing], so that no run can be timed")

@@ -68,19 +68,20 @@ def fitted(
     """
     goal, settings = goal or FitGoal(), settings or Settings()
     target = board if isinstance(board, Board) else known_board(board)
-    goal.check(target)
+    goal.check_board(target)
     _check_free(settings)
     check_compilers(target, settings)
     started = time.perf_counter()
     settings.notify("reading the model")
     module, file = opened(model, settings)
     name = identifier(settings.name or (Path(file).stem if file else "model"))
-    search = _Search(Maker(module, name, target, settings), goal, started + (goal.seconds or inf))
-    with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.seconds):
+    deadline = started + (goal.time_limit_s or inf)
+    search = _Search(Maker(module, name, target, settings), goal, deadline)
+    with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.time_limit_s):
         points = search.points(Path(folder))
     if not points:
         raise InputError(
-            f"{name}: the time limit of {goal.seconds} s was over before anything was measured"
+            f"{name}: the time limit of {goal.time_limit_s} s was over before anything was measured"
         )
     return Fitted(
         board=target,

@@ -10,7 +10,7 @@ operator alone and part of its workspace; tensors that a plan in the file has li
 lie to each other in that plan.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -18,23 +18,9 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._tflite_schema import BUILTIN_OPERATORS
 from tvm_serenity.frontends.model_file import ModelFile, refused
 from tvm_serenity.graph import Graph, Role
-from tvm_serenity.sizes import size_bytes
 
 ALIGNMENT = 16
 """Of every part of a workspace."""
-
-
-def parsed(items: Iterable[str]) -> dict[str, int]:
-    """Return what ``NAME=SIZE`` options say: workspace by operator."""
-    found: dict[str, int] = {}
-    for item in items:
-        name, _, size = item.rpartition("=")
-        if not name:
-            raise InputError(f"--opaque {item!r}: write NAME=SIZE, like ethos-u=64K")
-        if name in found:
-            raise InputError(f"--opaque {name}: given twice")
-        found[name] = size_bytes(size)
-    return found
 
 
 def advised(kind: str) -> str:

@@ -117,6 +117,11 @@ class Plan:
         """Whether there is a placement: none where a limit came first, or none fits."""
         return bool(self.offsets) or self.outcome in (Outcome.OPTIMAL, Outcome.FEASIBLE)
 
+    @property
+    def placed_bytes(self) -> int | None:
+        """The arena of the placement; None where there is none."""
+        return self.arena_bytes if self.is_placed else None
+
     @staticmethod
     def unplaced() -> "Plan":
         """Return what is known where Ctrl-C came before any placement: nothing."""

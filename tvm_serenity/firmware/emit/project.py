@@ -11,7 +11,6 @@ from typing import Any
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware.choices import STACK_BYTES
 from tvm_serenity.firmware.emit import (
     buildfiles,
     header,
@@ -24,6 +23,7 @@ from tvm_serenity.firmware.emit import (
 from tvm_serenity.firmware.emit.c import file
 from tvm_serenity.firmware.emit.calls import about
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.options.memory import STACK_BYTES
 
 Files = dict[str, bytes]
 METADATA = "metadata.json"

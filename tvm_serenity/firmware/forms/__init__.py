@@ -5,12 +5,12 @@ A form is one file here and one line of ``WRITERS``.
 
 from collections.abc import Callable
 
-from tvm_serenity.firmware.choices import PROJECT
 from tvm_serenity.firmware.emit.project import Files, Layout, project
 from tvm_serenity.firmware.forms.arduino import arduino
 from tvm_serenity.firmware.forms.mlf import model_library
 from tvm_serenity.firmware.forms.zephyr import zephyr
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.options.output import PROJECT
 
 Writer = Callable[[Program, Layout], Files]
 

@@ -14,10 +14,11 @@ import tvm
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware.fit import Way, constants_fit
-from tvm_serenity.firmware.settings import BEST, Settings
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.made import Maker, by_rows
 from tvm_serenity.firmware.tir.moving import in_steps
+from tvm_serenity.options.memory import BEST
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.rows.described import rows_text
 

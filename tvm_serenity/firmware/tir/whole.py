@@ -11,7 +11,6 @@ from tvm_serenity import compat
 from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.choices import RAM
 from tvm_serenity.firmware.memory import largest, place, rooms, with_unread
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
@@ -25,6 +24,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
+from tvm_serenity.options.memory import RAM
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.relax.copied_results import with_copied_constants
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared

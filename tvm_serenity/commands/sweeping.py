@@ -2,16 +2,21 @@
 
 from collections.abc import Callable
 
-import typer
-
+from tvm_serenity.errors import SerenityError
 from tvm_serenity.sweeps import Interrupted, PointFile, Row
+
+
+class SweepInterrupted(SerenityError):
+    """Ctrl-C ended a sweep; the message says what is kept, and how to go on."""
+
+    exit_status = 130
 
 
 def kept_on_interrupt(run: Callable[..., list[Row]], keep: PointFile, resumed: bool) -> list[Row]:
     """Return the rows of a sweep: ``run(done=..., keep=...)``.
 
     ``resumed``: finished points of ``keep`` are used, and kept there all the time. On Ctrl-C what
-    is finished is kept there in any case; how to go on is said, and the exit status is 130.
+    is finished is kept there in any case, and :class:`SweepInterrupted` says how to go on.
     """
     try:
         if resumed:
@@ -19,9 +24,7 @@ def kept_on_interrupt(run: Callable[..., list[Row]], keep: PointFile, resumed: b
         return run()
     except Interrupted as interrupt:
         keep.save(interrupt.done)
-        typer.echo(
-            f"serenity: interrupted: {len(interrupt.done)} of {interrupt.points} points are "
-            f"finished and kept; go on with the same command and --resume {keep.path}",
-            err=True,
-        )
-        raise typer.Exit(130) from interrupt
+        raise SweepInterrupted(
+            f"interrupted: {len(interrupt.done)} of {interrupt.points} points are "
+            f"finished and kept; go on with the same command and --resume {keep.path}"
+        ) from interrupt

@@ -1,10 +1,9 @@
-"""``serenity schedule --plan tflm``: order and offsets into a file for TensorFlow Lite Micro."""
+"""``schedule`` with a plan: order and offsets into a file for TensorFlow Lite Micro."""
 
 from pathlib import Path
 from typing import Any, cast
 
-from tvm_serenity.cli.reduce import Meaning
-from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.errors import CheckError
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
@@ -22,19 +21,10 @@ from tvm_serenity.tflm.offline import (
 )
 from tvm_serenity.tflm.scratch import KERNELS, Margin, margin_of
 
-PLANS = ("tflm",)
 
-
-def check_request(plan_for: str, opened: ModelFile, choices: Meaning) -> None:
-    """Raises :class:`InputError` where a file or its meaning cannot carry the plan asked for."""
-    if plan_for not in PLANS:
-        raise InputError(f"--plan {plan_for!r}: there is {', '.join(PLANS)}")
-    operation(opened, "offline_plan", f"{opened.path}: --plan {plan_for} is for {{files}} files")
-    if choices != Meaning():
-        raise InputError(
-            "TFLM runs every operator of the file: leave out --alias-copies, --fold-concat, "
-            "--in-place and --slice with --plan tflm"
-        )
+def check_file(opened: ModelFile) -> None:
+    """Raise :class:`InputError` where a file cannot carry a plan."""
+    operation(opened, "offline_plan", f"{opened.path}: --plan tflm is for {{files}} files")
 
 
 def plan_file(
@@ -45,7 +35,7 @@ def plan_file(
     What is written is read back by the checked reader and verified by the naive checker before
     it replaces anything.
     """
-    file = cast("TfliteFile", opened)  # check_request refuses others
+    file = cast("TfliteFile", opened)  # check_file refuses others
     limit = PlanOptions().time_limit_s if time_limit is None else time_limit
     found = plan_offline(file.graph, order, PlanOptions(time_limit_s=limit))
     offsets = found.offsets[: file.tensors]
@@ -101,17 +91,4 @@ def _json(
                 )
             ],
         },
-    }
-
-
-def plan_text(planned: dict[str, Any]) -> dict[str, str]:
-    """Return the lines that the command prints of a plan."""
-    scratch = planned["scratch"]
-    unknown = scratch["unknown_kinds"]
-    not_known = f"; not known for {', '.join(unknown)}" if unknown else ""
-    return {
-        "TFLM plan": f"{planned['planned']} tensors end at {planned['arena_bytes']:,} bytes "
-        f"({planned['arena_outcome']}), aligned to {planned['alignment_bytes']}",
-        "with scratch": f"{scratch['arena_bytes']:,} bytes with {scratch['kernels']} "
-        f"(+{scratch['margin_bytes']:,}; estimate{not_known})",
     }

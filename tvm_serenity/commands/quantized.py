@@ -1,11 +1,8 @@
-"""Options of ``serenity compile`` for quantised models."""
+"""How quantised models are read for the kernels of this machine."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from tvm_serenity.cli.models import ModelSource
+from tvm_serenity.commands.models import ModelSource
 from tvm_serenity.frontends import format_at
 from tvm_serenity.quantize.choices import AUTO, LITERT, OFF, check_quantized, check_rounding
 
@@ -13,45 +10,6 @@ if TYPE_CHECKING:
     import tvm
 
     from tvm_serenity.relax.pipeline import Prepared
-
-Quantized = Annotated[
-    str,
-    typer.Option(
-        "--quantized",
-        metavar="auto|off",
-        help="Quantised models: auto runs integer kernels, off float ones as TVM imports them.",
-    ),
-]
-Rounding = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|tflite|single|float",
-        help="How integer kernels round: tflite as LiteRT's reference kernels, single once, "
-        "float as onnxruntime; auto is float for .onnx files, else tflite.",
-    ),
-]
-
-
-DynamicRange = Annotated[
-    str,
-    typer.Option(
-        "--dynamic-range",
-        metavar="litert|float",
-        help="Float operators with 8-bit weights: as LiteRT, which stores activations as 8 bits "
-        "while they run, or in float.",
-    ),
-]
-
-
-Channels = Annotated[
-    str,
-    typer.Option(
-        "--channels",
-        metavar="fold|keep",
-        help="fold: channels of integers that are constant, or that nothing reads, are not "
-        "computed; keep: all are.",
-    ),
-]
 
 
 def opened_for(
@@ -76,17 +34,6 @@ def opened_for(
     integers = is_quantised(module) or DYNAMIC_RANGE in (module["main"].attrs or {})
     read = quantized != OFF and form is not None and form.reads_integers and integers
     return opened.module(rounding, dynamic_range) if read else module, rounding
-
-
-def said_of_channels(found: Mapping[str, Any]) -> str:
-    """Return in words what ``FoldedChannels.json`` says; nothing where all are computed."""
-    if not found["left_out"]:
-        return ""
-    tensors = len(found["tensors"])
-    return (
-        f"{found['left_out']:,} of {found['of']:,}, in {tensors} tensors, are constant or not "
-        "read: not computed"
-    )
 
 
 def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:

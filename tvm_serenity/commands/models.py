@@ -1,6 +1,6 @@
 """A model by path or by name: ``x.tflite``, ``x.onnx``, ``x.pt2``, ``x.txt`` or ``zoo:NAME``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import Any
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile, one_line
-from tvm_serenity.frontends.opaque import parsed
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.zoo import ZOO
@@ -84,17 +83,13 @@ def _kept(model: ModelFile) -> ModelFile:
 _KEPT: list[ModelFile] = []
 
 
-def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:
-    """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``.
+def source(
+    spec: str, dims: Mapping[str, int] | None = None, opaque: Mapping[str, int] | None = None
+) -> ModelSource:
+    """Return the source ``spec`` names, with sizes for named dimensions.
 
-    ``opaque``: operators that the user computes, as ``NAME=SIZE``.
+    ``opaque``: operators that the user computes, each with its workspace in bytes.
     """
-    sizes = {}
-    for item in dims:
-        name, _, size = item.partition("=")
-        if not name or not size.isdigit():
-            raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
-        sizes[name] = int(size)
     if opaque and spec.startswith(ZOO):
         raise InputError(f"{spec}: --opaque is for operators of .tflite files")
-    return ModelSource(spec, sizes, parsed(opaque))
+    return ModelSource(spec, dims or {}, opaque or {})

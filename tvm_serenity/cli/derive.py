@@ -1,0 +1,215 @@
+"""Commands from dataclasses: Typer's parameters, made of what options say of themselves.
+
+    @command("build", required=("output",))
+    def build_command(model: Model, options: Settings, shown: Shown) -> None:
+
+Each parameter that is a group of options becomes the options of its fields, and the command is
+called with the group; other parameters are Typer's own.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import partial, wraps
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from tvm_serenity.cli._app import app
+from tvm_serenity.errors import InputError
+from tvm_serenity.options.option import (
+    BYTES,
+    FACTOR,
+    MEGAHERTZ,
+    MILLISECONDS,
+    ROWS,
+    SECONDS,
+    Group,
+    Option,
+    OptionGroup,
+    defaults_of,
+    options_of,
+)
+from tvm_serenity.sizes import size_bytes
+
+METAVARS = {
+    BYTES: "SIZE",
+    SECONDS: "SECONDS",
+    ROWS: "N",
+    FACTOR: "FACTOR",
+    MILLISECONDS: "MS",
+    MEGAHERTZ: "MHz",
+}
+"""What help writes for a number, by its unit."""
+TYPES = (bool, int, float, str)
+"""Types of values that a command line gives; all else is read from text."""
+
+Handler = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A command and the function that parses, calls and shows; ``prefix``: what it belongs to."""
+
+    name: str
+    handler: Handler
+    prefix: str = ""
+
+
+REGISTERED: list[Registered] = []
+"""Every command that was registered, in turn."""
+
+
+def command(
+    name: str, *, required: Sequence[str] = (), within: typer.Typer = app
+) -> Callable[[Handler], Handler]:
+    """Return what registers a function as the command ``name``.
+
+    ``required``: fields of its options that have a default but must be given here.
+    """
+
+    def register(handler: Handler) -> Handler:
+        prefix = "" if within is app else str(within.info.name)
+        REGISTERED.append(Registered(name, handler, prefix))
+        within.command(name)(_flat(handler, required))
+        return handler
+
+    return register
+
+
+def groups_of(handler: Handler) -> Mapping[str, type[OptionGroup]]:
+    """Return the parameters of a command that are groups of options."""
+    hints = get_type_hints(handler)
+    return {
+        name: hints[name]
+        for name in inspect.signature(handler).parameters
+        if isinstance(hints[name], type) and issubclass(hints[name], OptionGroup)
+    }
+
+
+def _flat(handler: Handler, required: Sequence[str]) -> Handler:
+    """The command with an option for each field of its groups."""
+    groups = groups_of(handler)
+    hints = get_type_hints(handler, include_extras=True)
+    arguments = [
+        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(handler).parameters.items()
+        if name not in groups
+    ]
+    made = [one for group in groups.values() for one in _parameters(group, required)]
+    listed = [*arguments, *sorted(made, key=_place)]
+
+    @wraps(handler)
+    def run(**given: Any) -> None:
+        asked = {name: _made(group, given) for name, group in groups.items()}
+        left = {one.name: given[one.name] for one in arguments}
+        handler(**left, **asked)
+
+    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in listed}
+    return run
+
+
+def _place(parameter: inspect.Parameter) -> int:
+    """Where help lists an option: by its group."""
+    info = parameter.annotation.__metadata__[0]
+    return list(Group).index(info.rich_help_panel)
+
+
+def _parameters(group: type[OptionGroup], required: Sequence[str]) -> Iterator[inspect.Parameter]:
+    """The options of a group as parameters of a function that Typer reads."""
+    hints, defaults = get_type_hints(group), defaults_of(group)
+    for name, one in options_of(group).items():
+        default = defaults[name]
+        value = hints[name]
+        if one.switch:
+            default, value = False, bool
+        elif name in required or default is MISSING:
+            default, value = inspect.Parameter.empty, _bare(value)
+        elif _is_repeated(value):
+            default, value = None, list[str] | None
+        elif default is None or not _is_plain(type(default)):
+            default, value = None, _bare(value) | None
+        else:
+            value = _bare(value)
+        yield inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[value, _info(one)],
+        )
+
+
+def _is_repeated(hint: Any) -> bool:
+    """Whether a field holds several values, each given by an option of its own."""
+    return get_origin(hint) in (Mapping, Sequence)
+
+
+def _bare(hint: Any) -> Any:
+    """The type that the command line gives a field: text where it is none of Typer's own."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    known = [part for part in parts if part is not NoneType]
+    (only,) = known if len(known) == 1 else (str,)
+    return only if isinstance(only, type) and _is_plain(only) else str
+
+
+def _is_plain(value: type) -> bool:
+    return value in TYPES or hasattr(value, "__members__")
+
+
+def _info(one: Option) -> Any:
+    """What Typer is told of an option."""
+    names = [one.flag] if not one.short else [one.short, one.flag]
+    more: dict[str, Any] = {}
+    if one.unit == BYTES:
+        more["parser"] = partial(_size, least=int(one.least or 0))
+    return typer.Option(
+        *names,
+        help=help_of(one),
+        metavar=metavar_of(one),
+        rich_help_panel=one.group,
+        envvar=one.variable or None,
+        **more,
+    )
+
+
+def help_of(one: Option) -> str:
+    """Return the sentence that describes an option, with values that nothing else names."""
+    named = one.metavar and one.choices
+    return f"{one.help} One of: {', '.join(one.choices)}." if named else one.help
+
+
+def metavar_of(one: Option) -> str | None:
+    """Return what help writes for the value of an option, or None."""
+    if one.metavar:
+        return one.metavar
+    number = METAVARS.get(one.unit, one.unit.upper())
+    if one.choices:
+        return "|".join([number] * one.numbers + list(one.choices))
+    return number or None
+
+
+def _size(text: str, least: int) -> int:
+    try:
+        return size_bytes(str(text), least)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _made(group: type[OptionGroup], given: Mapping[str, Any]) -> OptionGroup:
+    """The group with the values that were given, read from their text."""
+    defaults = defaults_of(group)
+    return group(
+        **{name: _read(one, given[name], defaults[name]) for name, one in options_of(group).items()}
+    )
+
+
+def _read(one: Option, value: Any, default: Any) -> Any:
+    if one.switch:
+        return one.switch if value else default
+    if value is None:
+        return default
+    if one.read is not None:
+        return one.read(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,67 @@
+"""``check``: verify a certificate without the search that made it."""
+
+import json as json_module
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.commands.meaning import meaning_of
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.errors import InputError
+from tvm_serenity.files import read_text
+from tvm_serenity.options.model import Dims
+from tvm_serenity.rows.bound import FORMAT, check_bound
+from tvm_serenity.schedule.certificate import Confirmed, check_certificate
+
+MAX_FILE_BYTES = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Dims):
+    """Which sizes a model has."""
+
+
+def check(
+    model: str, certificate: str, options: CheckOptions | None = None, tell: Progress = silent
+) -> Confirmed:
+    """Return what is confirmed of a certificate of ``schedule`` or ``rows``.
+
+    Raises :class:`CheckError` where a claim is wrong.
+    """
+    claims = read_certificate(certificate)
+    with tell(f"checking {certificate}"):
+        return _confirmed(model, certificate, claims, (options or CheckOptions()).dims)
+
+
+def _confirmed(
+    model: str, certificate: str, claims: Mapping[str, Any], dims: Mapping[str, int]
+) -> Confirmed:
+    """What is confirmed of an order's certificate, or of one for all bands of rows."""
+    if claims.get("format") == FORMAT:
+        from tvm_serenity.commands.rows import network_of
+
+        how = bool(claims.get("graph_only")), bool(claims.get("recompute"))
+        return check_bound(network_of(model, dims, *how), claims)
+    options = claims.get("options", {})
+    if not isinstance(options, Mapping):
+        raise InputError(f"{certificate}: its options are not an object")
+    choices = meaning_of(options)
+    graph = choices.apply(source(model, dims).file().graph).graph
+    return check_certificate(graph, claims)
+
+
+def read_certificate(path: str) -> dict[str, Any]:
+    """Return the JSON object in a file; :class:`InputError` where it is none."""
+    try:
+        if Path(path).stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        claims = json_module.loads(read_text(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error})") from None
+    if not isinstance(claims, dict):
+        raise InputError(f"{path}: is not a certificate")
+    return claims

@@ -1,0 +1,348 @@
+"""``compile``: order, plan, build, run, and compare with stock TVM."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.commands.quantized import opened_for, quantised_json
+from tvm_serenity.deadline import spending
+from tvm_serenity.errors import InputError
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.options.checks import Checked
+from tvm_serenity.options.memory import RewritingBy
+from tvm_serenity.options.model import Dims, Integers, Rounding
+from tvm_serenity.options.option import Group, Need, Option, differing, option
+from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.options.rows import ROWS_OPTION
+from tvm_serenity.options.speed import Target, TimeLimit
+from tvm_serenity.quantize.choices import AUTO, OFF
+from tvm_serenity.schedule import Options, check_schedule
+
+if TYPE_CHECKING:
+    import tvm
+
+    from tvm_serenity.relax.pipeline import Prepared, Steps
+    from tvm_serenity.relax.rewrite import Rewriting
+    from tvm_serenity.runtime.build import CompileReport
+    from tvm_serenity.runtime.checks import Checks
+
+
+def _check_rows(value: int | str) -> None:
+    if value not in (1, AUTO, OFF):
+        raise InputError(
+            f"--rows {value}: on the Relax VM every row is a tensor of its own; write --rows 1"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(Dims, Integers, Rounding, RewritingBy, TimeLimit, Target, Checked):
+    """How a model becomes a library for this machine.
+
+    * ``output``: the directory of the library; ``one_file``: ``lib.so`` alone, constants inside.
+      ``rows``: 1 or "auto" splits operators into rows. ``compare``: stock TVM is compiled and runs,
+      too. ``tuned``: a file of ``tune``, "shipped" or "none". ``threads``: that share the work of a
+      kernel. ``inputs``: files that it runs on; ``seed``: of random ones.
+    """
+
+    output: str | None = option(
+        None, differing(OUTPUT, metavar="DIR", help="Write the library and report here.")
+    )
+    rows: int | str = option(
+        OFF,
+        differing(
+            ROWS_OPTION,
+            help="Split operators into rows first, one in a band (docs/rows.md).",
+            choices=(AUTO, OFF),
+            check=_check_rows,
+        ),
+    )
+    compare: bool = option(
+        False,
+        Option(
+            flag="--compare",
+            help="Compile and run the model as stock TVM does, too.",
+            group=Group.CHECKS,
+        ),
+    )
+    tuned: str = option(
+        "shipped",
+        Option(
+            flag="--tuned",
+            help="Faster forms of kernels: FILE of serenity tune, shipped, or none.",
+            group=Group.SPEED,
+            metavar="FILE",
+        ),
+    )
+    threads: int = option(
+        1,
+        Option(
+            flag="--threads",
+            help="Kernels of enough work are shared out among so many threads.",
+            group=Group.SPEED,
+            least=1,
+            variable="TVM_NUM_THREADS",
+        ),
+    )
+    one_file: bool = option(
+        False,
+        Option(
+            flag="--one-file",
+            help="With -o: lib.so for TVM alone, constants inside.",
+            needs=(Need("output", "it is a form of what is written"),),
+        ),
+    )
+    seed: int = option(
+        0, Option(flag="--seed", help="Seed of the random inputs.", group=Group.CHECKS)
+    )
+    inputs: Sequence[str] = option(
+        (),
+        Option(
+            flag="--input",
+            help="Inputs to run on: .npz by name, or .npy in order.",
+            group=Group.CHECKS,
+            metavar="FILE",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What was compiled and compared, and the figures of it."""
+
+    model: str
+    report: "CompileReport"
+    figures: Mapping[str, Any]
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        return dict(self.figures)
+
+
+def compile(model: str, options: CompileOptions | None = None, tell: Progress = silent) -> Compiled:
+    """Order a model, plan one arena, compile it with TVM, run it, and check what it computes.
+
+    Raises :class:`WrongResultError` for a wrong result; nothing is written then.
+    """
+    options = options or CompileOptions()
+    opened = source(model, options.dims)
+    opened.check_operators(options.quantized != OFF)
+    module = opened.module("off")
+    from tvm_serenity.relax.pipeline import prepared_for_host
+    from tvm_serenity.runtime.build import compile_and_compare
+    from tvm_serenity.runtime.library import needs
+    from tvm_serenity.tvm_targets import check_runs_here, named, target_of
+    from tvm_serenity.validation.given import given_inputs
+
+    if options.output is not None and Path(options.output).exists():
+        raise InputError(f"{options.output}: exists already; name a new directory")
+    machine = target_of(options.target)
+    needed = needs(machine)
+    check_runs_here(f"--target {named(machine)}", *needed.values())
+    given = given_inputs(list(options.inputs), module) if options.inputs else None
+    start, rounding = opened_for(
+        opened, module, options.quantized, options.rounding, options.dynamic_range
+    )
+    os.environ["TVM_NUM_THREADS"] = str(options.threads)  # TVM reads it when it starts threads
+    with spending(options.time_limit_s), tell(f"compiling {model}") as line:
+        line.step("reading kernels")
+        made = prepared_for_host(start, _steps(options, rounding), machine)
+        checks = _checks(model, module, options, rounding)
+        checks = _loosened(replace(checks, stock=options.compare), start)
+        if made.is_changed and checks.kernels:
+            checks = _against(checks, made.integers, bool(options.rewrite))
+        found = compile_and_compare(
+            module,
+            made,
+            Options(progress=line),
+            inputs=given,
+            seed=options.seed,
+            checks=checks,
+            notify=line.step,
+        )
+    if options.check:
+        check_schedule(found.graph, found.schedule.order, found.schedule.peak_bytes)
+    figures = {
+        **_json(model, named(machine), found, checks),
+        "threads": options.threads,
+        "needs": needed,
+        **_steps_json(module, made),
+    }
+    if options.output is not None:
+        _export(found, figures, Path(options.output), options.one_file)
+    return Compiled(model, found, figures)
+
+
+def _steps(options: CompileOptions, rounding: str) -> "Steps":
+    """The steps from the module to its kernels."""
+    from tvm_serenity.relax.pipeline import Steps
+
+    return Steps(
+        quantized=options.quantized,
+        rounding=rounding,
+        channels=options.channels,
+        rewrite=options.rules if options.rewrite else "",
+        rows=options.rows != OFF,
+        time_limit_s=options.time_limit_s,
+        measured=options.tuned,
+        threads=options.threads,
+    )
+
+
+def _checks(model: str, module: "tvm.IRModule", options: CompileOptions, rounding: str) -> "Checks":
+    """What is checked: nothing after --no-check."""
+    from tvm_serenity.relax.quantize import is_quantised
+    from tvm_serenity.runtime.checks import Checks
+    from tvm_serenity.validation.network import judge_for
+    from tvm_serenity.validation.tolerances import LOOSE
+
+    if not options.check:
+        return Checks(kernels=False)
+    judge = judge_for(model)
+    if judge is not None and is_quantised(module):
+        usual = "float" if judge.runtime in ("onnxruntime", "qlinear") else "tflite"
+        if options.quantized == OFF or rounding not in (AUTO, usual):
+            judge = replace(judge, tolerance=LOOSE)
+    return Checks(judge=judge, folder=Path(options.output or ".").parent)
+
+
+def _loosened(checks: "Checks", start: "tvm.IRModule") -> "Checks":
+    """The same checks with a wide tolerance where the runtime rounds what is float in ``start``."""
+    from tvm_serenity.relax.attributes import rounds_less
+    from tvm_serenity.validation.tolerances import LOOSE
+
+    if checks.judge is None or not rounds_less(start["main"]):
+        return checks
+    return replace(checks, judge=replace(checks.judge, tolerance=LOOSE))
+
+
+def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Checks":
+    """The same checks against the module before it lost channels, or was rewritten or cut."""
+    from tvm_serenity.validation.report import EXACT
+    from tvm_serenity.validation.tolerances import FLOAT
+
+    return replace(checks, before=before, tolerance=FLOAT if rewritten else EXACT)
+
+
+def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
+    """What was done before the search; ``module`` as it was opened."""
+    said = {**quantised_json(module, made), "tuned": _tuned_json(made)}
+    if made.rows is not None:
+        found = made.rows
+        said["rows"] = {
+            "ops": len(found.banded.graph.ops),
+            "arena_bytes": found.arena_bytes,
+            "lower_bound_bytes": found.lower_bound_bytes,
+            "outcome": str(found.outcome),
+            "left_whole": list(found.banded.network.left_whole),
+        }
+    if made.rewriting is not None:
+        said.update(_rewriting_json(made, made.rewriting))
+    return said
+
+
+def _tuned_json(made: "Prepared") -> dict[str, Any]:
+    return {
+        "source": made.known.source,
+        "target_class": made.known.target_class,
+        "kernels": [
+            {
+                "kernel": one.kernel,
+                "form": one.form.text(),
+                "scratch_bytes": one.form.scratch_bytes,
+                "seconds": one.form.seconds,
+                "usual_seconds": one.usual_seconds,
+                "taken": one.taken,
+            }
+            for one in made.chosen
+        ],
+    }
+
+
+def _rewriting_json(made: "Prepared", done: "Rewriting") -> dict[str, Any]:
+    said = {"rules": made.steps.rewrite, "changed": done.changed, "reason": done.reason}
+    found = done.found
+    if found is None:
+        return {"rewrite": {**said, "applied": [], "refused": [], "rejected": []}}
+    return {
+        "rewrite": {**said, **found.report.json(), "seconds": found.seconds},
+        "rewrite_only": {"peak_bytes": found.rewrite_only_bytes},
+        "source": {
+            "given_peak_bytes": found.given_bytes,
+            "ordered_peak_bytes": found.ordered.peak_bytes,
+        },
+    }
+
+
+def _json(model: str, target: str, found: "CompileReport", checks: "Checks") -> dict[str, Any]:
+    from tvm_serenity.runtime.build import equal_outputs
+
+    same, stock = equal_outputs(found.ours.run, found.given.run), None
+    if found.stock.run is not None:
+        stock = equal_outputs(found.ours.run, found.stock.run)
+    return {
+        "model": model,
+        "target": target,
+        "ops": len(found.graph.ops),
+        "stock": {
+            "storage_bytes": found.stock.storage_bytes,
+            "workspace_bytes": found.stock.workspace_bytes,
+            "total_bytes": found.stock.storage_bytes + found.stock.workspace_bytes,
+        },
+        "given": {
+            "peak_bytes": peak_bytes(found.graph),
+            "arena_bytes": found.given.storage_bytes,
+        },
+        "schedule": {
+            "method": found.schedule.method,
+            "peak_bytes": found.schedule.peak_bytes,
+            "lower_bound_bytes": found.schedule.lower_bound_bytes,
+            "outcome": str(found.schedule.outcome),
+            "arena_bytes": found.ours.storage_bytes,
+            "arena_lower_bound_bytes": found.plan.lower_bound_bytes,
+            "arena_outcome": str(found.plan.outcome),
+            "order": list(found.schedule.order),
+            "states": found.schedule.states,
+            "seconds": found.schedule.seconds,
+        },
+        "output_bytes": found.ours.output_bytes,
+        "outputs": {
+            "identical_to_given_order": same["identical"],
+            "identical_to_stock": stock and stock["identical"],
+            "max_abs_error_to_stock": stock and stock["max_abs_error"],
+        },
+        "order_executed": found.order_executed,
+        "checks": _checked(found, checks),
+    }
+
+
+def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
+    return {
+        "skipped": not checks.kernels,
+        "kernels": None if found.validated is None else found.validated.kernels,
+        "known_kernels": None if found.validated is None else found.validated.known,
+        "input_sets": None if found.validated is None else found.validated.sets,
+        "before": checks.before is not None,
+        "referee": None if found.verdict is None else found.verdict.json(),
+    }
+
+
+def _export(found: "CompileReport", result: dict[str, Any], target: Path, one_file: bool) -> None:
+    """Write the library and what is known about it: all of it, or nothing."""
+    from tvm_serenity import text
+    from tvm_serenity.runtime import library
+
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as made:
+            inside = Path(made) / "out"
+            inside.mkdir()
+            library.write(found.ours.built, inside, result, one_file)
+            (inside / "graph.txt").write_text(text.dump(found.graph))
+            shutil.move(str(inside), str(target))
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,154 @@
+"""``explain``: why the peak is where it is, and what would lower it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.boards import Board
+from tvm_serenity.boards import board as board_of
+from tvm_serenity.commands.meaning import Meaning
+from tvm_serenity.commands.models import ModelSource, source
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.commands.rewrite import found_of, unread
+from tvm_serenity.deadline import leaving, within
+from tvm_serenity.errors import SerenityError
+from tvm_serenity.explain import (
+    Claim,
+    Measure,
+    fit_claims,
+    measure_claims,
+    measures_of,
+    peak_claims,
+)
+from tvm_serenity.explain.channels import channels_claim
+from tvm_serenity.explain.claims import no_time
+from tvm_serenity.explain.measures import measure
+from tvm_serenity.explain.rows import floor_claims, rows_measure
+from tvm_serenity.frontends.formats import compiles
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.graph import Graph
+from tvm_serenity.options.memory import Views
+from tvm_serenity.options.model import Dims
+from tvm_serenity.options.option import Group, Option, option, values_of
+from tvm_serenity.options.speed import TimeLimit
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
+from tvm_serenity.schedule import Options, Schedule, schedule
+
+BOARD = Option(
+    flag="--board",
+    help="A board, or a .toml file: does it fit?",
+    group=Group.MEMORY,
+    metavar="NAME",
+)
+INTEGERS = ("int8", "uint8", "int16")
+CLAIMS_S = 3e-6
+"""Seconds an operator that claims about a peak take, which no limit can cut short."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(Dims, Views, TimeLimit):
+    """``board``: whether the network fits it, and if not, what stands in the way."""
+
+    board: str | None = option(None, BOARD)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Every claim about a model's peak."""
+
+    model: str
+    graph: Graph
+    board: str | None
+    claims: Sequence[Claim]
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        return explain_json(self.model, self.graph, self.board, self.claims)
+
+
+def explain(
+    model: str, options: ExplainOptions | None = None, tell: Progress = silent
+) -> Explained:
+    """Return why a model's peak is where it is, and what would lower it, all of it computed."""
+    options = options or ExplainOptions()
+    target = None if options.board is None else board_of(options.board)
+    opened, limit = source(model, options.dims), options.time_limit_s
+    file = opened.file()
+    graph = Meaning(**values_of(options, Meaning)).apply(file.graph).graph
+    with tell("reading channels"):
+        channels = channel_claims(opened)
+    with within(limit):
+        with leaving(CLAIMS_S * len(graph.ops)):
+            with within(None, 1 / 3), tell(f"ordering {len(graph.ops)} ops") as line:
+                found = schedule(graph, "auto", Options(progress=line))
+            with within(None, 1 / 3), tell("rewriting"):
+                rewritten = found_of(unread(opened), RewriteOptions())
+            with within(None, 1 / 2):
+                tried = all_measures(graph, file, rewritten, limit)
+            with tell("bounding bands of rows"):
+                floors = floor_claims(file, limit)
+        claims = [*claims_of(graph, found, tried, target), *floors, *channels]
+    return Explained(model, graph, options.board, claims)
+
+
+def explain_json(
+    model: str, graph: Graph, board: str | None, claims: Sequence[Claim]
+) -> dict[str, Any]:
+    """Return what JSON says of the claims about a model."""
+    return {
+        "model": model,
+        "ops": len(graph.ops),
+        "board": board,
+        "claims": [claim.json() for claim in claims],
+    }
+
+
+def all_measures(
+    graph: Graph, file: ModelFile, rewritten: Rewritten | Unrewritten, time_limit: float | None
+) -> list[Measure | Claim]:
+    """Return what every measure makes of a model's best order; a claim for one not tried."""
+    return [
+        *measures_of(graph, time_limit),
+        _rewriting(rewritten),
+        rows_measure(file, time_limit),
+    ]
+
+
+def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
+    if isinstance(found, Unrewritten):
+        return no_time("Rewriting (rewrite)")
+    words = f"Rewriting ({len(found.report.applied)} applied)"
+    return measure("rewriting", "rewrite", words, found.best)
+
+
+def claims_of(
+    graph: Graph, found: Schedule, tried: Sequence[Measure | Claim], board: Board | None
+) -> list[Claim]:
+    """Return the claims about a model's peak, and about a board where one is given."""
+    measures = [m for m in tried if isinstance(m, Measure)]
+    untried = [m for m in tried if isinstance(m, Claim)]
+    claims = peak_claims(graph, found)
+    *said, verdict = measure_claims(found.peak_bytes, measures)
+    claims += [*said, *untried, verdict]
+    return claims if board is None else [*claims, *fit_claims(board, graph, found, measures)]
+
+
+def channel_claims(opened: ModelSource) -> list[Claim]:
+    """Return how many channels of a quantised file need not be computed, in all and by layer.
+
+    None of a model without integer layers; why, where it has no meaning as a module.
+    """
+    if opened.is_zoo or not compiles(opened.file()):
+        return []
+    if not any(t.dtype in INTEGERS for t in opened.file().graph.tensors):
+        return []
+    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes seconds to import
+
+    try:
+        found = folded_channels(opened.module())
+    except SerenityError as error:
+        reason = str(error)
+        return [Claim("channels", f"Channels were not looked at: {reason}.", {"reason": reason})]
+    if not found.channels:
+        return []
+    return [channels_claim(found.channels, found.gone, found.tensors)]

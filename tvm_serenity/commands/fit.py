@@ -1,0 +1,152 @@
+"""``fit``: the best build of a model for a board, or which models fit which boards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.boards import board as board_of
+from tvm_serenity.boards import names
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.commands.sweeping import kept_on_interrupt
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.emit.project import check_target
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.fitting.goal import NO, YES, FitGoal
+from tvm_serenity.options.checks import Checked
+from tvm_serenity.options.memory import Stack
+from tvm_serenity.options.model import Dims, Integers, Opaque
+from tvm_serenity.options.option import (
+    Group,
+    Option,
+    defaults_of,
+    differing,
+    option,
+    options_of,
+    values_of,
+)
+from tvm_serenity.options.output import PLOT, Directory, Prefix
+from tvm_serenity.options.speed import Sweeping
+from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.sweeps import Row, run_sweep
+
+if TYPE_CHECKING:
+    from tvm_serenity.fitting.choose import Fitted
+
+PAIR_SECONDS = 60.0
+"""Of a sweep, for each pair."""
+SEARCHES = 12
+"""Searches for an order or a placement that the time of a pair holds, in a sweep."""
+ALL = "all"
+ALONE = ("ram_bytes", "flash_bytes", "milliseconds", "recompute", "output", "name", "plot")
+"""Options about one build."""
+
+
+def boards_of(text: str) -> tuple[str, ...]:
+    """Return the boards of a list with commas, or all that are known."""
+    if text == ALL:
+        return tuple(names())
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(FitGoal, Dims, Opaque, Integers, Stack, Prefix, Directory, Checked, Sweeping):
+    """What is wanted of a build, and what all builds have in common.
+
+    ``boards``: a sweep over them. ``plot``: a figure of RAM and time. ``output``: the directory
+    where the chosen one is built.
+    """
+
+    boards: tuple[str, ...] | None = option(
+        None,
+        Option(
+            flag="--boards",
+            help="A sweep: NAME,NAME,..., or all that are known.",
+            group=Group.MEMORY,
+            metavar="NAMES",
+            read=boards_of,
+        ),
+    )
+    plot: str | None = option(None, differing(PLOT, help="Draw RAM and time (.svg .png .pdf)."))
+
+    @property
+    def settings(self) -> Settings:
+        """What all builds have in common."""
+        searched = ("stream_input", "ram_bytes", "recompute", "time_limit_s")
+        common = values_of(self, Settings)
+        return Settings(**{k: v for k, v in common.items() if k not in searched})
+
+
+@dataclass(frozen=True)
+class FitFound:
+    """The best build of a model, and where it was written."""
+
+    model: str
+    fitted: "Fitted"
+    output: str | None
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        from tvm_serenity.fitting.described import described
+
+        written = self.output if self.fitted.chosen is not None else None
+        return {**described(self.fitted), "model": self.model, "output": written}
+
+
+def fit(
+    models: Sequence[str], board: str, options: FitOptions | None = None, tell: Progress = silent
+) -> FitFound | list[Row]:
+    """Return the best build of a model for a board, written where ``output`` says.
+
+    Several models, or ``boards``: a row of each pair, in a process of its own.
+    """
+    options = options or FitOptions()
+    several = len(models) > 1 or options.boards is not None
+    _check_sweep(several, options)
+    if several:
+        return _swept(models, options.boards or (board,), options)
+    (model,), target = models, board_of(board)
+    options.check_board(target)
+    if options.output is not None:
+        check_target(Path(options.output), options.force)
+    opened = source(model, options.dims, options.opaque)
+    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+    from tvm_serenity.fitting.search import build_chosen, fitted
+
+    with tell(f"fitting {model}") as line:
+        settings = replace(options.settings, notify=line.step)
+        found = fitted(opened.to_build(), target, options, settings)
+        if options.output is not None and found.chosen is not None:
+            build_chosen(found, settings)
+    if options.plot is not None:
+        from tvm_serenity.fitting.figure import plot_front
+
+        plot_front(Path(model).name, found, options.plot)
+    return FitFound(model, found, None if options.output is None else str(options.output))
+
+
+def _check_sweep(several: bool, options: FitOptions) -> None:
+    """Raise :class:`InputError` where an option goes with one model alone, or with a sweep."""
+    described, defaults = options_of(FitOptions), defaults_of(FitOptions)
+    for name in ALONE if several else ("dask", "resume"):
+        if getattr(options, name) != defaults[name]:
+            one = described[name]
+            what = "one model and one board" if several else "--boards or several models"
+            raise InputError(f"{one.short or one.name} goes with {what}")
+
+
+def _swept(models: Sequence[str], boards: Sequence[str], options: FitOptions) -> list[Row]:
+    """Return a row for each model on each board; the seconds are those of each pair."""
+    from tvm_serenity.fitting.sweep import point_file, points
+
+    if options.stream_input == YES:
+        raise InputError("--stream-input yes: a sweep takes no, or either")
+    seconds = PAIR_SECONDS if options.time_limit_s is None else options.time_limit_s
+    settings = replace(options.settings, time_limit_s=seconds / SEARCHES)
+    found = [board_of(name) for name in boards]
+    work = points(list(models), found, settings, seconds, options.stream_input != NO)
+    keep = point_file(Path(options.resume or f"fit-{work[0].key()[:8]}.points"))
+    run = partial(run_sweep, work, options.jobs, options.dask)
+    return kept_on_interrupt(run, keep, options.resume is not None)

@@ -1,0 +1,66 @@
+"""What a graph means in memory, as options of several commands say it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.graph import Graph
+from tvm_serenity.options.memory import Slice, Views, slice_of
+from tvm_serenity.transform import Reduced, alias_copies, cut, fold_concat, in_place, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meaning(Views, Slice):
+    """Copies as views, folded concats, operators in place, and the slice that is looked at."""
+
+    @property
+    def first(self) -> int:
+        """The first operator of the file that is looked at."""
+        return 0 if self.slice is None else self.slice[0]
+
+    @property
+    def is_as_given(self) -> bool:
+        """Whether the graph is taken as the file has it."""
+        return not any(self.choices().values())
+
+    def apply(self, graph: Graph) -> Reduced:
+        """Return what is scheduled in place of ``graph``."""
+        if self.slice is not None:
+            graph = cut(graph, *self.slice)
+        reduced = whole(graph)
+        if self.alias_copies:
+            reduced = alias_copies(reduced)
+        if self.fold_concat:
+            reduced = fold_concat(reduced)
+        if self.in_place:
+            reduced = in_place(reduced)
+        return reduced
+
+    def file_order(self, reduced: Reduced, order: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ``order`` of the scheduled graph as op indices of the file."""
+        first, found = self.first, reduced.expand(order)
+        return tuple(first + op for op in found) if first else found
+
+    def choices(self) -> dict[str, object]:
+        """Return the choices as JSON has them."""
+        cut_text = None if self.slice is None else f"{self.slice[0]}:{self.slice[1]}"
+        return {
+            "alias_copies": self.alias_copies,
+            "fold_concat": self.fold_concat,
+            "in_place": self.in_place,
+            "slice": cut_text,
+        }
+
+
+def meaning_of(choices: Mapping[str, Any]) -> Meaning:
+    """Return the choices that JSON has; :class:`InputError` where the slice is not FIRST:LAST."""
+    cut_text = choices.get("slice")
+    if not isinstance(cut_text, str | None):
+        raise InputError(f"slice {cut_text!r}: write FIRST:LAST")
+    return Meaning(
+        alias_copies=bool(choices.get("alias_copies")),
+        fold_concat=bool(choices.get("fold_concat")),
+        in_place=bool(choices.get("in_place")),
+        slice=None if cut_text is None else slice_of(cut_text),
+    )

@@ -1,0 +1,322 @@
+"""``offchip``: traffic between on-chip and off-chip memory, and orders made for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, searching_s, silent
+from tvm_serenity.commands.rewrite import REWRITE_SHARE, read
+from tvm_serenity.commands.sweeping import kept_on_interrupt
+from tvm_serenity.deadline import within
+from tvm_serenity.errors import InputError
+from tvm_serenity.frontends import save
+from tvm_serenity.graph import Graph
+from tvm_serenity.offchip import (
+    ORDERS,
+    POLICIES,
+    InputPlace,
+    Memory,
+    Model,
+    SearchOptions,
+    Sweep,
+    TrafficOrder,
+    Weights,
+    capacities_of,
+    energy_of,
+    points_of,
+    run_points,
+    traffic_order,
+)
+from tvm_serenity.offchip.energy import REGIONS, ExternalMemory, region_of
+from tvm_serenity.offchip.figure import plot_reduction
+from tvm_serenity.offchip.orders import Versions
+from tvm_serenity.offchip.points import point_file
+from tvm_serenity.offchip.rewritten import rewritten_subject
+from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.options.model import Dims
+from tvm_serenity.options.option import (
+    BYTES,
+    Conflict,
+    Group,
+    Need,
+    Option,
+    described,
+    differing,
+    option,
+)
+from tvm_serenity.options.output import OUTPUT, PLOT
+from tvm_serenity.options.speed import JOBS, Sweeping, TimeLimit
+from tvm_serenity.rewrite import Net
+from tvm_serenity.sizes import size_bytes
+
+WHOLE = "tensor"
+TRAFFIC = "traffic"
+_ONE = (Need("order_for", "it is about one order"),)
+_SWEEP = (Conflict("order_for", "it is about a sweep"),)
+
+
+def block_of(text: str) -> int | None:
+    """Return the bytes that are moved at a time; None: whole tensors."""
+    try:
+        return None if text == WHOLE else size_bytes(text, least=1)
+    except InputError as error:
+        raise InputError(f"--block: {error}") from None
+
+
+def sizes_of(text: str) -> tuple[int, ...]:
+    """Return the capacities that a list of sizes and ranges names."""
+    try:
+        return tuple(capacities_of(text))
+    except InputError as error:
+        raise InputError(f"--capacities: {error}") from None
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffchipOptions(Dims, TimeLimit, Sweeping):
+    """What is measured, and which order is looked for.
+
+    * ``capacities``: of on-chip memory. ``orders`` of ``ORDERS``, ``policy`` of ``POLICIES``.
+      ``block_bytes``: moved at a time; None: whole tensors. ``memory``: write-back cache, or
+      software-managed. ``input_place``: where inputs start. ``weights``: whether they count.
+    * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: SERENITY's figure 11.
+    * ``order_for``: "traffic" finds an order of one model for ``capacity_bytes``, written to
+      ``output``. ``effort``: accesses simulated in search of it, in millions. ``seed``: of that.
+    """
+
+    capacities: str = option(
+        "32K:256K:x2",
+        Option(
+            flag="--capacities",
+            help="On-chip memory: sizes, FIRST:LAST:xFACTOR or :+STEP.",
+            group=Group.MEMORY,
+            metavar="SIZES",
+            check=sizes_of,
+            conflicts=_SWEEP,
+        ),
+    )
+    orders: str = option(
+        "given,serenity",
+        Option(
+            flag="--orders",
+            help=f"Of {', '.join(ORDERS)}.",
+            group=Group.MEMORY,
+            metavar="NAMES",
+            conflicts=_SWEEP,
+        ),
+    )
+    policy: str = option(
+        "belady",
+        Option(
+            flag="--policy",
+            help=f"Of {', '.join(POLICIES)}.",
+            group=Group.MEMORY,
+            metavar="NAMES",
+            conflicts=_SWEEP,
+        ),
+    )
+    block: str = option(
+        "256",
+        Option(
+            flag="--block",
+            help=f"Bytes moved at a time, or {WHOLE!r} (scratchpad).",
+            group=Group.MEMORY,
+            metavar="SIZE",
+            check=block_of,
+        ),
+    )
+    memory: Memory = option(
+        Memory.CACHE,
+        Option(flag="--memory", help="Write-back cache, or software-managed.", group=Group.MEMORY),
+    )
+    input_place: InputPlace = option(
+        InputPlace.OFF_CHIP,
+        Option(flag="--input-place", help="Where graph inputs start.", group=Group.MEMORY),
+    )
+    weights: Weights = option(
+        Weights.NONE,
+        Option(
+            flag="--weights",
+            help="Count weights, streamed by every op that reads them.",
+            group=Group.MEMORY,
+        ),
+    )
+    energy: str | None = option(
+        None,
+        Option(
+            flag="--energy",
+            help=f"Add energy and time: {', '.join(REGIONS)}, or FILE.toml:NAME.",
+            metavar="REGION",
+            conflicts=_SWEEP,
+        ),
+    )
+    plot: str | None = option(
+        None,
+        differing(PLOT, help="Draw SERENITY's figure 11 (.svg .png .pdf).", conflicts=_SWEEP),
+    )
+    jobs: int = option(1, differing(JOBS, help="Processes on this machine.", conflicts=_SWEEP))
+    dask: str | None = option(
+        None,
+        differing(
+            described(Sweeping, "dask"),
+            conflicts=(*_SWEEP, Conflict("time_limit_s", "other machines have other clocks")),
+        ),
+    )
+    order_for: str | None = option(
+        None,
+        Option(
+            flag="--order-for",
+            help="Find an order of one MODEL for one --capacity.",
+            group=Group.MEMORY,
+            choices=(TRAFFIC,),
+            needs=(Need("capacity_bytes", "the order is made for one capacity"),),
+        ),
+    )
+    capacity_bytes: int | None = option(
+        None,
+        Option(
+            flag="--capacity",
+            help="The capacity for --order-for.",
+            group=Group.MEMORY,
+            unit=BYTES,
+            least=1,
+            needs=_ONE,
+        ),
+    )
+    output: str | None = option(
+        None, differing(OUTPUT, help="With --order-for: the model reordered.", needs=_ONE)
+    )
+    effort: int = option(
+        60,
+        Option(
+            flag="--effort",
+            help="Accesses simulated in search of an order, in millions.",
+            group=Group.SPEED,
+            least=0,
+        ),
+    )
+    seed: int = option(
+        0, Option(flag="--seed", help="Seed of that search.", group=Group.SPEED, least=0)
+    )
+
+    @property
+    def model(self) -> Model:
+        """How memory works."""
+        return Model(block_of(self.block), self.memory, self.input_place, self.weights)
+
+    @property
+    def search(self) -> SearchOptions:
+        """How an order is searched."""
+        accesses = self.effort * 1_000_000
+        return SearchOptions(accesses, accesses, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class TrafficFound:
+    """An order of one model, made for one capacity."""
+
+    model: str
+    ops: int
+    order: TrafficOrder
+    output: str | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search with the best so far."""
+        return self.order.statistics.get("limit") == "interrupt"
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        found = self.order
+        return {
+            "model": self.model,
+            "capacity_bytes": found.capacity_bytes,
+            "total_bytes": found.total_bytes,
+            "compulsory_bytes": found.compulsory_bytes,
+            "lower_bound_bytes": found.lower_bound_bytes,
+            "gap": round(found.gap, 6),
+            "outcome": str(found.outcome),
+            "starts": dict(found.starts),
+            "order": list(found.order),
+            "statistics": dict(found.statistics),
+            "output": self.output,
+        }
+
+
+def offchip(
+    models: Sequence[str], options: OffchipOptions | None = None, tell: Progress = silent
+) -> TrafficFound | list[dict[str, Any]]:
+    """Return what orders of ``models`` cost in off-chip traffic, a row a point of the sweep.
+
+    With ``order_for``: an order of one model that costs less.
+    """
+    options = options or OffchipOptions()
+    if not models:
+        raise InputError("no models: name at least one file or zoo:NAME")
+    if options.order_for is None:
+        return _rows(models, options)
+    if len(models) != 1:
+        raise InputError("--order-for traffic takes one MODEL and --capacity SIZE")
+    return _order(models[0], options)
+
+
+def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]]:
+    """Measure every point."""
+    region = None if options.energy is None else region_of(options.energy)
+    orders, policies = names_of(options.orders), names_of(options.policy)
+    settings = Sweep(sizes_of(options.capacities), orders, policies, options.model, options.search)
+    rewrites = any(ORDERS[order].rewrites for order in settings.orders)
+    read = {spec: read_of(spec, options.dims, rewrites) for spec in dict.fromkeys(models)}
+    with within(searching_s(options.time_limit_s)):
+        with within(None, REWRITE_SHARE):
+            networks = {spec: versions_of(*one) for spec, one in read.items()}
+        points = points_of(networks, settings)
+        default = f"offchip-{points[0].key()[:8]}.points"
+        keep = point_file(Path(options.resume or default))
+        run = partial(run_points, points, options.jobs, options.dask)
+        rows = kept_on_interrupt(run, keep, options.resume is not None)
+    if options.plot is not None:
+        plot_reduction(rows, options.plot, settings.policies[0])
+    return rows if region is None else [_with_energy(row, region) for row in rows]
+
+
+def _order(spec: str, options: OffchipOptions) -> TrafficFound:
+    """Find an order for one model and one capacity, and write the model so."""
+    assert options.capacity_bytes is not None
+    opened = source(spec, options.dims).file()
+    search = replace(options.search, keep_on_interrupt=True)
+    with within(searching_s(options.time_limit_s)):
+        found = traffic_order(opened.graph, options.capacity_bytes, options.model, search)
+        if options.output is not None:
+            save(opened, list(found.order), options.output)
+    return TrafficFound(spec, len(opened.graph.ops), found, options.output)
+
+
+def read_of(spec: str, dims: Mapping[str, int], rewrites: bool) -> tuple[Graph, Net | None]:
+    """Return a model by file or name; to be rewritten too where that is asked for."""
+    opened = source(spec, dims)
+    return opened.file().graph, read(opened) if rewrites else None
+
+
+def versions_of(graph: Graph, net: Net | None) -> Versions:
+    """Return a model as it is, and rewritten where that is asked for and changes it."""
+    return Versions(Subject(graph), None if net is None else rewritten_subject(net))
+
+
+def _with_energy(row: dict[str, Any], region: ExternalMemory) -> dict[str, Any]:
+    if row["total_bytes"] is None:
+        return {**row, "region": region.name, "energy_uj": None, "time_us": None}
+    found = energy_of(row["read_bytes"], row["write_bytes"], region)
+    return {
+        **row,
+        "region": region.name,
+        "energy_uj": None if found.energy_uj is None else round(found.energy_uj, 3),
+        "time_us": None if found.time_us is None else round(found.time_us, 3),
+    }

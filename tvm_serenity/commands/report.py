@@ -1,0 +1,245 @@
+"""``report``: everything about a model's memory on one page that needs no network."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tvm_serenity import __version__
+from tvm_serenity.arena import Joint, Placed, place_order, schedule_for_arena
+from tvm_serenity.boards import Board, board, names
+from tvm_serenity.commands.explain import (
+    BOARD,
+    all_measures,
+    channel_claims,
+    claims_of,
+    explain_json,
+)
+from tvm_serenity.commands.meaning import Meaning
+from tvm_serenity.commands.models import ModelSource, source
+from tvm_serenity.commands.offchip import versions_of
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.commands.rewrite import found_of, placed, rewrite_json, unread
+from tvm_serenity.commands.schedule import schedule_json
+from tvm_serenity.deadline import leaving, within
+from tvm_serenity.explain.claims import Claim
+from tvm_serenity.explain.fit import fit_json
+from tvm_serenity.explain.measures import Measure
+from tvm_serenity.files import write_bytes
+from tvm_serenity.graph import Graph
+from tvm_serenity.offchip import Model as Traffic
+from tvm_serenity.offchip import Sweep, points_of, run_points
+from tvm_serenity.options.memory import Views
+from tvm_serenity.options.model import Dims
+from tvm_serenity.options.option import Group, Option, differing, option, values_of
+from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.options.speed import TimeLimit
+from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.report.choices import choice_json
+from tvm_serenity.report.page import chart_library, page
+from tvm_serenity.report.proof import proof_json
+from tvm_serenity.report.shapes import graph_json, order_json
+from tvm_serenity.report.traffic import settings_for
+from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
+from tvm_serenity.schedule import Options, Schedule, check_schedule
+
+PAGE_S, LEAST_PAGE_S = 4e-5, 0.1
+"""Seconds an operator that its checks and its part of the page take, whatever the limit; and those
+that any page takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Dims, Views, TimeLimit):
+    """``output``: the page. ``board``: whether the network fits it. ``firmware``: its time, too."""
+
+    output: str | None = option(
+        None, differing(OUTPUT, metavar="FILE.html", help="Write the page here.")
+    )
+    board: str | None = option(None, BOARD)
+    firmware: str | None = option(
+        None,
+        Option(
+            flag="--firmware",
+            help="What serenity build wrote: its time, too.",
+            group=Group.MODEL,
+            metavar="DIR",
+        ),
+    )
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the graph means in memory."""
+        return Meaning(**values_of(self, Meaning))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a report is asked for, and who is told of the steps."""
+
+    model: str
+    options: ReportOptions
+    tell: Progress = silent
+
+
+def report(
+    model: str, options: ReportOptions | None = None, tell: Progress = silent
+) -> dict[str, Any]:
+    """Return everything the page shows, after writing the page where that is asked for.
+
+    Orders and plans have passed the naive checkers.
+    """
+    options = options or ReportOptions()
+    if options.output is not None:
+        chart_library()
+    data = collect(Request(model, options, tell))
+    if options.output is not None:
+        write_bytes(options.output, page(data).encode())
+    return data
+
+
+def collect(request: Request) -> dict[str, Any]:
+    """Return everything the page shows; orders and plans have passed the naive checkers."""
+    target = None if request.options.board is None else board(request.options.board)
+    opened = source(request.model, request.options.dims)
+    reduced = request.options.meaning.apply(opened.file().graph)
+    graph = reduced.graph
+    with request.tell("reading channels"):
+        channels = channel_claims(opened)
+    with within(request.options.time_limit_s):
+        with leaving(LEAST_PAGE_S + PAGE_S * len(graph.ops)):
+            found = _searched(request, opened, graph, target)
+        joint, rewritten = found.joint, found.rewritten
+        given = order_json(graph, range(len(graph.ops)), *found.given)
+        same = joint.plan is found.given[1]
+        best = given if same else order_json(graph, joint.schedule.order, joint.ranges, joint.plan)
+        drawn = graph_json(graph, sorted({*given["order"], *best["order"]}))
+    claims = [*found.claims, *channels]
+    check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
+    check_plan(joint.plan.buffers, joint.plan.offsets)
+    data = {
+        "model": request.model,
+        "version": __version__,
+        "command": _command(request),
+        "board": request.options.board,
+        "choices": _choices(graph, joint.schedule, rewritten, found.tried),
+        "schedule": schedule_json(
+            request.model, request.options.meaning, reduced, joint, found.given[1]
+        ),
+        "explain": explain_json(request.model, graph, request.options.board, claims),
+        "rewrite": rewrite_json(request.model, "all", rewritten, found.plans, False),
+        "traffic": found.traffic,
+        "traffic_options": _traffic_options(found.settings),
+        "boards": found.boards,
+        "latency": None if request.options.firmware is None else _latency(request),
+        "weights": {"constant_bytes": graph.constant_bytes},
+        "graph": drawn,
+        "orders": {"given": given, "best": best},
+    }
+    return {**data, "proof": proof_json(data)}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found until the deadline."""
+
+    given: Placed
+    joint: Joint
+    rewritten: Rewritten | Unrewritten
+    plans: Sequence[Plan]
+    tried: Sequence[Measure | Claim]
+    claims: Sequence[Claim]
+    boards: Sequence[dict[str, Any]]
+    settings: Sweep
+    traffic: Sequence[dict[str, Any]]
+
+
+def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board | None) -> _Found:
+    """Search, each part in its share of what is left of the time."""
+    with within(None, 1 / 3), request.tell(f"ordering {len(graph.ops)} ops") as report:
+        with within(None, 1 / 10):
+            given = place_order(graph, None)
+        joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0, given=given)
+        if not joint.plan.is_placed:  # late, but the page draws it, and boards must know
+            found = joint.schedule
+            ranges, plan = given if found.is_given else place_order(graph, found.order)
+            joint = replace(joint, ranges=ranges, plan=plan)
+    with within(None, 1 / 3), request.tell("rewriting"):
+        rewritten = found_of(unread(opened), RewriteOptions())
+        plans = placed(rewritten)
+    with within(None, 1 / 2), request.tell("trying what would lower the peak"):
+        tried = all_measures(graph, opened.file(), rewritten, request.options.time_limit_s)
+    with within(None, 1 / 2), request.tell("placing on boards"):
+        claims = claims_of(graph, joint.schedule, tried, target)
+        boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
+    settings = settings_for(max(joint.schedule.peak_bytes, 1))
+    with request.tell("measuring traffic"):
+        points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
+        traffic = run_points(points, is_keyed=False)
+    return _Found(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
+
+
+def _choices(
+    graph: Graph,
+    best: Schedule,
+    rewritten: Rewritten | Unrewritten,
+    tried: Sequence[Measure | Claim],
+) -> list[dict[str, Any]]:
+    """What ``serenity fit`` chooses between, as far as it is tried here: before and after."""
+    ordered, after = (graph, best.order), rewritten.best
+    listed = [
+        choice_json("order", "schedule", (graph, range(len(graph.ops))), ordered, best),
+        choice_json(
+            "rewrite",
+            "rewrite",
+            (rewritten.given, rewritten.ordered.order),
+            (rewritten.graph, after.order),
+            after,
+        ),
+    ]
+    for one in tried:
+        if isinstance(one, Measure) and one.graph is not None:
+            made = (one.graph, one.order)
+            listed.append(choice_json(one.name, one.how, ordered, made, one))
+    return listed
+
+
+def _latency(request: Request) -> dict[str, Any]:
+    """What latency prints of a project; :class:`InputError` where its board has no timing."""
+    from tvm_serenity.commands.latency import as_json
+    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.result import load
+
+    directory = str(request.options.firmware)
+    with request.tell(f"pricing {directory}"):
+        return as_json(latency(load(directory)))
+
+
+def _traffic_options(settings: Sweep) -> dict[str, Any]:
+    model: Traffic = settings.model
+    return {
+        "memory": str(model.memory),
+        "block_bytes": model.block_bytes,
+        "policy": settings.policies[0],
+        "capacities": list(settings.capacities),
+    }
+
+
+def _boards(target: Board | None) -> list[Board]:
+    """All boards, smallest RAM first; the one asked for leads."""
+    others = sorted((board(name) for name in names()), key=lambda b: (b.ram_bytes, b.name))
+    if target is None:
+        return others
+    return [target, *(b for b in others if b.name != target.name)]
+
+
+def _command(request: Request) -> str:
+    words = ["serenity", "report", request.model]
+    for name, value in request.options.meaning.choices().items():
+        words += [f"--{name.replace('_', '-')}"] if value is True else []
+    if request.options.board is not None:
+        words += ["--board", request.options.board]
+    if request.options.firmware is not None:
+        words += ["--firmware", request.options.firmware]
+    if request.options.time_limit_s is not None:
+        words += ["--time-limit", f"{request.options.time_limit_s:g}"]
+    return shlex.join(words)

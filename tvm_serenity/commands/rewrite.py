@@ -1,0 +1,199 @@
+"""``rewrite``: subgraphs exchanged for identical ones whose best order needs less."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.arena import MANY_OPS, place_in_time
+from tvm_serenity.commands.models import ModelSource, source
+from tvm_serenity.commands.progress import Progress, searching_s, silent
+from tvm_serenity.deadline import within
+from tvm_serenity.graph import Graph
+from tvm_serenity.options.checks import Check
+from tvm_serenity.options.memory import ALIGN, ALL_RULES, RULES
+from tvm_serenity.options.model import Dims
+from tvm_serenity.options.option import OptionGroup, option, values_of
+from tvm_serenity.options.speed import TimeLimit
+from tvm_serenity.plan import Plan, PlanOptions, check_plan
+from tvm_serenity.rewrite import (
+    Net,
+    Rewritten,
+    Unrewritten,
+    order_alone,
+    rule_names,
+    too_late_to_match,
+)
+from tvm_serenity.rewrite import (
+    RewriteOptions as Rules,
+)
+from tvm_serenity.rewrite import (
+    rewrite as rewritten,
+)
+from tvm_serenity.rewrite.from_graph import net_of
+from tvm_serenity.schedule import check_schedule
+
+REWRITE_SHARE = 0.8
+PLAN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteOptions(Dims, TimeLimit, Check):
+    """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena."""
+
+    rules: str = option(ALL_RULES, RULES)
+    align: int = option(1, ALIGN)
+
+
+@dataclass(frozen=True)
+class RewriteRun:
+    """A model rewritten, with the plans of the given, the best and the rewritten order."""
+
+    model: str
+    options: RewriteOptions
+    found: Rewritten | Unrewritten
+    plans: Sequence[Plan]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search with the best so far."""
+        return self.found.interrupted or any(plan.interrupted for plan in self.plans)
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        rules, check = self.options.rules, self.options.check
+        return rewrite_json(self.model, rules, self.found, self.plans, check)
+
+
+def rewriting(asked: OptionGroup) -> RewriteOptions:
+    """Return the options of rewriting that a command has among its own."""
+    return RewriteOptions(**values_of(asked, RewriteOptions))
+
+
+def rewrite(
+    model: str, options: RewriteOptions | None = None, tell: Progress = silent
+) -> RewriteRun:
+    """Return a model rewritten for a lower peak, ordered and placed.
+
+    A network of the zoo is read operator by operator (a convolution with its bias and activation
+    is one), a file as it is.
+    """
+    options = options or RewriteOptions()
+    opened = source(model, options.dims)
+    given = unread(opened)
+    rules = Rules(rules=options.rules, keep_on_interrupt=True)
+    rule_names(options.rules)  # refused before any work
+    with within(searching_s(options.time_limit_s)), tell("rewriting"):
+        with within(None, REWRITE_SHARE):
+            found = found_of(given, rules)
+        with within(0.0 if found.interrupted else None):
+            plans = placed(found, options.align)
+    if options.check:
+        check_schedule(found.graph, found.best.order, found.best.peak_bytes)
+        if plans[2].is_placed:
+            check_plan(plans[2].buffers, plans[2].offsets)
+    return RewriteRun(model, options, found, plans)
+
+
+def unread(opened: ModelSource) -> Graph | Net:
+    """Return the graph of a file, of which no net is made yet; the net of any other model."""
+    return read(opened) if opened.is_zoo else opened.file().graph
+
+
+def found_of(given: Graph | Net, options: Rules) -> Rewritten | Unrewritten:
+    """Return a model rewritten, or where that is too late in its best order alone."""
+    if isinstance(given, Net):
+        return rewritten(given, options)
+    if too_late_to_match(given):
+        return order_alone(given, options)
+    try:
+        net = net_of(given)
+    except KeyboardInterrupt:
+        with within(0.0):
+            return order_alone(given, options, interrupted=True)
+    return rewritten(net, options)
+
+
+def read(opened: ModelSource) -> Net:
+    """Return the net of a model, inputs and outputs counted."""
+    if not opened.is_zoo:
+        return net_of(opened.file().graph)
+    from tvm_serenity.relax.rewrite_read import prepared, read_net
+
+    net: Net = read_net(prepared(opened.module()), name=opened.spec, external=False).net
+    return net
+
+
+def placed(found: Rewritten | Unrewritten, align: int = 1) -> list[Plan]:
+    """Return the plans of the net as given, in its best order, and rewritten.
+
+    After Ctrl-C those of many ops are left out.
+    """
+    if found.interrupted and found.ops[2] >= MANY_OPS:
+        return [Plan.unplaced()] * 3
+    source = found.source.graph if isinstance(found, Rewritten) else found.graph
+    given = tuple(range(len(source.ops)))
+    known = {given: _place(source, given, align)}
+    if found.ordered.order not in known:
+        known[found.ordered.order] = _place(source, found.ordered.order, align)
+    before = [known[given], known[found.ordered.order]]
+    if found.best is found.ordered:
+        return [*before, before[-1]]
+    return [*before, _place(found.graph, found.best.order, align)]
+
+
+def _place(graph: Graph, order: Sequence[int], align: int) -> Plan:
+    options = PlanOptions(time_limit_s=PLAN_SECONDS, keep_on_interrupt=True)
+    return place_in_time(graph, order, align, options)[1]
+
+
+def rewrite_json(
+    model: str, rules: str, found: Rewritten | Unrewritten, plans: Sequence[Plan], check: bool
+) -> dict[str, Any]:
+    """Return what JSON says of a rewrite run; ``plans`` are those of ``placed``."""
+    best, before = found.best, found.ordered
+    given_ops, ops, file_ops = found.ops
+    return {
+        "model": model,
+        "ops": ops,
+        "nodes": ops,
+        "file_ops": file_ops,
+        "given": {
+            "ops": given_ops,
+            "peak_bytes": found.given_bytes,
+            "arena_bytes": plans[0].placed_bytes,
+        },
+        "ordered": {
+            "peak_bytes": before.peak_bytes,
+            "lower_bound_bytes": before.lower_bound_bytes,
+            "outcome": str(before.outcome),
+            "arena_bytes": plans[1].placed_bytes,
+        },
+        "rewrite": {
+            "rules": rules,
+            "changed": found.changed,
+            "nodes": ops,
+            "limit": None if isinstance(found, Rewritten) else _limit(found),
+            "region_peak_bytes": list(found.region_peaks),
+            **found.report.json(),
+            "seconds": found.seconds,
+        },
+        "rewrite_only": {"peak_bytes": found.rewrite_only_bytes},
+        "schedule": {
+            "method": best.method,
+            "peak_bytes": best.peak_bytes,
+            "lower_bound_bytes": best.lower_bound_bytes,
+            "outcome": str(best.outcome),
+            "arena_bytes": plans[2].placed_bytes,
+            "arena_lower_bound_bytes": plans[2].lower_bound_bytes,
+            "arena_outcome": str(plans[2].outcome),
+            "order": found.names,
+            "states": best.states,
+            "seconds": best.seconds,
+        },
+        "checked": check,
+    }
+
+
+def _limit(found: Unrewritten) -> str:
+    """What kept the rules from being matched."""
+    return "interrupt" if found.interrupted else "time"

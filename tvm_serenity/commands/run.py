@@ -1,0 +1,122 @@
+"""``run``: run a firmware project on the host or under QEMU."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.firmware.result import Project, load
+from tvm_serenity.firmware.verify import run_host, run_qemu
+from tvm_serenity.options.checks import HOST, QEMU
+from tvm_serenity.options.option import Conflict, Group, Option, OptionGroup, differing, option
+from tvm_serenity.options.output import OUTPUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(OptionGroup):
+    """``host`` or ``qemu``: where it runs. ``inputs``: files of inputs. ``output``: of output 0."""
+
+    host: bool = option(False, differing(HOST, help="With the host's compiler."))
+    qemu: bool = option(
+        False,
+        differing(
+            QEMU,
+            help="On the board in QEMU.",
+            conflicts=(Conflict("host", "a run is on one of them"),),
+        ),
+    )
+    inputs: Sequence[str] = option(
+        (),
+        Option(
+            flag="--input",
+            help="An input; repeat for several.",
+            group=Group.MODEL,
+            metavar="FILE.npy",
+        ),
+    )
+    output: str | None = option(None, differing(OUTPUT, metavar="FILE.npy", help="Save output 0."))
+
+
+@dataclass(frozen=True)
+class FirmwareRun:
+    """The outputs of one run, with the instructions that QEMU emulated."""
+
+    project: Project
+    where: str
+    outputs: Sequence[np.ndarray[Any, Any]]
+    instructions: int | None
+    stack_bytes: int
+
+    @property
+    def named(self) -> list[tuple[dict[str, Any], np.ndarray[Any, Any]]]:
+        """The outputs with what is known of them."""
+        return list(zip(self.project.outputs, self.outputs, strict=True))
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        return {
+            "where": self.where,
+            "instructions": self.instructions,
+            "stack_bytes": self.stack_bytes or None,
+            "outputs": {t["name"]: a.reshape(-1).tolist() for t, a in self.named},
+        }
+
+
+def run(directory: str, options: RunOptions | None = None, tell: Progress = silent) -> FirmwareRun:
+    """Return the outputs of one run of a project, by default in QEMU if the board has a machine.
+
+    Without ``inputs`` those of the reference are used.
+    """
+    options = options or RunOptions()
+    project = load(directory)
+    on_host = options.host or (not options.qemu and project.metadata["qemu"] is None)
+    data = _inputs(project, options.inputs)
+    with tell("running"):
+        found = (run_host if on_host else run_qemu)(project, data, traced=False)
+    arrays = [
+        np.frombuffer(raw, t["dtype"]).reshape(project.windows, *t["shape"])[-1]
+        for raw, t in zip(found.outputs, project.outputs, strict=True)
+    ]
+    if options.output is not None:
+        _save(options.output, arrays[0])
+    where = "host" if on_host else f"{project.metadata['board']} (QEMU)"
+    return FirmwareRun(project, where, arrays, found.instructions, found.stack_bytes)
+
+
+def _inputs(project: Project, files: Sequence[str]) -> list[Any]:
+    if not files:
+        return project.reference_inputs()
+    if len(files) != len(project.inputs):
+        raise InputError(f"{len(files)} --input, the network has {len(project.inputs)} inputs")
+    found = []
+    for file, tensor in zip(files, project.inputs, strict=True):
+        try:
+            array = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{file}: cannot be read: {reason}") from None
+        size = int(np.prod(tensor["shape"], dtype=np.int64))
+        moving = project.metadata.get("moving")
+        if moving is not None:  # a stream of rows
+            size = moving["rows"] * (size // moving["window"])
+        if not isinstance(array, np.ndarray) or str(array.dtype) != tensor["dtype"]:
+            raise InputError(f"{file}: input {tensor['name']!r} is of type {tensor['dtype']}")
+        if array.size != size:
+            raise InputError(
+                f"{file}: {array.size} elements; input {tensor['name']!r} has {size}, "
+                + (f"{moving['rows']} rows" if moving else f"shape {tuple(tensor['shape'])}")
+            )
+        found.append(array)
+    return found
+
+
+def _save(path: str, array: np.ndarray[Any, Any]) -> None:
+    data = io.BytesIO()
+    np.save(data, array)
+    write_bytes(Path(path), data.getvalue())

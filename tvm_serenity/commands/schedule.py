@@ -1,0 +1,318 @@
+"""``schedule``: the order of least peak of a model file, with proof."""
+
+import json as json_module
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.arena import ROUNDS, Joint, place_in_time, schedule_for_arena
+from tvm_serenity.commands import onnx_session, program
+from tvm_serenity.commands.meaning import Meaning
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, searching_s, silent
+from tvm_serenity.deadline import within
+from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends import format_at, format_of, save
+from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import peak_bytes
+from tvm_serenity.onnx_session import LEVELS
+from tvm_serenity.options.checks import Check
+from tvm_serenity.options.memory import ALIGN, RewritingBy
+from tvm_serenity.options.model import Dims, Opaque
+from tvm_serenity.options.option import (
+    Conflict,
+    Group,
+    Need,
+    Option,
+    described,
+    differing,
+    option,
+)
+from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.options.speed import MemoryLimit, TimeLimit
+from tvm_serenity.outcome import Outcome
+from tvm_serenity.plan import Plan, PlanOptions, check_plan
+from tvm_serenity.schedule import METHODS, Options, check_schedule
+from tvm_serenity.transform import Reduced
+
+if TYPE_CHECKING:
+    from tvm_serenity.commands.rewrite import RewriteRun
+
+PEAK, ARENA = "peak", "arena"
+PLANS = ("tflm",)
+GIVEN_SHARE = 0.1
+"""Of the time for all searches: for the placement of the given order."""
+
+_REWRITTEN = "a file cannot hold rewritten operators; compile --rewrite runs them"
+_BY_RUNTIME = "the order is that of the file which the runtime has optimised"
+_OWN_SEARCH = "rewriting orders the network itself"
+_FOR_RUNTIME = Conflict("runtime", _BY_RUNTIME)
+_FOR_REWRITING = Conflict("rewrite", _OWN_SEARCH)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions(Dims, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check):
+    """How a model is ordered, and what is written.
+
+    * ``output``: the reordered model. ``certificate``: what ``check`` verifies. ``plan``: "tflm"
+      writes TFLM's offline plan into the file. ``runtime``: writes what onnxruntime runs in order.
+    * ``method``: of ``METHODS``. ``objective``: least "peak", or "arena" (order and placement).
+      ``align``: of every tensor in the arena. All else: as the groups have it.
+    """
+
+    opaque: Mapping[str, int] = option(
+        {},
+        differing(described(Opaque, "opaque"), conflicts=(_FOR_RUNTIME, _FOR_REWRITING)),
+    )
+    memory_limit_bytes: int | None = option(
+        None,
+        differing(described(MemoryLimit, "memory_limit_bytes"), conflicts=(_FOR_REWRITING,)),
+    )
+    output: str | None = option(
+        None,
+        differing(
+            OUTPUT,
+            help="Write the reordered model here.",
+            conflicts=(Conflict("rewrite", _REWRITTEN),),
+        ),
+    )
+    method: str = option(
+        "auto",
+        Option(
+            flag="--method",
+            help="The search for an order.",
+            group=Group.SPEED,
+            choices=tuple(METHODS),
+            metavar="METHOD",
+            conflicts=(_FOR_REWRITING,),
+        ),
+    )
+    objective: str = option(
+        PEAK,
+        Option(
+            flag="--objective",
+            help="What is least: the peak, or the arena (order and placement together).",
+            group=Group.MEMORY,
+            choices=(PEAK, ARENA),
+            conflicts=(_FOR_RUNTIME, _FOR_REWRITING),
+        ),
+    )
+    certificate: str | None = option(
+        None,
+        Option(
+            flag="--certificate",
+            help="Write what 'serenity check' verifies.",
+            metavar="FILE.json",
+            conflicts=(_FOR_RUNTIME, _FOR_REWRITING),
+        ),
+    )
+    align: int = option(1, differing(ALIGN, conflicts=(_FOR_RUNTIME,)))
+    plan: str | None = option(
+        None,
+        Option(
+            flag="--plan",
+            help="With -o: TFLM's offline plan in the file.",
+            choices=PLANS,
+            conflicts=(_FOR_RUNTIME, Conflict("rewrite", _REWRITTEN)),
+        ),
+    )
+    runtime: str | None = option(
+        None,
+        Option(
+            flag="--for",
+            help="With -o: what it runs in order.",
+            choices=tuple(LEVELS),
+            conflicts=(Conflict("rewrite", _REWRITTEN),),
+            needs=(Need("output", "it writes a file"),),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """The best order of a model with its placement, beside the given order's."""
+
+    model: str
+    options: ScheduleOptions
+    opened: ModelFile
+    reduced: Reduced
+    joint: Joint
+    given: Plan
+    planned: Mapping[str, Any] | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search with the best so far."""
+        return self.joint.interrupted or self.given.interrupted
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        return {
+            **schedule_json(self.model, self.options, self.reduced, self.joint, self.given),
+            "file_ops": len(self.opened.graph.ops),
+            "objective": self.options.objective,
+            "checked": self.options.check,
+            **({} if self.planned is None else {"plan": self.planned}),
+            **program.program_json(self.opened),
+            "output": self.options.output,
+        }
+
+
+def schedule(
+    model: str, options: ScheduleOptions | None = None, tell: Progress = silent
+) -> "Scheduled | RewriteRun | onnx_session.SessionFile":
+    """Return the order of least peak of a model, after writing what the options name.
+
+    Rewritten first, or optimised by a runtime, it is what that has to say instead. Raises
+    :class:`InputError` for what cannot be read or written so.
+    """
+    options = options or ScheduleOptions()
+    if options.rewrite:
+        from tvm_serenity.commands.rewrite import rewrite, rewriting
+
+        return rewrite(model, rewriting(options), tell)
+    opened = source(model, options.dims, options.opaque).file()
+    _check_output(opened, options.output)
+    if options.runtime is not None:
+        return onnx_session.run_for(opened, _for_runtime(options), tell)
+    if options.plan is not None:
+        from tvm_serenity.commands import tflm
+
+        tflm.check_file(opened)
+    with within(searching_s(options.time_limit_s)):
+        reduced = options.apply(opened.graph)
+        with tell(f"ordering {len(reduced.graph.ops)} ops") as line:
+            joint, given = _ordered(reduced.graph, options, line)
+    if options.check:
+        check_schedule(reduced.graph, joint.schedule.order, joint.schedule.peak_bytes)
+        if joint.plan.is_placed:
+            check_plan(joint.plan.buffers, joint.plan.offsets)
+    planned = _written(opened, reduced, joint, options)
+    return Scheduled(model, options, opened, reduced, joint, given, planned)
+
+
+def _for_runtime(options: ScheduleOptions) -> onnx_session.Asked:
+    limits = Options(
+        time_limit_s=options.time_limit_s, memory_limit_bytes=options.memory_limit_bytes
+    )
+    assert options.runtime is not None
+    assert options.output is not None
+    output = Path(options.output)
+    return onnx_session.Asked(
+        options.runtime, output, options.dims, options.method, limits, options.check
+    )
+
+
+def _ordered(graph: Graph, options: ScheduleOptions, line: Any) -> tuple[Joint, Plan]:
+    """The best order with its placement, and the placement of the given order."""
+    with within(None, GIVEN_SHARE):
+        keeping = PlanOptions(keep_on_interrupt=True)
+        given = place_in_time(graph, None, options.align, keeping)
+    search = Options(
+        memory_limit_bytes=options.memory_limit_bytes, progress=line, keep_on_interrupt=True
+    )
+    rounds = ROUNDS if options.objective == ARENA else 0
+    with within(0.0 if given[1].interrupted else None):
+        joint = schedule_for_arena(
+            graph, options.method, search, align=options.align, rounds=rounds, given=given
+        )
+    return joint, given[1]
+
+
+def _written(
+    opened: ModelFile, reduced: Reduced, joint: Joint, options: ScheduleOptions
+) -> Mapping[str, Any] | None:
+    """Write the certificate and the model where they are asked for; return TFLM's plan."""
+    order = options.file_order(reduced, joint.schedule.order)
+    if options.certificate is not None:
+        from tvm_serenity.schedule.certificate import certificate
+
+        claims = {**certificate(reduced.graph, joint.schedule), "options": options.choices()}
+        write_bytes(options.certificate, json_module.dumps(claims, indent=1).encode())
+    if options.plan is not None:
+        from tvm_serenity.commands import tflm
+
+        return tflm.plan_file(opened, order, options.output, options.time_limit_s)
+    if options.output is not None:
+        save(opened, _whole_order(opened.graph, options, order), options.output)
+    return None
+
+
+def _check_output(opened: ModelFile, output: str | None) -> None:
+    """Refuse to write one format under another one's name, or one that is not written."""
+    form = format_of(opened)
+    if output is None or form is None:
+        return
+    if format_at(output) not in (None, form):
+        same, suffix = " or ".join(form.suffixes), Path(output).suffix.lower()
+        raise InputError(f"{output}: the model is written as {same}, not {suffix}")
+    if not form.written:
+        opened.reordered(range(len(opened.graph.ops)))  # says why, before the search
+
+
+def schedule_json(
+    model: str, choices: Meaning, reduced: Reduced, joint: Joint, given_plan: Plan
+) -> dict[str, Any]:
+    """Return what JSON says of a model's given order and of the best one found."""
+    order = choices.file_order(reduced, joint.schedule.order)
+    return {
+        "model": model,
+        "ops": reduced.nodes,
+        "options": choices.choices(),
+        "state_bytes": reduced.graph.state_bytes,
+        "given": {
+            "peak_bytes": given_peak(reduced.graph, joint),
+            "arena_bytes": given_plan.placed_bytes,
+        },
+        "schedule": _schedule_json(joint, order),
+    }
+
+
+def given_peak(graph: Graph, joint: Joint) -> int:
+    """The peak of the given order, as the search began with it where it tells."""
+    known = joint.schedule.statistics.get("given_peak_bytes")
+    if isinstance(known, int):
+        return known
+    return joint.schedule.peak_bytes if joint.schedule.is_given else peak_bytes(graph)
+
+
+def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
+    found, placed = joint.schedule, joint.plan
+    return {
+        "method": found.method,
+        "peak_bytes": found.peak_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "outcome": str(found.outcome),
+        "arena_bytes": placed.placed_bytes,
+        "arena_lower_bound_bytes": placed.lower_bound_bytes,
+        "arena_outcome": str(placed.outcome),
+        "arena_proof": _arena_proof(joint),
+        "order": list(order),
+        "states": found.states,
+        "seconds": found.seconds,
+        "statistics": dict(found.statistics),
+    }
+
+
+def _arena_proof(joint: Joint) -> str:
+    """What is proved about the arena of all orders."""
+    if not joint.plan.is_placed:
+        return "none: this order was not placed"
+    if joint.outcome is Outcome.OPTIMAL:
+        return "optimal: the arena equals the bound that holds for every order"
+    if joint.fragmentation_bytes == 0:
+        return "no fragmentation: the arena equals this order's peak"
+    return f"{joint.fragmentation_bytes} bytes above this order's peak"
+
+
+def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list[int]:
+    """The order of all the file's ops in which a slice is reordered where it stands."""
+    if choices.slice is None:
+        return list(order)
+    first, last = choices.slice
+    if len(order) != last - first + 1:
+        raise InputError("the slice's order does not hold all of its ops")
+    return [*range(first), *order, *range(last + 1, len(graph.ops))]

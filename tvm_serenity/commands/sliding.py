@@ -1,0 +1,117 @@
+"""``rows`` of a window that moves along a stream: what one step of it takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.commands.models import ModelSource, source
+from tvm_serenity.commands.progress import Progress
+from tvm_serenity.commands.rows_options import RowsOptions
+from tvm_serenity.deadline import within
+from tvm_serenity.errors import WrongResultError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.frontends.formats import operation
+from tvm_serenity.rows.limits import Limits
+
+if TYPE_CHECKING:
+    from tvm_serenity.relax.sliding import SlidingModule
+    from tvm_serenity.sliding.choose import StepPoint
+
+
+@dataclass(frozen=True)
+class SlidingFound:
+    """One step of a window that moves, and the points of the curve where they are asked for."""
+
+    model: str
+    figures: Mapping[str, Any]
+    points: "Sequence[StepPoint]"
+    met: bool
+    checked: bool
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        from tvm_serenity.sliding.described import described_point
+
+        found = {"curve": [described_point(one) for one in self.points], "checked": self.checked}
+        return {"model": self.model, **self.figures, "met": self.met, **found}
+
+
+def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingFound:
+    """Return one step of ``options.sliding`` rows: what is kept, and what is computed again.
+
+    ``causal``: where to write the network that looks back instead, which is then looked at.
+    ``run``: on 50 windows, each compared with the whole network and the model's own runtime.
+    ``ram_bytes``: the step of least work whose arena takes no more.
+    """
+    assert options.sliding is not None
+    opened = source(model, options.dims)
+    opened.check_operators()  # before TVM, whose import takes seconds
+    before = None
+    if options.causal is not None:
+        before, opened = _causal(model, options.causal)
+    from tvm_serenity.relax.attributes import first_values
+    from tvm_serenity.relax.pipeline import Steps, prepared
+    from tvm_serenity.relax.rows_read import read_rows
+    from tvm_serenity.relax.rows_reads import operations, row_reads
+    from tvm_serenity.relax.sliding import as_module
+    from tvm_serenity.sliding import moved, sliding_step
+    from tvm_serenity.sliding.check import check_windows
+    from tvm_serenity.sliding.choose import curve, within_bytes
+    from tvm_serenity.sliding.described import described_step
+
+    module, ram = opened.module(), options.ram_bytes
+    first = first_values(module["main"])
+    rows = read_rows(prepared(module, Steps(layout="last"), "llvm").plain, model)
+    reads = row_reads(rows)
+    with within(options.time_limit_s), tell(f"a step of {model}") as line:
+        limits, counts = Limits.within(options.time_limit_s, line), operations(rows)
+        window = moved(rows.network, options.sliding, reads, len(first))
+        found = sliding_step(window.steady(), limits)
+        points: tuple[StepPoint, ...] = ()
+        if options.curve or (ram is not None and found.arena_bytes > ram):
+            points = curve(window, counts, limits)
+            chosen = points[0] if ram is None else within_bytes(points, ram) or points[-1]
+            found = chosen.step
+    for one in (found, *(point.step for point in points)) if options.check else ():
+        one.streaming.check()
+        check_windows(one, reads)
+    figures = described_step(found, counts)
+    figures["causal"] = (
+        None if before is None else {"written": options.causal, "window_before": before}
+    )
+    figures["run"] = _run(as_module(rows, found, first), opened.spec) if options.run else None
+    met = ram is None or found.arena_bytes <= ram
+    return SlidingFound(model, figures, points if options.curve else (), met, options.check)
+
+
+def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
+    """Windows on the Relax VM; :class:`WrongResultError` for one that differs."""
+    from tvm_serenity.runtime.stream import run_windows
+    from tvm_serenity.validation.network import judge_for, judged
+
+    found = run_windows(made)
+    if found.differ:
+        windows = len(found.windows)
+        raise WrongResultError(
+            f"{model}: {found.differ} of {windows} windows differ from the whole network"
+        )
+    judge = judge_for(model)
+    said: dict[str, Any] = {"windows": len(found.windows), "referee": None}
+    if judge is not None:
+        runs = [([x], y) for x, y in zip(found.windows, found.outputs, strict=True)]
+        verdict = judged(judge, runs)
+        if verdict.outcome == "wrong":
+            raise WrongResultError(f"{model}: {verdict.text()}")
+        said["referee"] = verdict.text()
+    return said
+
+
+def _causal(model: str, output: str) -> tuple[int, ModelSource]:
+    """Write the network that looks back instead of padding; the rows of its window before."""
+    said = f"{model}: --causal writes {{files}} files, of {{files}} files"
+    causal = operation(model, "causal", said)
+    operation(output, "causal", said)
+    found = causal(Path(model).read_bytes(), model)
+    write_bytes(Path(output), found.data)
+    return found.before, source(output)

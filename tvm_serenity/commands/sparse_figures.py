@@ -1,0 +1,108 @@
+"""``sparse figures``: the paper's figures 2 to 8."""
+
+import json as json_text
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, replace
+from pathlib import Path
+
+from tvm_serenity.commands.sparse_network import ONNX, SECONDS_LIMIT
+from tvm_serenity.errors import InputError
+from tvm_serenity.files import write_bytes
+from tvm_serenity.options.option import Group, Option, OptionGroup, differing, option
+from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.plots import check_plot
+from tvm_serenity.sparse.figures import FIGURES, QUICK, Effort, draw
+from tvm_serenity.sparse.perceptron import from_onnx
+
+
+def numbers_of(text: str) -> tuple[int, ...]:
+    """Return the figures that a list of numbers names."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) in FIGURES for word in words):
+        raise InputError(f"--only {text!r}: numbers of 2 to 8, like 2,5")
+    return tuple(int(word) for word in words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiguresOptions(OptionGroup):
+    """``only``: which figures. ``quick``: small networks. ``seeds``: random networks a point.
+
+    ``time_limit_s``: for an order. ``onnx``: the perceptron that is pruned. ``format``: of the
+    files in the directory ``output``.
+    """
+
+    output: str = option(MISSING, differing(OUTPUT, metavar="DIR", help="Where they go."))
+    only: tuple[int, ...] = option(
+        tuple(FIGURES),
+        Option(
+            flag="--only",
+            help="Of 2 to 8, like 2,5. [default: all]",
+            group=Group.MODEL,
+            metavar="NUMBERS",
+            read=numbers_of,
+        ),
+    )
+    quick: bool = option(
+        False,
+        Option(
+            flag="--quick",
+            help="Small networks: whether it works, in seconds.",
+            group=Group.SPEED,
+        ),
+    )
+    seeds: int | None = option(
+        None,
+        Option(flag="--seeds", help="Random networks a point.", group=Group.SPEED, least=1),
+    )
+    time_limit_s: float | None = option(
+        None, differing(SECONDS_LIMIT, help="For an order. [default: 10]")
+    )
+    onnx: str | None = option(None, ONNX)
+    format: str = option(
+        "svg",
+        Option(
+            flag="--format",
+            help="svg, png or pdf.",
+            check=lambda form: check_plot(f"figure.{form}"),
+        ),
+    )
+
+    @property
+    def work(self) -> Effort:
+        """What is drawn, and how long it may take."""
+        effort = QUICK if self.quick else Effort()
+        if self.seeds is not None:
+            effort = replace(effort, seeds=self.seeds)
+        if self.time_limit_s is not None:
+            effort = replace(effort, seconds=self.time_limit_s)
+        if self.onnx is not None:
+            effort = replace(effort, perceptron=from_onnx(self.onnx))
+        return effort
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that was written."""
+
+    number: int
+    title: str
+    file: Path
+
+
+def figures(options: FiguresOptions) -> Iterator[Drawn]:
+    """Regenerate the paper's figures 2 to 8, ours beside the paper's method; yield each.
+
+    Writes figureN.svg and figureN.json with the numbers.
+    """
+    effort, folder = options.work, Path(options.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+    for number in options.only:
+        plate = FIGURES[number](effort)
+        data = json_text.dumps(plate.json(), indent=1).encode()
+        write_bytes(folder / f"figure{number}.json", data)
+        file = folder / f"figure{number}.{options.format}"
+        draw(plate, file)
+        yield Drawn(number, plate.title, file)

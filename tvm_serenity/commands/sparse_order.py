@@ -1,0 +1,153 @@
+"""``sparse order``: an order of connections with few I/Os."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tvm_serenity.commands.sparse_network import (
+    EDGES_FILE,
+    MEMORY,
+    SECONDS_LIMIT,
+    NamedNetwork,
+    NetworkOptions,
+    subject,
+)
+from tvm_serenity.deadline import within
+from tvm_serenity.options.option import Group, Option, option
+from tvm_serenity.sparse import FFNN, Policy
+from tvm_serenity.sparse.edges import write_edges
+from tvm_serenity.sparse.orders import (
+    CONSTRUCTED,
+    ORDERS,
+    Annealing,
+    Ordered,
+    OrderOptions,
+    Progress,
+)
+from tvm_serenity.sparse.orders import order as ordered
+from tvm_serenity.sparse.orders.result import TIME
+from tvm_serenity.sparse.phases import phase_bound
+from tvm_serenity.sparse.simulate import policy_of
+
+Told = Callable[[NamedNetwork], AbstractContextManager[Callable[[Progress], None] | None]]
+"""What shows how far the search for a network's order has come."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseOrderOptions(NetworkOptions):
+    """``memory``: values of it, with ``policy`` of eviction. ``order``: the method.
+
+    ``iterations``: of annealing. ``bound``: a lower bound of this network, too. ``output``: where
+    the connections are written, in order.
+    """
+
+    memory: int = option(100, MEMORY)
+    policy: str = option(
+        "min",
+        Option(flag="--policy", help="What is evicted.", group=Group.MEMORY, choices=tuple(Policy)),
+    )
+    order: str = option(
+        "auto",
+        Option(
+            flag="--order",
+            help="The search for an order.",
+            group=Group.SPEED,
+            choices=tuple(ORDERS),
+            metavar="ORDER",
+        ),
+    )
+    time_limit_s: float | None = option(None, SECONDS_LIMIT)
+    iterations: int = option(
+        1_000_000,
+        Option(
+            flag="--iterations",
+            help="Of annealing, at most.",
+            group=Group.SPEED,
+            metavar="T",
+            least=0,
+        ),
+    )
+    bound: bool = option(
+        False,
+        Option(
+            flag="--bound",
+            help="Work out a lower bound of this very network, too.",
+            group=Group.CHECKS,
+        ),
+    )
+    output: str | None = option(None, EDGES_FILE)
+
+
+@dataclass(frozen=True)
+class OrderedNetwork:
+    """The order of a network's connections, beside the one the search starts from."""
+
+    network: NamedNetwork
+    options: SparseOrderOptions
+    start: Ordered
+    found: Ordered
+    phase_bound: int | None
+
+    def json(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        options, bound = self.options, self.phase_bound
+        return {
+            "network": self.network.name,
+            **self.network.facts(),
+            "memory": options.memory,
+            "policy": str(policy_of(options.policy)),
+            "seed": options.seed,
+            "bounds": self.network.bounds(),
+            **({} if bound is None else {"phase_bound": {"total": bound}}),
+            "start": {**asdict(self.start.traffic), "total": self.start.total},
+            "result": _result(self.network, self.found),
+            "seconds": round(self.found.seconds, 6),
+            "output": options.output,
+        }
+
+
+def order(
+    options: SparseOrderOptions, told: Told = lambda _network: nullcontext()
+) -> OrderedNetwork:
+    """Return an order of a sparse network's connections with few reads and writes.
+
+    No order needs fewer than W + N + S I/Os; the one it starts from needs at most twice the least.
+    """
+    asked, memory = subject(options), options.memory
+    with within(options.time_limit_s), told(asked) as progress:
+        settings = OrderOptions(
+            memory,
+            policy_of(options.policy),
+            options.seed,
+            options.time_limit_s,
+            Annealing(options.iterations),
+            progress,
+        )
+        start = ordered(asked.net, settings, "two-optimal")
+        found = _ordered(asked.net, settings, options.order, start)
+    if options.output is not None:
+        write_edges(asked.net, found.order, options.output)
+    bound = phase_bound(asked.net, memory) if options.bound else None
+    return OrderedNetwork(asked, options, start, found, bound)
+
+
+def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> Ordered:
+    """The order that was asked for; ``start``, two-optimal, where no other is made in time."""
+    if method == start.method:
+        return start
+    if method not in CONSTRUCTED and settings.clock(net)() < 0:
+        return replace(start, limit=TIME)
+    return ordered(net, settings, method)
+
+
+def _result(asked: NamedNetwork, found: Ordered) -> dict[str, Any]:
+    return {
+        "order": found.method,
+        "reads": found.traffic.reads,
+        "writes": found.traffic.writes,
+        "total": found.total,
+        "ratio": round(found.total / asked.bounds()["total"], 6),
+        "limit": found.limit or None,
+        "statistics": found.statistics,
+    }

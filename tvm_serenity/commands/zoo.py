@@ -1,0 +1,10 @@
+"""``zoo``: the networks built in."""
+
+from collections.abc import Mapping
+
+from tvm_serenity.zoo import NAMES, ZooEntry
+
+
+def zoo() -> Mapping[str, ZooEntry]:
+    """Return the networks by name: use one as zoo:NAME or zoo:NAME?param=value&param=value."""
+    return NAMES

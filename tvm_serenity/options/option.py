@@ -1,0 +1,236 @@
+"""One option of the commands: a dataclass field that describes itself.
+
+    ram_bytes: int | None = option(
+        None, Option("--ram", "RAM in all, stack included.", unit=BYTES)
+    )
+
+The command line, its help, refusals, the reference page and the JSON Schema are derived from what
+the field carries.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from tvm_serenity.errors import InputError
+
+METADATA = "option"
+BYTES, SECONDS, ROWS = "bytes", "seconds", "rows"
+MILLISECONDS, MEGAHERTZ, FACTOR = "milliseconds", "MHz", "factor"
+
+
+class Group(StrEnum):
+    """Where help and the reference page list an option."""
+
+    MODEL = "Model"
+    MEMORY = "Memory"
+    ROWS = "Rows"
+    SPEED = "Speed"
+    OUTPUT = "Output"
+    CHECKS = "Checks"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A field that an option does not go with, and why.
+
+    ``values``: the other's values that are refused; if empty, all but its default and ``unless``.
+    ``mine``: the option's own values that are refused; if empty, all but its default.
+    """
+
+    other: str
+    why: str
+    values: tuple[Any, ...] = ()
+    unless: tuple[Any, ...] = ()
+    mine: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Need:
+    """A field without which an option has no effect, and why."""
+
+    other: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Details:
+    """What most options do not have; see :class:`Option`."""
+
+    short: str = ""
+    group: Group = Group.OUTPUT
+    choices: tuple[str, ...] = ()
+    numbers: bool = False
+    metavar: str = ""
+    unit: str = ""
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    read: Callable[[Any], Any] | None = None
+    check: Callable[[Any], object] | None = None
+    variable: str = ""
+    switch: str = ""
+    conflicts: tuple[Conflict, ...] = ()
+    needs: tuple[Need, ...] = ()
+
+
+@dataclass(frozen=True)
+class Option(_Details):
+    """How an option is written and what it means.
+
+    * ``flag``: its name, ``--a/--no-a`` for both; ``help``: one plain sentence; ``short``: another
+      name; ``group``: where it is listed; ``metavar``: what help writes for its value.
+    * ``choices``: the values it takes; with ``numbers`` also whole numbers from ``least`` on.
+      ``unit``: of its number; ``least``, ``most``, ``above``: the limits of that number.
+    * ``read``: makes the value of the text on the command line (of the list of texts, where the
+      option may be repeated). ``check``: raises :class:`InputError` for a value that it refuses.
+    * ``switch``: the value that the flag alone stands for. ``variable``: the variable of the
+      environment that stands for the option.
+    * ``conflicts`` and ``needs``: what it does not go with, and what it does not go without.
+    """
+
+    flag: str = ""
+    help: str = ""
+
+    @property
+    def name(self) -> str:
+        """The flag that turns it on."""
+        return self.flag.partition("/")[0]
+
+
+def option(default: Any, described: Option) -> Any:
+    """Return a dataclass field that carries its description; ``MISSING``: it has no default."""
+    metadata = {METADATA: described}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def options_of(group: type) -> Mapping[str, Option]:
+    """Return the options of a dataclass by the names of their fields; other fields are none."""
+    return {f.name: f.metadata[METADATA] for f in _described(group)}
+
+
+def described(group: type, name: str) -> Option:
+    """Return the option of one field."""
+    return options_of(group)[name]
+
+
+def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
+    """Return the conflicts of one field with other fields of ``group``, and values they have."""
+    known = options_of(group)
+    return tuple(
+        conflict
+        for conflict in known[name].conflicts
+        if conflict.other in known
+        and (not conflict.values or set(conflict.values) & set(known[conflict.other].choices))
+    )
+
+
+def defaults_of(group: type) -> Mapping[str, Any]:
+    """Return the default of each option; ``MISSING`` where it has none."""
+    return {f.name: _default(f) for f in _described(group)}
+
+
+def values_of(asked: Any, wanted: type) -> dict[str, Any]:
+    """Return the values of ``asked`` for the fields that ``wanted`` has as well."""
+    names = {f.name for f in fields(wanted)}
+    return {f.name: getattr(asked, f.name) for f in fields(asked) if f.name in names}
+
+
+def differing(base: Option, **details: Any) -> Option:
+    """Return the option as another command has it."""
+    return replace(base, **details)
+
+
+def _described(group: type) -> Iterator[Field[Any]]:
+    return (f for f in fields(group) if METADATA in f.metadata)
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionGroup:
+    """Options that belong together; making one checks its values and what they go with.
+
+    Raises :class:`InputError` that names the option, or both where two do not go together, and
+    says what to do.
+    """
+
+    def __post_init__(self) -> None:
+        """Check every value, then every pair that the options name."""
+        for name, one in options_of(type(self)).items():
+            _check_value(one, getattr(self, name))
+        for refusal in refusals(self):
+            raise InputError(refusal)
+
+
+def _check_value(one: Option, value: Any) -> None:
+    if value is None:
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if one.choices and value not in one.choices and not (one.numbers and number):
+        raise InputError(f"{one.name} {value!r}: {_allowed(one)}")
+    if number and not _within(one, value):
+        raise InputError(f"{one.name} {value}: {_allowed(one)}")
+    if one.check is not None:
+        one.check(value)
+
+
+def _within(one: Option, value: float) -> bool:
+    """Whether a number is within the limits, which one that is no number is not."""
+    if one.least is not None and not value >= one.least:
+        return False
+    if one.above is not None and not value > one.above:
+        return False
+    return one.most is None or value <= one.most
+
+
+def _allowed(one: Option) -> str:
+    """What the option takes, as an error says it."""
+    if one.choices and not one.numbers:
+        return f"there are {', '.join(one.choices)}"
+    limit = "" if one.most is None else f" up to {one.most:,}"
+    if one.least is not None:
+        limit = f" from {one.least} on" if one.most is None else f" from {one.least}{limit}"
+    if one.above is not None:
+        limit = f" above {one.above}"
+    number = f"write a number{' of ' + one.unit if one.unit else ''}{limit}"
+    return f"{number}, or {', '.join(one.choices)}" if one.choices else number
+
+
+def refusals(asked: OptionGroup) -> Iterator[str]:
+    """Yield what does not go together in ``asked``: both options, why, and what to do."""
+    known, defaults = options_of(type(asked)), defaults_of(type(asked))
+    for name, one in known.items():
+        value = getattr(asked, name)
+        for conflict in conflicts_of(type(asked), name):
+            other = known[conflict.other]
+            if not _is_given(value, defaults[name], conflict.mine):
+                continue
+            theirs = getattr(asked, conflict.other)
+            free = (defaults[conflict.other], *conflict.unless)
+            if theirs in conflict.values if conflict.values else theirs not in free:
+                both = f"{spelled(other, theirs)} does not take {spelled(one, value)}"
+                yield f"{both}: {conflict.why}; leave out {one.name} or {other.name}"
+        for need in one.needs:
+            if need.other not in known or value == defaults[name]:
+                continue
+            if getattr(asked, need.other) == defaults[need.other]:
+                needed = known[need.other].name
+                yield f"{one.name} goes with {needed}: {need.why}; give both or neither"
+
+
+def _is_given(value: Any, default: Any, refused: tuple[Any, ...]) -> bool:
+    return value in refused if refused else value != default
+
+
+def spelled(one: Option, value: Any) -> str:
+    """Return the option as it is written on the command line."""
+    bare = isinstance(value, bool) or one.switch or one.unit == BYTES
+    if bare or not isinstance(value, int | float | str):
+        return one.name
+    return f"{one.name} {value:g}" if isinstance(value, float) else f"{one.name} {value}"

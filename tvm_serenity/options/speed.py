@@ -1,0 +1,113 @@
+"""Options on how long a search may take, and on how fast the result runs."""
+
+from dataclasses import dataclass
+
+from tvm_serenity.options.option import BYTES, SECONDS, Conflict, Group, Option, OptionGroup, option
+from tvm_serenity.options.rows import not_in_rows, not_in_steps
+
+CODEGENS = ("c", "llvm")
+
+TIME_LIMIT = Option(
+    flag="--time-limit",
+    help="Stop with the best so far: for all that follows the reading of the model.",
+    group=Group.SPEED,
+    unit=SECONDS,
+    least=0,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeLimit(OptionGroup):
+    """``time_limit_s``: seconds after which the best so far is taken; None: no limit."""
+
+    time_limit_s: float | None = option(None, TIME_LIMIT)
+
+
+JOBS = Option(flag="--jobs", help="Processes at a time.", group=Group.SPEED, metavar="N", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryLimit(OptionGroup):
+    """``memory_limit_bytes``: memory of the search itself; None: a share of what is free."""
+
+    memory_limit_bytes: int | None = option(
+        None,
+        Option(
+            flag="--memory-limit",
+            help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
+            group=Group.SPEED,
+            unit=BYTES,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(OptionGroup):
+    """``target``: the processor of this machine that kernels are compiled for."""
+
+    target: str = option(
+        "native",
+        Option(
+            flag="--target",
+            help="native: this machine's processor; llvm: any of its kind; or a target of TVM's.",
+            group=Group.SPEED,
+            metavar="TARGET",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSpeed(TimeLimit):
+    """How fast firmware is, and who makes its kernels.
+
+    * ``codegen``: "c", or "llvm" for kernels compiled here. ``fast``: kernels whose workspace needs
+      a larger arena, as far as it fits.
+    * ``time_limit_s``: for each search.
+    """
+
+    codegen: str = option(
+        "c",
+        Option(
+            flag="--codegen",
+            help="Kernels as C sources, or compiled by llvm.",
+            group=Group.SPEED,
+            choices=CODEGENS,
+            conflicts=(
+                *not_in_rows("kernels of rows are written in C alone"),
+                *not_in_steps("kernels of rows are written in C alone"),
+            ),
+        ),
+    )
+    fast: bool = option(
+        False,
+        Option(
+            flag="--fast",
+            help="Take faster kernels whose workspace needs a larger arena.",
+            group=Group.SPEED,
+            conflicts=(Conflict("codegen", "the kernels with workspace are written in C"),),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweeping(OptionGroup):
+    """``dask``: the scheduler that runs the points of a sweep; ``resume``: where they are kept."""
+
+    dask: str | None = option(
+        None,
+        Option(
+            flag="--dask",
+            help="Dask scheduler, tcp://HOST:PORT.",
+            group=Group.SPEED,
+            metavar="ADDRESS",
+        ),
+    )
+    resume: str | None = option(
+        None,
+        Option(
+            flag="--resume",
+            help="Keep finished points here; skip those it holds.",
+            group=Group.OUTPUT,
+            metavar="FILE",
+        ),
+    )
