@@ -83,7 +83,9 @@ def _parts(hint: Any) -> Iterator[Any]:
 
 def test_a_function_prints_nothing() -> None:
     for one in COMMANDS.values():
-        source = inspect.getsource(inspect.getmodule(function_of(one)) or one)
+        home = inspect.getmodule(function_of(one))
+        assert home is not None
+        source = inspect.getsource(home)
         imported = [
             alias.name if isinstance(node, ast.Import) else node.module
             for node in ast.walk(ast.parse(source))
@@ -184,9 +186,10 @@ def test_what_does_not_go_together_is_refused_by_both_names(
 def test_every_conflict_names_a_field_of_some_command() -> None:
     known = {field for _, field, _ in every_option()}
     for command, field, one in every_option():
-        for rule in (*one.conflicts, *one.needs):
-            assert rule.other in known, f"{command}: {field} names {rule.other}"
-            assert rule.why
+        rules = [(c.other, c.why) for c in one.conflicts] + [(n.other, n.why) for n in one.needs]
+        for other, why in rules:
+            assert other in known, f"{command}: {field} names {other}"
+            assert why
 
 
 def test_help_lists_options_by_group() -> None:

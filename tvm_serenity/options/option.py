@@ -220,8 +220,8 @@ def refusals(asked: OptionGroup) -> Iterator[str]:
             if need.other not in known or value == defaults[name]:
                 continue
             if getattr(asked, need.other) == defaults[need.other]:
-                other = known[need.other].name
-                yield f"{one.name} goes with {other}: {need.why}; give both or neither"
+                both = f"{one.name} goes with {known[need.other].name}"
+                yield f"{both}: {need.why}; give both or neither"
 
 
 def _is_given(value: Any, default: Any, refused: tuple[Any, ...]) -> bool:
