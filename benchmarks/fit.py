@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from tvm_serenity.boards import board
-from tvm_serenity.cli.sweeping import kept_on_interrupt
 from tvm_serenity.commands.fit import SEARCHES
+from tvm_serenity.commands.sweeping import kept_on_interrupt
 from tvm_serenity.firmware import Settings
 from tvm_serenity.fitting.sweep import ModelOnBoards, counts, point_file, points
 from tvm_serenity.sweeps import PointFile, Row, run_sweep

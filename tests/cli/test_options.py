@@ -17,7 +17,6 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
     Conflict,
     Group,
-    Need,
     Option,
     OptionGroup,
     conflicts_of,
@@ -187,10 +186,10 @@ def test_what_does_not_go_together_is_refused_by_both_names(
 def test_every_conflict_names_a_field_of_some_command() -> None:
     known = {field for _, field, _ in every_option()}
     for command, field, one in every_option():
-        rules: list[Conflict | Need] = [*one.conflicts, *one.needs]
-        for rule in rules:
-            assert rule.other in known, f"{command}: {field} names {rule.other}"
-            assert rule.why
+        rules = [(c.other, c.why) for c in one.conflicts] + [(n.other, n.why) for n in one.needs]
+        for other, why in rules:
+            assert other in known, f"{command}: {field} names {other}"
+            assert why
 
 
 def test_help_lists_options_by_group() -> None:

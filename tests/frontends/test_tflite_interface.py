@@ -83,7 +83,7 @@ def test_what_has_integers_at_its_edges_is_refused() -> None:
 def test_a_wrong_scale_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from tvm_serenity.cli.interface import interface_command
+    from tvm_serenity.commands.interface import InterfaceOptions, interface
     from tvm_serenity.frontends import tflite_interface
 
     def wrong(data: bytes, name: str) -> Any:
@@ -95,7 +95,7 @@ def test_a_wrong_scale_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     path.write_bytes(edged(0))
     monkeypatch.setattr(tflite_interface, "stored_interface", wrong)
     with pytest.raises(WrongResultError, match="output 0 is another one"):
-        interface_command(str(path), str(output))
+        interface(str(path), InterfaceOptions(output=str(output)))
     assert not output.exists()
 
 

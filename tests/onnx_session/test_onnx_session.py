@@ -161,7 +161,7 @@ def test_the_lines_printed_open_the_session(tmp_path: Path) -> None:
         (["--for", "onnxruntime"], "--for goes with --output: it writes a file"),
         (["--for", "onnxruntime", "-o", "y.onnx", "--in-place"], "does not take --in-place"),
         (["--for", "onnxruntime", "-o", "y.onnx", "--plan", "tflm"], "does not take --plan"),
-        (["--for", "onnxruntime", "-o", "y.onnx", "--rewrite"], "does not take --for"),
+        (["--for", "onnxruntime", "-o", "y.onnx", "--rewrite"], "does not take --output"),
     ],
 )
 def test_refusals(options: list[str], said: str, tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def wrong(*_: Any) -> None:
         raise WrongResultError("other bits")
 
-    monkeypatch.setattr("tvm_serenity.cli.onnx_session.can_measure", lambda: True)
-    monkeypatch.setattr("tvm_serenity.cli.onnx_session.measure", wrong)
+    monkeypatch.setattr("tvm_serenity.commands.onnx_session.can_measure", lambda: True)
+    monkeypatch.setattr("tvm_serenity.commands.onnx_session.measure", wrong)
     assert serenity("schedule", path, "--for", "onnxruntime", "-o", tmp_path / "y.onnx").returncode
     (tmp_path / "net.data").unlink()
     assert serenity("schedule", path, "--for", "onnxruntime", "-o", tmp_path / "y.onnx").returncode

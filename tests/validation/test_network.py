@@ -15,7 +15,7 @@ from tvm import relax  # noqa: E402
 
 from tests.cli.run import process_state  # noqa: E402
 from tests.conformance.writer import Node, T, tflite  # noqa: E402
-from tvm_serenity.cli import compiling, main  # noqa: E402
+from tvm_serenity.cli import main  # noqa: E402
 from tvm_serenity.commands.models import ModelSource  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
 from tvm_serenity.validation.given import given_inputs  # noqa: E402
@@ -71,7 +71,7 @@ def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeyp
     def single(opened: ModelSource, *_rest: Any) -> tuple[Any, str]:
         return opened.module("single"), "single"
 
-    monkeypatch.setattr(compiling, "opened_for", single)
+    monkeypatch.setattr("tvm_serenity.commands.compile.opened_for", single)
     model, out = small_file(tmp_path), tmp_path / "out"
     status, _, err = command(capsys, monkeypatch, "compile", model, "-o", out)
     assert status == 1, err

@@ -7,7 +7,8 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.channels import said_of_channels
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Model
-from tvm_serenity.commands.compile import CompileOptions, compile
+from tvm_serenity.commands.compile import compile
+from tvm_serenity.commands.compile_options import CompileOptions
 from tvm_serenity.options.output import Shown
 
 if TYPE_CHECKING:

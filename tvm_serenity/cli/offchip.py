@@ -12,7 +12,8 @@ from rich.table import Table
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
-from tvm_serenity.commands.offchip import OffchipOptions, TrafficFound, offchip
+from tvm_serenity.commands.offchip import TrafficFound, offchip
+from tvm_serenity.commands.offchip_options import OffchipOptions
 from tvm_serenity.offchip import TrafficOrder
 from tvm_serenity.offchip.points import COLUMNS
 from tvm_serenity.options.option import Conflict, Option, option

@@ -10,7 +10,8 @@ from tvm_serenity.cli.options import Model
 from tvm_serenity.cli.program import NEXT, program_facts
 from tvm_serenity.commands import program
 from tvm_serenity.commands.onnx_session import SessionFile
-from tvm_serenity.commands.schedule import Scheduled, ScheduleOptions, given_peak, schedule
+from tvm_serenity.commands.schedule import Scheduled, given_peak, schedule
+from tvm_serenity.commands.schedule_options import ScheduleOptions
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_of
 from tvm_serenity.options.output import Shown

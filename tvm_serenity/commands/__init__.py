@@ -1,6 +1,7 @@
 """What each command does: a function of its name, in a file of its name.
 
-    from tvm_serenity.commands.schedule import ScheduleOptions, schedule
+    from tvm_serenity.commands.schedule import schedule
+    from tvm_serenity.commands.schedule_options import ScheduleOptions
 
     found = schedule("model.tflite", ScheduleOptions(output="ordered.tflite"))
 

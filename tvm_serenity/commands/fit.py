@@ -25,6 +25,7 @@ from tvm_serenity.options.option import (
     differing,
     option,
     options_of,
+    searched,
     values_of,
 )
 from tvm_serenity.options.output import PLOT, Directory, Prefix
@@ -74,9 +75,9 @@ class FitOptions(FitGoal, Dims, Opaque, Integers, Stack, Prefix, Directory, Chec
     @property
     def settings(self) -> Settings:
         """What all builds have in common."""
-        searched = ("stream_input", "ram_bytes", "recompute", "time_limit_s")
+        own = (*searched(Settings), "time_limit_s")  # of the goal, or left to the search
         common = values_of(self, Settings)
-        return Settings(**{k: v for k, v in common.items() if k not in searched})
+        return Settings(**{name: value for name, value in common.items() if name not in own})
 
 
 @dataclass(frozen=True)

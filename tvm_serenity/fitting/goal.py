@@ -32,8 +32,9 @@ class FitGoal(Recompute):
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
     run, at most, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
-    steps of it are taken; ``jobs``: programs that are linked or emulated at a time. ``recompute``:
-    builds by rows are tried with so many times the products of convolutions and dense layers, too.
+    steps of it are taken; ``jobs``: programs that are linked or emulated at a time.
+    ``recompute``: builds by rows are tried with so many times the products of convolutions and
+    dense layers, too.
     """
 
     minimise: str = option(

@@ -24,6 +24,7 @@ from tvm_serenity.fitting.candidates import BuildCandidate, again, by_rows, whol
 from tvm_serenity.fitting.choose import Fitted, best_of, front_of
 from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
+from tvm_serenity.options.option import searched
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -39,11 +40,6 @@ LONGEST = 1e6
 """Seconds of all runs that are timed, where there is no limit."""
 BANDS_SHARE = 0.4
 """What part of the limit the searches for bands may take; linking and timing need the rest."""
-CHOSEN = (
-    *("rows", "ram_bytes", "stream_input", "in_place", "write_over", "rewrite", "order"),
-    *("fast", "constants", "recompute"),
-)
-"""Settings that are left to the search."""
 SEARCHES = 30
 """Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
 
@@ -116,7 +112,7 @@ def build_chosen(found: Fitted, settings: Settings) -> Project:
 def _check_free(settings: Settings) -> None:
     """Raise :class:`InputError` where settings decide what the search is for."""
     plain = Settings()
-    for name in CHOSEN:
+    for name in searched(Settings):
         if getattr(settings, name) != getattr(plain, name):
             raise InputError(f"{name}={getattr(settings, name)!r}: fit chooses it")
 

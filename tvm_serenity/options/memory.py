@@ -39,6 +39,7 @@ OF_FILES = (
 
 IN_PLACE = Option(
     flag="--in-place",
+    searched=True,
     help="Elementwise operators may overwrite an input that dies.",
     group=Group.MEMORY,
     conflicts=(
@@ -118,6 +119,7 @@ class Rewriting(OptionGroup):
         "",
         Option(
             flag="--rewrite",
+            searched=True,
             help="Rewrite subgraphs for a lower peak before ordering.",
             group=Group.MEMORY,
             switch=ALL_RULES,
@@ -170,6 +172,7 @@ class BuildMemory(InPlace, Rewriting):
         False,
         Option(
             flag="--write-over",
+            searched=True,
             help="Layers may write over rows of their input once read.",
             group=Group.MEMORY,
             conflicts=(
@@ -182,6 +185,7 @@ class BuildMemory(InPlace, Rewriting):
         BEST,
         Option(
             flag="--order",
+            searched=True,
             help="best, or given: the model's own order.",
             group=Group.MEMORY,
             choices=ORDERS,
@@ -195,6 +199,7 @@ class BuildMemory(InPlace, Rewriting):
         FLASH,
         Option(
             flag="--constants",
+            searched=True,
             help="ram: copied there at start, for boards whose flash is slower than the core.",
             group=Group.MEMORY,
             choices=CONSTANTS,

@@ -71,6 +71,7 @@ class _Details:
     check: Callable[[Any], object] | None = None
     variable: str = ""
     switch: str = ""
+    searched: bool = False
     conflicts: tuple[Conflict, ...] = ()
     needs: tuple[Need, ...] = ()
 
@@ -87,6 +88,7 @@ class Option(_Details):
       option may be repeated). ``check``: raises :class:`InputError` for a value that it refuses.
     * ``switch``: the value that the flag alone stands for. ``variable``: the variable of the
       environment that stands for the option.
+    * ``searched``: ``fit`` chooses its value, so that nobody gives it there.
     * ``conflicts`` and ``needs``: what it does not go with, and what it does not go without.
     """
 
@@ -131,6 +133,11 @@ def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
 def defaults_of(group: type) -> Mapping[str, Any]:
     """Return the default of each option; ``MISSING`` where it has none."""
     return {f.name: _default(f) for f in _described(group)}
+
+
+def searched(group: type) -> tuple[str, ...]:
+    """Return the fields whose values ``fit`` chooses."""
+    return tuple(name for name, one in options_of(group).items() if one.searched)
 
 
 def values_of(asked: Any, wanted: type) -> dict[str, Any]:
@@ -220,8 +227,8 @@ def refusals(asked: OptionGroup) -> Iterator[str]:
             if need.other not in known or value == defaults[name]:
                 continue
             if getattr(asked, need.other) == defaults[need.other]:
-                needed = known[need.other].name
-                yield f"{one.name} goes with {needed}: {need.why}; give both or neither"
+                both = f"{one.name} goes with {known[need.other].name}"
+                yield f"{both}: {need.why}; give both or neither"
 
 
 def _is_given(value: Any, default: Any, refused: tuple[Any, ...]) -> bool:

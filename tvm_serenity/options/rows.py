@@ -41,6 +41,7 @@ def not_in_steps(why: str) -> tuple[Conflict, ...]:
 
 ROWS_OPTION = Option(
     flag="--rows",
+    searched=True,
     group=Group.ROWS,
     unit=ROWS,
     least=1,
@@ -59,6 +60,7 @@ class Ram(OptionGroup):
         None,
         Option(
             flag="--ram",
+            searched=True,
             help="RAM in all, stack included.",
             group=Group.ROWS,
             unit=BYTES,
@@ -69,6 +71,7 @@ class Ram(OptionGroup):
 
 STREAM_INPUT = Option(
     flag="--stream-input",
+    searched=True,
     help="Input rows arrive one by one, as from a camera.",
     group=Group.ROWS,
     conflicts=(
@@ -96,6 +99,7 @@ class Recompute(OptionGroup):
         None,
         Option(
             flag="--recompute",
+            searched=True,
             help="Layers in tiles of columns, with up to so many times the products, like 1.15.",
             group=Group.ROWS,
             unit=FACTOR,

@@ -82,6 +82,7 @@ class BuildSpeed(TimeLimit):
         False,
         Option(
             flag="--fast",
+            searched=True,
             help="Take faster kernels whose workspace needs a larger arena.",
             group=Group.SPEED,
             conflicts=(Conflict("codegen", "the kernels with workspace are written in C"),),
