@@ -66,6 +66,8 @@ class Search:
             return nothing
         if len(matches) <= self.exhaustive:
             found = self._all_subsets(nothing, matches)
+            chained = self.value(everything, found.peak_bytes)  # matches that others make
+            found = found if chained is None else min(found, chained, key=lambda c: c.key)
         else:
             found = nothing
             for applied in self._starts(everything):
