@@ -4,8 +4,8 @@
    overwriting) are applied wherever they match: they win the tie-break, fewer ops.
 2. The others are chosen region by region (``regions``). What a choice is worth is the peak of its
    best order, found by the order search with the incumbent as budget: a loser dies early.
-3. Few matches: every subset, and all that follows from each other. Else hill climbing by single matches from several starts: nothing,
-   everything, and random subsets. Equal peaks: fewer ops.
+3. Few matches: every subset, and everything. Else hill climbing by single matches from several
+   starts: nothing, everything, and random subsets. Equal peaks: fewer ops.
 4. The order of the terms of each sum is part of the search for the order (``chains``).
 5. The parts are put together and ordered as a whole. The result is never worse than what was given.
 
