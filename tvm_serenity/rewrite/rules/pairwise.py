@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
-from tvm_serenity.rewrite.pieces import flat_pieces, new_value, piece_channels
+from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Range
+from tvm_serenity.rewrite.pieces import flat_pieces, in_pieces, is_joined, piece_channels
 from tvm_serenity.rewrite.reach import of_readers
 from tvm_serenity.rewrite.rule import Ability, Match, Promise, Rule, Span
 from tvm_serenity.rewrite.rules.in_place import overwritable
@@ -30,7 +30,7 @@ def _matches(net: Net) -> list[Match]:
         for node in net.nodes
         if node.kind in (Kind.ADD, Kind.MAP)
         and len(node.operands) > 1
-        and any(_joined(net, operand) for operand in node.operands)
+        and any(is_joined(net, operand) for operand in node.operands)
     ]
 
 
@@ -61,30 +61,16 @@ def _check(net: Net, match: Match) -> str | None:
 def _apply(net: Net, match: Match) -> Net:
     """The net with the op on each piece, and the concat behind."""
     node = net.nodes[net.index[match.node]]
-    assert node.axis is not None
-    number, like = len(net.values), net.values[node.output]
     spans = max((_spans(net, node, operand) for operand in node.operands), key=len)
-    values, nodes = [], []
-    for i, span in enumerate(spans):
-        count = span[1] - span[0]
-        values.append(new_value(like, f"{like.name}@{i}", count, node.axis, like.dtype))
-        nodes.append(
-            replace(
-                node,
-                name=f"{node.name}@{i}",
-                operands=tuple(_operand(net, node, o, i, span) for o in node.operands),
-                outputs=(number + i,),
-                reads=span,
-                makes=span,
-                in_place=(),
-            )
-        )
-    made = Operand(tuple(Piece(number + i) for i in range(len(spans))), node.axis)
-    joined = Node(f"{node.name}@concat", Kind.CONCAT, (made,), node.outputs, -1, node.axis)
-    cut = net.edit({node.name: [*nodes, joined]}, values)
+    parts = [
+        (tuple(_operand(net, node, operand, i, span) for operand in node.operands), span, span)
+        for i, span in enumerate(spans)
+    ]
+    cut = in_pieces(net, node, parts)
     if not node.in_place:
         return cut
-    return cut.edit({n.name: [replace(n, in_place=overwritable(cut, n))] for n in nodes})
+    own = [cut.nodes[cut.index[f"{node.name}@{i}"]] for i in range(len(parts))]
+    return cut.edit({n.name: [replace(n, in_place=overwritable(cut, n))] for n in own})
 
 
 def _operand(net: Net, node: Node, operand: Operand, index: int, span: Range) -> Operand:
@@ -106,13 +92,6 @@ def _spans(net: Net, node: Node, operand: Operand) -> list[Range]:
     if len(pieces) > 1 and len(operand.pieces) > 1 and operand.axis != node.axis:
         return [(0, 0)]
     return piece_channels(net, node, pieces)
-
-
-def _joined(net: Net, operand: Operand) -> bool:
-    if len(operand.pieces) > 1:
-        return True
-    maker = net.maker(operand.pieces[0].value)
-    return maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole
 
 
 def _reach(net: Net) -> list[Span]:
